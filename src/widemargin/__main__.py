@@ -1,0 +1,8 @@
+"""Run the command line as ``python -m widemargin``."""
+
+from __future__ import annotations
+
+from widemargin.cli import app
+
+if __name__ == "__main__":
+    app(prog_name="widemargin")

@@ -1,0 +1,92 @@
+"""The one place that touches threads: work split over tiles, with BLAS at one thread each.
+
+BLAS keeps its number of threads in a global of the process. Several fits may run at once, so the
+first one to enter lowers it and the last one to leave restores it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+_Item = TypeVar("_Item")
+
+
+class _BlasLimit:
+    """How many fits hold BLAS at one thread, and what to restore when the last one leaves."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.holders = 0
+        self.threads = 1
+        self.restore = ExitStack()
+
+
+_limit = _BlasLimit()
+
+
+@functools.cache
+def _blas_libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def worker_threads() -> Iterator[int]:
+    """Hold BLAS at one thread and yield how many Python threads may take its place.
+
+    That number respects cgroups and CPU affinity, and a limit that the user or an outer tool
+    (joblib, Dask) has set on BLAS: inside such a worker it is what the worker may use.
+    """
+    with _limit.lock:
+        if _limit.holders == 0:
+            from joblib import cpu_count
+
+            libraries = _blas_libraries()
+            allowed = [library["num_threads"] for library in libraries.info()]
+            _limit.threads = max(1, min([int(cpu_count()), *allowed]))
+            _limit.restore.enter_context(libraries.limit(limits=1))
+        _limit.holders += 1
+        threads = _limit.threads
+    try:
+        yield threads
+    finally:
+        with _limit.lock:
+            _limit.holders -= 1
+            if _limit.holders == 0:
+                _limit.restore.close()
+
+
+def for_each(function: Callable[[_Item], None], items: Iterable[_Item], threads: int) -> None:
+    """Call function on every item, on this thread and ``threads - 1`` helpers.
+
+    The first exception stops the others after the item at hand and is raised here; so is an
+    interrupt of the main thread, which therefore waits for one item at most.
+    """
+    queue = iter(items)
+    lock = threading.Lock()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            while not failures:
+                with lock:
+                    item = next(queue, queue)
+                if item is queue:
+                    return
+                function(item)  # type: ignore[arg-type]
+        except BaseException as failure:  # handed to the calling thread below
+            failures.append(failure)
+
+    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+    for helper in helpers:
+        helper.start()
+    work()
+    for helper in helpers:
+        helper.join()
+    if failures:
+        raise failures[0]

@@ -1,0 +1,23 @@
+"""Names for the array types that cross module borders."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+"""A float64 array: coefficients, gradients, decision values, certificates."""
+
+RealArray: TypeAlias = npt.NDArray[np.floating[Any]]
+"""A float32 or float64 array: data and kernel blocks."""
+
+IntArray: TypeAlias = npt.NDArray[np.intp]
+"""An array of row numbers."""
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+Matrix: TypeAlias = RealArray | sp.csr_matrix | sp.csr_array
+"""Checked data: a dense C-contiguous array or a CSR matrix, float32 or float64."""

@@ -1,0 +1,209 @@
+"""(X, y, sample_weight) -> checked arrays, in an order that does not depend on the input's.
+
+Errors name the argument, the value and the fix, and come before any kernel is computed.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from widemargin._typing import FloatArray, IntArray, Matrix
+
+CANONICAL_ROWS = 5_000
+
+
+def require(condition: bool, name: str, value: object, fix: str) -> None:
+    """Raise a ValueError that names a parameter, its value and what it must be."""
+    if not condition:
+        raise ValueError(f"{name} must be {fix}; got {name}={value!r}")
+
+
+def require_number(name: str, value: Any, fix: str, *, above: float = 0.0) -> None:
+    """Require a finite real number greater than `above`."""
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    require(good and np.isfinite(value) and value > above, name, value, fix)
+
+
+def check_X(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = True) -> Matrix:
+    """Check data for fit (reset) or prediction; float32 stays float32."""
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr" if accept_sparse else False,
+        dtype=(np.float64, np.float32),
+        order="C",
+    )
+    return _canonical_csr(X) if sp.issparse(X) else X
+
+
+def check_fit(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, numeric: bool, accept_sparse: bool = True
+) -> tuple[Matrix, Any, FloatArray]:
+    """Check the arguments of fit; returns X, y and weights (ones where none were given)."""
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse="csr" if accept_sparse else False,
+        dtype=(np.float64, np.float32),
+        order="C",
+        y_numeric=numeric,
+    )
+    if not numeric:
+        check_classification_targets(y)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight must have a positive entry; all weights are zero")
+    return (_canonical_csr(X) if sp.issparse(X) else X), y, weight
+
+
+def _canonical_csr(X: Any) -> Any:
+    """Return X with sorted, unique, non-zero entries; copied only where it has others."""
+    if not X.has_canonical_format or (X.data == 0).any():
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    return X
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Rows ready for a solver.
+
+    Attributes
+    ----------
+    X : ndarray or CSR
+        Rows with positive weight.
+    y : ndarray
+        Their targets.
+    weight : ndarray
+        Their weights, those of equal rows added up.
+    index : ndarray
+        For each row, its number in the user's data (of equal rows, the first).
+    """
+
+    X: Matrix
+    y: Any
+    weight: FloatArray
+    index: IntArray
+
+    def take(self, rows: IntArray) -> TrainingSet:
+        """Return some of the rows."""
+        return TrainingSet(self.X[rows], self.y[rows], self.weight[rows], self.index[rows])
+
+
+def canonical(X: Matrix, y: Any, weight: FloatArray, *, precomputed: bool = False) -> TrainingSet:
+    """Drop rows of zero weight; up to CANONICAL_ROWS rows, merge equal ones and sort.
+
+    Weighting a row, repeating it and permuting rows then give the same arrays, hence the same
+    model to the last bit. A precomputed kernel has no rows that could be compared.
+    """
+    used = np.flatnonzero(weight > 0)
+    if precomputed:
+        return TrainingSet(X[np.ix_(used, used)], y[used], weight[used], used)
+    if len(used) < len(weight):
+        X, y, weight = X[used], y[used], weight[used]
+    if len(used) > CANONICAL_ROWS:
+        return TrainingSet(X, y, weight, used)
+    codes = np.unique(y, return_inverse=True)[1]
+    order = np.lexsort((used, row_hash(X), codes))
+    first = ~_equal_to_previous(X, codes, order)
+    starts = np.flatnonzero(first)
+    rows = order[starts]
+    merged = np.add.reduceat(weight[order], starts)
+    return TrainingSet(X[rows], y[rows], merged, used[rows])
+
+
+def row_hash(X: Matrix) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return 64 bits per row that depend on its values alone, by exact integer arithmetic."""
+    rng = np.random.default_rng(20250701)
+    factor = rng.integers(0, 2**63, X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    with np.errstate(over="ignore"):
+        if sp.issparse(X):
+            running = np.zeros(len(X.data) + 1, dtype=np.uint64)
+            np.cumsum(_bits(X.data) * factor[X.indices], out=running[1:])
+            sums = running[X.indptr[1:]] - running[X.indptr[:-1]]
+        else:
+            sums = (_bits(X) * factor).sum(axis=1, dtype=np.uint64)
+    return np.asarray(sums)
+
+
+def _bits(values: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """The bits of float64 values, mixed so that their low-order zeros do not matter."""
+    bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0 makes -0.0 equal to 0.0
+    return np.asarray(bits ^ (bits >> np.uint64(29)))
+
+
+def _equal_to_previous(X: Matrix, codes: IntArray, order: IntArray) -> Any:
+    """For each row in sorted order, whether it equals the one before it."""
+    hashes = row_hash(X)[order]
+    equal = np.zeros(len(order), dtype=bool)
+    equal[1:] = (hashes[1:] == hashes[:-1]) & (codes[order][1:] == codes[order][:-1])
+    suspects = np.flatnonzero(equal)
+    if len(suspects):
+        here, before = X[order[suspects]], X[order[suspects - 1]]
+        if sp.issparse(X):
+            different = np.asarray(abs(here - before).sum(axis=1)).ravel() > 0
+        else:
+            different = (here != before).any(axis=1)
+        equal[suspects] = ~different
+    return equal
+
+
+def class_costs(class_weight: Any, classes: Any, codes: IntArray, weight: FloatArray) -> FloatArray:
+    """Return the factor of each class; "balanced" counts rows by their weights."""
+    factors = np.ones(len(classes))
+    if class_weight is None:
+        return factors
+    if isinstance(class_weight, str):
+        require(
+            class_weight == "balanced", "class_weight", class_weight, 'a dict, "balanced" or None'
+        )
+        counts = np.bincount(codes, weights=weight, minlength=len(classes))
+        return np.asarray(weight.sum() / (len(classes) * counts))
+    require(
+        isinstance(class_weight, dict), "class_weight", class_weight, 'a dict, "balanced" or None'
+    )
+    known = {label: k for k, label in enumerate(classes.tolist())}
+    for label, factor in class_weight.items():
+        key = label.item() if isinstance(label, np.generic) else label
+        if key not in known:
+            raise ValueError(
+                f"class_weight has the label {label!r}, which is not among the classes "
+                f"{classes.tolist()}; remove it or correct it"
+            )
+        require_number(f"class_weight[{label!r}]", factor, "a positive number")
+        factors[known[key]] = factor
+    return factors
+
+
+def scale_gamma(X: Matrix, weight: FloatArray) -> float:
+    """Return 1 / (n_features * variance of the entries of X), rows counted by their weights."""
+    total = float(weight.sum()) * X.shape[1]
+    if sp.issparse(X):
+        per_entry = np.repeat(weight, np.diff(X.indptr))
+        values = X.data.astype(np.float64)
+        mean = float(per_entry @ values) / total
+        second = float(per_entry @ (values - mean) ** 2)
+        variance = (second + (total - float(per_entry.sum())) * mean**2) / total
+    else:
+        mean = float(weight @ X.sum(axis=1, dtype=np.float64)) / total
+        squares = np.square(X - np.asarray(mean, dtype=X.dtype), dtype=np.float64)
+        variance = float(weight @ squares.sum(axis=1)) / total
+    if variance <= 0:
+        return 1.0
+    gamma = 1.0 / (X.shape[1] * variance)
+    if not (np.isfinite(gamma) and gamma > 0):
+        raise ValueError(
+            f'gamma="scale" cannot be computed: the variance of X is {variance:g}. '
+            "Scale the features (e.g. with StandardScaler) or give gamma as a number."
+        )
+    return gamma

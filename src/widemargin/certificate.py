@@ -1,0 +1,92 @@
+"""What every convex fit returns: how far from the optimum the model can be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proof of how close a fitted model is to the optimum of its problem.
+
+    The numbers are recomputed in float64 from the coefficients of the model and the
+    data; nothing is copied from the state of the solver. By weak duality the optimum
+    lies between `dual` and `primal`, so `gap` bounds the error of the objective.
+
+    Attributes
+    ----------
+    problem : str
+        The formulation that was solved, e.g. ``"C-hinge"``.
+    primal, dual : float
+        Objective of the primal at the model and of the dual at its coefficients.
+    gap : float
+        ``primal - dual``.
+    relative_gap : float
+        ``gap / max(1, abs(primal))``.
+    kkt_violation : float
+        Largest violation of the optimality conditions, in LIBSVM's definition:
+        the amount by which two thresholds that must agree differ.
+    converged : bool
+        Whether the fit met its tolerance within its budget.
+    n_iter : int
+        Steps of the solver.
+    kernel_evaluations : int
+        Kernel values computed during the fit (0 where no kernel is used).
+
+    Examples
+    --------
+    >>> from widemargin import Certificate
+    >>> c = Certificate.from_objectives("C-hinge", primal=2.0, dual=1.99, kkt_violation=1e-4,
+    ...                                 converged=True, n_iter=7)
+    >>> print(c)
+    C-hinge: optimum between 1.99 and 2 (relative gap 5.0e-03), KKT violation 1.0e-04, converged
+    """
+
+    problem: str
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    kkt_violation: float
+    converged: bool
+    n_iter: int
+    kernel_evaluations: int = 0
+
+    @classmethod
+    def from_objectives(
+        cls,
+        problem: str,
+        *,
+        primal: float,
+        dual: float,
+        kkt_violation: float,
+        converged: bool,
+        n_iter: int,
+        kernel_evaluations: int = 0,
+    ) -> Certificate:
+        """Build a certificate, deriving both gaps from the two objectives."""
+        gap = primal - dual
+        return cls(
+            problem=problem,
+            primal=float(primal),
+            dual=float(dual),
+            gap=float(gap),
+            relative_gap=float(gap / max(1.0, abs(primal))),
+            kkt_violation=float(kkt_violation),
+            converged=bool(converged),
+            n_iter=int(n_iter),
+            kernel_evaluations=int(kernel_evaluations),
+        )
+
+    def __str__(self) -> str:
+        state = "converged" if self.converged else "NOT converged"
+        return (
+            f"{self.problem}: optimum between {self.dual:.10g} and {self.primal:.10g} "
+            f"(relative gap {self.relative_gap:.1e}), "
+            f"KKT violation {self.kkt_violation:.1e}, {state}"
+        )
+
+
+def worst(certificates: list[Certificate]) -> Certificate:
+    """Return the certificate with the largest relative gap; unconverged ones come first."""
+    return max(certificates, key=lambda c: (not c.converged, c.relative_gap))

@@ -1,0 +1,222 @@
+"""The command line: ``widemargin fit | predict | warmup``.
+
+Exit codes: 0 done, 1 a mistake in the data or the files, 2 a mistake in the command.
+Only the parsing of arguments is imported here; each command imports what it runs.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from widemargin.cli._messages import friendly, note
+
+if TYPE_CHECKING:
+    from widemargin.cli._tables import Table
+    from widemargin.cli._training import Settings
+
+app = typer.Typer(
+    help="Large-margin machines with a certificate on every fit.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class KernelName(StrEnum):
+    """Kernels that need no code."""
+
+    linear = "linear"
+    poly = "poly"
+    rbf = "rbf"
+    sigmoid = "sigmoid"
+
+
+class TaskName(StrEnum):
+    """What is asked of the machine."""
+
+    auto = "auto"
+    classification = "classification"
+    regression = "regression"
+
+
+class ClassWeight(StrEnum):
+    """How classes are weighted."""
+
+    balanced = "balanced"
+
+
+class Imputation(StrEnum):
+    """What takes the place of a missing number."""
+
+    median = "median"
+    mean = "mean"
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"widemargin {version('widemargin')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Large-margin machines with a certificate on every fit."""
+
+
+@app.command()
+def fit(
+    data: Annotated[
+        Path | None, typer.Argument(help="CSV (with a header) or Parquet file.", show_default=False)
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column to predict.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Model file.", show_default="DATA.skops, here"),
+    ] = None,
+    task: Annotated[TaskName, typer.Option(help="What to learn.")] = TaskName.auto,
+    C: Annotated[float, typer.Option("--C", help="Cost of an error.")] = 1.0,
+    kernel: Annotated[KernelName, typer.Option(help="Kernel.")] = KernelName.rbf,
+    gamma: Annotated[str, typer.Option(help="Kernel width: scale, auto or a number.")] = "scale",
+    degree: Annotated[int, typer.Option(help="Degree of the polynomial kernel.")] = 3,
+    coef0: Annotated[float, typer.Option(help="Constant of the poly and sigmoid kernels.")] = 0.0,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Regression: error that costs nothing, in standard deviations of the target.",
+            show_default="0.1",
+        ),
+    ] = None,
+    tol: Annotated[float, typer.Option(help="KKT violation at which to stop.")] = 1e-3,
+    class_weight: Annotated[
+        ClassWeight | None, typer.Option(help="Give all classes equal weight.")
+    ] = None,
+    one_hot: Annotated[
+        bool, typer.Option("--one-hot", help="Turn text columns into 0/1 columns.")
+    ] = False,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column to leave out (may be repeated).")
+    ] = None,
+    impute: Annotated[
+        Imputation | None, typer.Option(help="Fill missing numbers, column by column.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds after which the best model so far is taken.")
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Train on scikit-learn's breast-cancer data.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show progress.")] = False,
+) -> None:
+    """Train a machine on a table, certify it, and save it.
+
+    Columns are standardised first. For regression the target is, too.
+    """
+    if demo and (data or target):
+        raise typer.BadParameter("--demo brings its own data: give no DATA and no --target.")
+    if not demo and data is None:
+        raise typer.BadParameter("give a DATA file, or --demo.")
+    if not demo and target is None:
+        raise typer.BadParameter("name the column to predict with --target.")
+    with friendly():
+        from widemargin.cli._training import Settings
+
+        settings = Settings(
+            C=C,
+            kernel=kernel.value,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            epsilon=epsilon,
+            tol=tol,
+            class_weight=class_weight.value if class_weight else None,
+            time_limit=time_limit,
+            verbose=int(verbose),
+        )
+        table, target = _training_data(data, target)
+        name = Path(f"{data.stem}.skops" if data else "widemargin-demo.skops")
+        inputs = {"drop": drop or [], "one_hot": one_hot, "impute": impute and impute.value}
+        _fit(table, target, output or name, task.value, settings, inputs)
+
+
+def _training_data(data: Path | None, target: str | None) -> tuple[Table, str]:
+    if data is None or target is None:
+        from widemargin.cli._demo import breast_cancer
+
+        return breast_cancer()
+    from widemargin.cli._tables import read_table
+
+    return read_table(data), target
+
+
+def _fit(
+    table: Table, target: str, output: Path, task: str, settings: Settings, inputs: dict[str, Any]
+) -> None:
+    from widemargin.cli._encoding import learn_encoding, read_target
+    from widemargin.cli._files import check_writable
+    from widemargin.cli._model_file import SavedModel
+    from widemargin.cli._summary import print_summary
+    from widemargin.cli._training import fit_pipeline
+
+    check_writable(output)
+    encoding = learn_encoding(table, target=target, **inputs)
+    y, found_task = read_target(table, target, task)
+    X = encoding.matrix(table)
+    model = SavedModel(fit_pipeline(X, y, found_task, settings), found_task, target, encoding)
+    model.save(output)
+    print_summary(model, X, y, source=table.source, path=output)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model file written by 'widemargin fit'.")],
+    data: Annotated[Path, typer.Argument(help="CSV or Parquet file with the model's columns.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="CSV or .parquet file.", show_default="stdout"),
+    ] = None,
+) -> None:
+    """Predict the target for each row of a table.
+
+    Writes the prediction and, for classifiers, the decision values behind it. Where the
+    data holds the target as well, the error on it is shown.
+    """
+    with friendly():
+        from widemargin.cli._files import check_writable
+        from widemargin.cli._model_file import load_model
+        from widemargin.cli._prediction import predicted_columns, report_error, write_columns
+        from widemargin.cli._tables import read_table
+
+        if output is not None:
+            check_writable(output)
+        loaded = load_model(model)
+        table = read_table(data)
+        columns = predicted_columns(loaded, table)
+        write_columns(columns, output)
+        if output is not None:
+            note(f"{table.n_rows:,} predictions in {output}", label="written", style="green")
+        report_error(loaded, table, columns["prediction"])
+
+
+@app.command()
+def warmup() -> None:
+    """Compile and cache the numba kernels, so that no later fit waits for them."""
+    with friendly():
+        from widemargin.cli._warmup import warm_up
+
+        for name, seconds in warm_up():
+            typer.echo(f"{name:<26}{seconds:6.1f} s")
+        typer.echo("Compiled kernels are cached: later fits on this machine start at once.")

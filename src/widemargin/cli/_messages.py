@@ -1,0 +1,66 @@
+"""How the command line speaks: results on stdout, notes and errors on stderr, no tracebacks."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import typer
+
+
+class UserError(Exception):
+    """A mistake that the user can mend: shown as one message, exit code 1."""
+
+
+def note(text: str, *, label: str = "note", style: str = "yellow") -> None:
+    """Print a labelled line on stderr. Names from the user's data are never read as markup."""
+    from rich.console import Console
+    from rich.text import Text
+
+    line = Text.assemble((f"{label}: ", f"bold {style}"), text)
+    Console(stderr=True).print(line, soft_wrap=True)
+
+
+def fail(text: str) -> NoReturn:
+    """Print an error and leave with exit code 1."""
+    note(text, label="error", style="red")
+    raise typer.Exit(1)
+
+
+@contextmanager
+def friendly() -> Iterator[None]:
+    """Turn user errors into messages and Python warnings into notes, for one command.
+
+    Anything else is a bug of ours and keeps its traceback.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            yield
+        except UserError as error:
+            fail(str(error))
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            fail(f"{where}{error.strerror or error}")
+        finally:
+            for text in dict.fromkeys(str(w.message) for w in caught):
+                note(text, label="warning")
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a hint that names what the user may have meant, or "" where nothing is near."""
+    by_folded = {candidate.casefold(): candidate for candidate in names}
+    close = difflib.get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)
+    if not close:
+        return ""
+    return f" Did you mean {' or '.join(repr(by_folded[folded]) for folded in close)}?"
+
+
+def listing(names: Iterable[object], *, most: int = 8) -> str:
+    """Return names in quotes, the first few of them, and how many more there are."""
+    shown = [repr(name) for name in names]
+    more = f" and {len(shown) - most} more" if len(shown) > most else ""
+    return ", ".join(shown[:most]) + more

@@ -1,0 +1,85 @@
+"""Model files: a zip of plain types written by skops, which runs no code when it is read."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from widemargin.cli._encoding import Encoding, Task
+from widemargin.cli._files import check_is_file, write_whole
+from widemargin.cli._messages import UserError, listing
+
+FORMAT = "widemargin-model-1"
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A fitted pipeline together with what is needed to feed it from a table.
+
+    Attributes
+    ----------
+    pipeline : sklearn.pipeline.Pipeline
+        From the encoded matrix to predictions.
+    task : {"classification", "regression"}
+        What the pipeline does.
+    target : str
+        Name of the predicted column.
+    encoding : Encoding
+        From a table to the matrix.
+    """
+
+    pipeline: Any
+    task: Task
+    target: str
+    encoding: Encoding
+
+    def save(self, path: Path) -> None:
+        """Write the model to a file, whole or not at all."""
+        import skops.io
+
+        content = {
+            "format": FORMAT,
+            "task": self.task,
+            "target": self.target,
+            "columns": self.encoding.columns,
+            "levels": self.encoding.levels,
+            "fill": self.encoding.fill,
+            "pipeline": self.pipeline,
+        }
+        dumped = skops.io.dumps(content, compression=zipfile.ZIP_DEFLATED)
+        write_whole(path, lambda handle: handle.write(dumped))
+
+
+def load_model(path: Path) -> SavedModel:
+    """Read a model file; refuse one with types that are not scikit-learn's or widemargin's."""
+    import skops.io
+
+    check_is_file(path)
+    content = path.read_bytes()
+    try:
+        foreign = sorted(set(skops.io.get_untrusted_types(data=content)) - set(trusted_types()))
+        if foreign:
+            raise UserError(
+                f"{path} was not loaded: it holds types that could run code of somebody else's: "
+                f"{listing(foreign, most=20)}."
+            )
+        loaded = skops.io.loads(content, trusted=trusted_types())
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path} is damaged, or no model file at all: {error}. "
+            "Model files are written by 'widemargin fit'."
+        ) from None
+    if not isinstance(loaded, dict) or loaded.get("format") != FORMAT:
+        raise UserError(f"{path} is a skops file, but was not written by 'widemargin fit'.")
+    encoding = Encoding(loaded["columns"], loaded["levels"], loaded["fill"])
+    return SavedModel(loaded["pipeline"], loaded["task"], loaded["target"], encoding)
+
+
+def trusted_types() -> list[str]:
+    """Return the types of ours that a model file may hold; skops knows scikit-learn's."""
+    import widemargin as wm
+
+    own = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC, wm.Certificate)
+    return [f"{cls.__module__}.{cls.__qualname__}" for cls in own]

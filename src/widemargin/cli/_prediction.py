@@ -1,0 +1,79 @@
+"""What ``widemargin predict`` writes: one line for each row of the data, in its order."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from widemargin.cli._encoding import Target, read_target
+from widemargin.cli._files import write_whole
+from widemargin.cli._messages import UserError, note
+from widemargin.cli._model_file import SavedModel
+from widemargin.cli._summary import describe_error
+from widemargin.cli._tables import Table
+
+
+def predicted_columns(model: SavedModel, table: Table) -> dict[str, Target]:
+    """Return the prediction and, for classifiers, the decision values behind it, by name.
+
+    Two classes have one decision value, positive for the class it is named after; more have
+    one for each class, the largest of which is the predicted one.
+    """
+    X = model.encoding.matrix(table)
+    columns: dict[str, Target] = {"prediction": model.pipeline.predict(X)}
+    if model.task == "classification":
+        scores = model.pipeline.decision_function(X)
+        classes = model.pipeline.classes_
+        if scores.ndim == 1:
+            scores, classes = scores[:, np.newaxis], classes[1:]
+        columns |= {f"decision_{label}": scores[:, j] for j, label in enumerate(classes)}
+    return columns
+
+
+def report_error(model: SavedModel, table: Table, predicted: Target) -> None:
+    """Where the data holds the target too, say on stderr how the predictions fare."""
+    if model.target not in table.columns:
+        return
+    try:
+        y, _ = read_target(table, model.target, model.task)
+    except UserError:  # a target with gaps is no mistake here: it may be what is to be predicted
+        return
+    if model.task == "classification":
+        y, predicted = y.astype(str), predicted.astype(str)
+    note(f"{describe_error(predicted, y, model.task)}", label="error on this data", style="cyan")
+
+
+def write_columns(columns: dict[str, Target], path: Path | None) -> None:
+    """Write columns as CSV, or as Parquet where the name ends so; to stdout without a path."""
+    if path is None:
+        sys.stdout.write(_as_csv(columns))
+    elif path.suffix in (".parquet", ".pq"):
+        write_whole(path, partial(_write_parquet, columns))
+    else:
+        write_whole(path, lambda handle: handle.write(_as_csv(columns).encode()))
+
+
+def _as_csv(columns: dict[str, Target]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    return text.getvalue()
+
+
+def _write_parquet(columns: dict[str, Target], handle: BinaryIO) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UserError(
+            "Writing Parquet needs pyarrow: pip install 'widemargin[dask]', or name a .csv file."
+        ) from None
+    table: Any = pa.table({name: pa.array(c.tolist()) for name, c in columns.items()})
+    pq.write_table(table, handle)

@@ -1,0 +1,136 @@
+"""The readable summary that ``widemargin fit`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from widemargin._typing import FloatArray
+from widemargin.certificate import Certificate
+from widemargin.cli._encoding import Target
+from widemargin.cli._model_file import SavedModel
+from widemargin.cli._training import machine_of
+
+
+def print_summary(model: SavedModel, X: FloatArray, y: Target, *, source: str, path: Path) -> None:
+    """Print what was fitted, how good it provably is, and where it was saved."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        box=box.SIMPLE_HEAD, show_header=False, title="widemargin fit", title_justify="left"
+    )
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in _lines(model, X, y, source):
+        table.add_row(name, Text(text))
+    table.add_row("saved", Text(f"{path} ({_size(path)})"))
+    Console().print(table)
+
+
+def _lines(model: SavedModel, X: FloatArray, y: Target, source: str) -> Iterator[tuple[str, str]]:
+    machine = machine_of(model.pipeline)
+    yield "machine", f"{type(machine).__name__}: {describe_machine(machine)}"
+    yield "data", f"{source}: {_describe_data(model, X, y)}"
+    yield "parameters", describe_parameters(machine)
+    n_support = len(machine.support_) if hasattr(machine, "support_") else None
+    if n_support is not None:
+        yield "support vectors", f"{n_support:,} of {len(y):,} rows ({n_support / len(y):.1%})"
+    yield "certificate", describe_certificate(machine.certificate_, _n_problems(machine))
+    yield "training error", _training_error(model, X, y)
+    if n_support is not None:
+        yield "leave-one-out", describe_bound(n_support, len(y), model.task)
+
+
+def describe_machine(machine: Any) -> str:
+    """Say what kind of machine an estimator is."""
+    from sklearn.base import is_regressor
+
+    kind = "support vector regression" if is_regressor(machine) else "soft-margin classifier"
+    kernel = getattr(machine, "kernel", "linear")
+    names = {"rbf": "Gaussian (rbf)", "poly": "polynomial"}
+    return f"{kind}, {names.get(kernel, kernel)} kernel, on standardised columns"
+
+
+def describe_parameters(machine: Any) -> str:
+    """List the parameters that matter to a machine, gamma with the value that was used."""
+    from sklearn.base import is_regressor
+
+    kernel = getattr(machine, "kernel", "linear")
+    parts = [f"C = {machine.C:g}"]
+    if is_regressor(machine):
+        parts.append(f"epsilon = {machine.epsilon:g} standard deviations of the target")
+    if kernel != "linear":
+        chosen = f" ({machine.gamma!r})" if isinstance(machine.gamma, str) else ""
+        parts.append(f"gamma = {float(machine.gamma_):.4g}{chosen}")
+    if kernel == "poly":
+        parts.append(f"degree = {machine.degree}")
+    if kernel in ("poly", "sigmoid"):
+        parts.append(f"coef0 = {machine.coef0:g}")
+    if getattr(machine, "class_weight", None):
+        parts.append("classes weighted equally")
+    return ", ".join([*parts, f"tol = {machine.tol:g}"])
+
+
+def describe_certificate(certificate: Certificate, n_problems: int = 1) -> str:
+    """Say in words what a certificate proves."""
+    c = certificate
+    which = f"worst of {n_problems} two-class problems: " if n_problems > 1 else ""
+    verdict = "converged" if c.converged else "NOT converged: the budget ran out first"
+    return (
+        f"{which}the best possible objective lies between {c.dual:.7g} and {c.primal:.7g}, so this "
+        f"model is at most {c.relative_gap:.1e} (relative) from it. KKT violation "
+        f"{c.kkt_violation:.1e}; {verdict} after {c.n_iter:,} steps."
+    )
+
+
+def describe_bound(n_support: int, n_rows: int, task: str) -> str:
+    """Say what the number of support vectors proves about the leave-one-out error.
+
+    A row that is no support vector can be left out without changing the machine, which has that
+    row right (or inside its tube). So only support vectors can be leave-one-out errors.
+    """
+    error = "error" if task == "classification" else "share of rows off by more than epsilon"
+    return (
+        f"{error} at most {n_support:,} / {n_rows:,} = {n_support / n_rows:.1%} (a bound, usually "
+        "far above the truth: leaving out a row that is no support vector changes nothing, so only "
+        "support vectors can go wrong; scaling and gamma held fixed)"
+    )
+
+
+def _describe_data(model: SavedModel, X: FloatArray, y: Target) -> str:
+    if model.task == "regression":
+        what = f"mean {np.mean(y):.4g}, standard deviation {np.std(y):.4g}"
+    else:
+        labels, counts = np.unique(y, return_counts=True)
+        sizes = [f"{label} {n:,}" for label, n in zip(labels[:6], counts[:6], strict=True)]
+        what = ", ".join(sizes) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
+    return f"{len(y):,} rows, {X.shape[1]:,} inputs, target {model.target} ({what})"
+
+
+def _training_error(model: SavedModel, X: FloatArray, y: Target) -> str:
+    predicted = model.pipeline.predict(X)
+    return describe_error(predicted, y, model.task)
+
+
+def describe_error(predicted: Target, y: Target, task: str) -> str:
+    """Say how far predictions are from the truth: wrong labels, or mean absolute error."""
+    if task == "regression":
+        spread = float(np.std(y))
+        explained = f", R² = {1 - np.mean((predicted - y) ** 2) / spread**2:.3f}" if spread else ""
+        return f"mean absolute error {np.mean(np.abs(predicted - y)):.4g}{explained}"
+    wrong = int(np.sum(predicted != y))
+    return f"{wrong:,} of {len(y):,} rows ({wrong / len(y):.2%})"
+
+
+def _n_problems(machine: Any) -> int:
+    return len(getattr(machine, "certificates_", [None]))
+
+
+def _size(path: Path) -> str:
+    return f"{path.stat().st_size / 1000:,.0f} kB"

@@ -1,0 +1,220 @@
+"""CSV and Parquet files as columns of numbers and of text."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO, TypeAlias
+
+import numpy as np
+
+from widemargin._typing import FloatArray
+from widemargin.cli._files import check_is_file
+from widemargin.cli._messages import UserError, listing, nearest
+
+Column: TypeAlias = FloatArray | list[str]
+"""Numbers, NaN where a value is missing; or text, empty where a value is missing."""
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "?"})
+MISSING_NUMBER = MISSING | {"none"}  # among words, "none" can be a level of its own
+ROWS_AT_A_TIME = 20_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of equal length.
+
+    Attributes
+    ----------
+    source : str
+        Where the table came from, for messages.
+    columns : dict of str to Column
+        The columns in the order of the file.
+    n_rows : int
+        Number of rows, the header not counted.
+    """
+
+    source: str
+    columns: dict[str, Column]
+    n_rows: int
+
+    def column(self, name: str, *, role: str = "column") -> Column:
+        """Return a column, or raise a UserError that says which names are near."""
+        if name not in self.columns:
+            raise UserError(
+                f"{self.source} has no {role} {name!r}.{nearest(name, self.columns)} "
+                f"Its columns are {listing(self.columns, most=20)}."
+            )
+        return self.columns[name]
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV or Parquet file, told apart by their content."""
+    check_is_file(path)
+    with open(path, "rb") as handle:
+        is_parquet = handle.read(4) == b"PAR1"
+    table = _read_parquet(path) if is_parquet else _read_csv(path)
+    if table.n_rows == 0:
+        raise UserError(f"{path} has no rows of data.")
+    return table
+
+
+def _read_csv(path: Path) -> Table:
+    # utf-8-sig also reads plain UTF-8; it drops the mark that spreadsheets put in front.
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as handle:
+            return _CsvReader(path, handle).read()
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is not UTF-8 text (byte 0x{error.object[error.start]:02x}): "
+            "save it as CSV in UTF-8."
+        ) from None
+
+
+class _CsvReader:
+    """Reads one open CSV file into a Table, a block of rows at a time."""
+
+    def __init__(self, path: Path, handle: TextIO) -> None:
+        self.path = path
+        self.handle = handle
+        first_line = handle.readline()
+        self.delimiter = max(
+            ",;\t|", key=lambda d: len(next(csv.reader([first_line], delimiter=d)))
+        )
+        self.header = self._checked_header()
+
+    def read(self) -> Table:
+        """Read every column as numbers where all its values are, else as text."""
+        width = len(self.header)
+        blocks: list[list[Column]] = [[] for _ in range(width)]
+        is_text = [False] * width
+        n_rows = 0
+        for block in self._blocks():
+            n_rows += len(block)
+            for j, values in enumerate(zip(*block, strict=True)):
+                numbers = None if is_text[j] else parse_numbers(values)
+                is_text[j] = numbers is None
+                blocks[j].append(list(values) if numbers is None else numbers)
+        # Text that turned up late: the numbers before it have lost their spelling.
+        late = [j for j in range(width) if is_text[j] and isinstance(blocks[j][0], np.ndarray)]
+        if late:
+            spelled = self._text_of(late)
+            for j in late:
+                blocks[j] = [spelled[j]]
+        columns = {name: _joined(b) for name, b in zip(self.header, blocks, strict=True)}
+        return Table(str(self.path), columns, n_rows)
+
+    def _text_of(self, wanted: list[int]) -> dict[int, list[str]]:
+        text: dict[int, list[str]] = {j: [] for j in wanted}
+        for block in self._blocks():
+            for j in wanted:
+                text[j].extend(row[j] for row in block)
+        return text
+
+    def _checked_header(self) -> list[str]:
+        names = [name.strip() for name in next(self._lines(), [])]
+        if not any(names):
+            raise UserError(f"{self.path} is empty: a header and rows of data are needed.")
+        if "" in names:
+            raise UserError(
+                f"{self.path}: column {names.index('') + 1} has no name in the header. Name it, or "
+                "write the file without row numbers (index=False in pandas)."
+            )
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if repeated:
+            raise UserError(f"{self.path}: the header repeats {listing(repeated)}.")
+        if parse_numbers(names) is not None:
+            raise UserError(
+                f"{self.path}: the first line holds only numbers. Put a line with the names of "
+                "the columns above it."
+            )
+        return names
+
+    def _lines(self) -> Iterator[list[str]]:
+        """Yield the file's records from its start, without blank lines."""
+        self.handle.seek(0)
+        reader = csv.reader(
+            self.handle, delimiter=self.delimiter, skipinitialspace=True, strict=True
+        )
+        try:
+            yield from filter(None, reader)
+        except csv.Error as error:
+            raise UserError(f"{self.path}, line {reader.line_num}: {error}.") from None
+
+    def _blocks(self) -> Iterator[list[list[str]]]:
+        lines = self._lines()
+        next(lines)  # the header
+        n_before = 0
+        width = len(self.header)
+        while block := list(itertools.islice(lines, ROWS_AT_A_TIME)):
+            for number, row in enumerate(block, start=n_before + 1):
+                if len(row) != width:
+                    raise UserError(
+                        f"{self.path}: row {number} and the header differ in length: "
+                        f"{len(row)} against {width} fields."
+                    )
+            yield block
+            n_before += len(block)
+
+
+def parse_numbers(values: Sequence[str]) -> FloatArray | None:
+    """Return text as numbers, NaN where a value is missing; None where some value is neither."""
+    if "_" in "".join(values):  # Python reads 2024_07 as a number; a person does not
+        return None
+    try:
+        return np.fromiter(map(float, values), dtype=np.float64, count=len(values))
+    except ValueError:
+        pass
+    try:
+        return np.array(
+            [np.nan if v.strip().lower() in MISSING_NUMBER else float(v) for v in values],
+            dtype=np.float64,
+        )
+    except ValueError:
+        return None
+
+
+def is_missing(text: str) -> bool:
+    """Tell whether a field of a text column stands for a missing value."""
+    return text.strip().lower() in MISSING
+
+
+def _joined(blocks: list[Column]) -> Column:
+    arrays = [b for b in blocks if isinstance(b, np.ndarray)]
+    if len(arrays) == len(blocks):
+        return np.concatenate(arrays) if arrays else np.empty(0)
+    stripped = (text.strip() for text in itertools.chain.from_iterable(blocks))
+    return ["" if is_missing(text) else text for text in stripped]
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UserError(
+            f"{path} is a Parquet file, which needs pyarrow: pip install 'widemargin[dask]' "
+            "(or pip install pyarrow)."
+        ) from None
+    try:
+        table = pq.ParquetFile(path).read()
+    except pa.ArrowException as error:
+        raise UserError(f"{path} is not a readable Parquet file: {error}") from None
+    columns = {str(name): _from_arrow(table.column(name)) for name in table.column_names}
+    return Table(str(path), columns, table.num_rows)
+
+
+def _from_arrow(column: Any) -> Column:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    return ["" if value is None else str(value) for value in column.to_pylist()]

@@ -1,0 +1,100 @@
+"""What ``widemargin fit`` trains: scaling and a machine, as one scikit-learn pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from widemargin._typing import FloatArray
+from widemargin.cli._encoding import Target, Task
+from widemargin.cli._messages import UserError
+
+# A linear machine of more rows than this is trained on its features instead of its kernel:
+# the same optimum, at a cost that grows with the rows and not with their square.
+MOST_ROWS_OF_LINEAR_KERNEL = 10_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of ``widemargin fit`` that reach the machine, under the machine's names."""
+
+    C: float = 1.0
+    kernel: str = "rbf"
+    gamma: str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    epsilon: float | None = None
+    tol: float = 1e-3
+    class_weight: str | None = None
+    time_limit: float | None = None
+    verbose: int = 0
+
+    def gamma_value(self) -> str | float:
+        """Return gamma as the machine takes it: a word or a number."""
+        if self.gamma in ("scale", "auto"):
+            return self.gamma
+        try:
+            return float(self.gamma)
+        except ValueError:
+            raise UserError(
+                f"--gamma must be 'scale', 'auto' or a number, not {self.gamma!r}."
+            ) from None
+
+
+def fit_pipeline(X: FloatArray, y: Target, task: Task, settings: Settings) -> Any:
+    """Return a fitted pipeline of scaler and machine."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if task == "classification" and len(np.unique(y)) < 2:
+        raise UserError(f"The target has only one value, {y[0]!r}: there is nothing to learn.")
+    pipeline = make_pipeline(StandardScaler(), _machine(task, settings, n_rows=len(y)))
+    try:
+        return pipeline.fit(X, y)
+    except ValueError as error:  # the machine's word on a parameter or on the data
+        raise UserError(str(error)) from error
+
+
+def _machine(task: Task, settings: Settings, *, n_rows: int) -> Any:
+    """Return the unfitted machine for a task."""
+    import widemargin as wm
+
+    common = {
+        "C": settings.C,
+        "tol": settings.tol,
+        "time_limit": settings.time_limit,
+        "random_state": 0,
+        "verbose": settings.verbose,
+    }
+    kernel = {
+        "kernel": settings.kernel,
+        "gamma": settings.gamma_value(),
+        "degree": settings.degree,
+        "coef0": settings.coef0,
+    }
+    if task == "regression":
+        if settings.class_weight:
+            raise UserError("--class-weight is for classification; this is regression.")
+        epsilon = 0.1 if settings.epsilon is None else settings.epsilon
+        return _on_standardised_target(wm.SVR(epsilon=epsilon, **kernel, **common))
+    if settings.epsilon is not None:
+        raise UserError("--epsilon is for regression; this is classification.")
+    if settings.kernel == "linear" and n_rows > MOST_ROWS_OF_LINEAR_KERNEL:
+        return wm.LinearSVC(class_weight=settings.class_weight, **common)
+    return wm.SVC(class_weight=settings.class_weight, **kernel, **common)
+
+
+def _on_standardised_target(regressor: Any) -> Any:
+    """Wrap a regressor so that C and epsilon are in standard deviations of the target."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.preprocessing import StandardScaler
+
+    return TransformedTargetRegressor(regressor, transformer=StandardScaler())
+
+
+def machine_of(pipeline: Any) -> Any:
+    """Return the fitted machine at the end of a pipeline."""
+    last = pipeline[-1]
+    return getattr(last, "regressor_", last)

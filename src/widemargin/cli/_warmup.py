@@ -1,0 +1,57 @@
+"""Compile every numba kernel once, so that no later fit waits for it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+
+def warm_up() -> Iterator[tuple[str, float]]:
+    """Fit each machine on a small problem for each kind of input; yield its name and seconds.
+
+    Compiled code depends on the machine, on the precision and on whether the data is sparse.
+    """
+    for machine in _machines():
+        started = time.perf_counter()
+        for dtype, sparse in itertools.product(("float32", "float64"), (False, True)):
+            _fit_and_predict(machine, dtype, sparse=sparse)
+        yield _name(machine), time.perf_counter() - started
+
+
+def _machines() -> list[Any]:
+    import widemargin as wm
+
+    return [
+        wm.SVC(),
+        wm.SVC(loss="squared_hinge"),
+        wm.NuSVC(),
+        wm.SVR(),
+        wm.NuSVR(),
+        wm.LinearSVC(),
+        wm.LinearSVC(loss="squared_hinge"),
+    ]
+
+
+def _fit_and_predict(machine: Any, dtype: str, *, sparse: bool) -> None:
+    from scipy.sparse import csr_array
+    from sklearn.base import clone, is_classifier
+
+    rng = np.random.default_rng(0)
+    X: Any = rng.normal(size=(60, 3)).astype(dtype)
+    y = X[:, 0] + 0.3 * rng.normal(size=60)
+    if is_classifier(machine):
+        y = y > 0
+    X = csr_array(X) if sparse else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # how well it fits is of no interest here
+        clone(machine).fit(X, y).predict(X)
+
+
+def _name(machine: Any) -> str:
+    loss = getattr(machine, "loss", "hinge")
+    return type(machine).__name__ + (f" ({loss.replace('_', ' ')})" if loss != "hinge" else "")

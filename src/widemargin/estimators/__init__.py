@@ -1,0 +1,1 @@
+"""What people use: estimators with scikit-learn's interface."""

@@ -1,0 +1,234 @@
+"""What the kernel machines share: parameters, kernels, the call of the solver, decision values."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, check_random_state
+
+from widemargin._progress import Watch
+from widemargin._threads import worker_threads
+from widemargin._typing import FloatArray, IntArray, Matrix
+from widemargin._validation import TrainingSet, check_X, require, require_number, scale_gamma
+from widemargin.certificate import Certificate
+from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
+from widemargin.problems.soft_margin import SoftMargin
+from widemargin.solvers import active_set
+
+MERCER_ROWS = 2_000  # a principal block of this size is checked: an indefinite one proves it all
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """One fitted binary or regression machine: sum_j beta_j k(x_j, x) + intercept."""
+
+    rows: IntArray  # rows of the training set with beta != 0
+    beta: FloatArray
+    intercept: float
+    thresholds: FloatArray
+    certificate: Certificate
+
+
+class KernelMachine(BaseEstimator):
+    """Base of the machines that expand their decision function in kernel values."""
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float = 500,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    # -- parameters ------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Check every parameter that does not need the data."""
+        named = isinstance(self.kernel, str)
+        require(
+            callable(self.kernel) or (named and self.kernel in NAMES),
+            "kernel", self.kernel, f"one of {', '.join(NAMES)} or a function of two arrays",
+        )  # fmt: skip
+        require_number("tol", self.tol, "a positive number")
+        require_number("cache_size", self.cache_size, "a positive number of megabytes")
+        good = isinstance(self.max_iter, numbers.Integral) and self.max_iter != 0
+        require(good and self.max_iter >= -1, "max_iter", self.max_iter,
+                "a positive integer, or -1 for the default budget")  # fmt: skip
+        if self.time_limit is not None:
+            require_number("time_limit", self.time_limit, "a positive number of seconds or None")
+        if self.kernel == "poly":
+            require_number("degree", self.degree, "a positive number")
+        if self.kernel in ("poly", "sigmoid"):
+            require_number("coef0", self.coef0, "a finite number", above=-np.inf)
+        self._check_gamma()
+        self._warn_unused()
+
+    def _check_gamma(self) -> None:
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            require(gamma in ("scale", "auto"), "gamma", gamma, '"scale", "auto" or a positive number')
+        elif isinstance(gamma, numbers.Real):
+            require_number("gamma", gamma, "a positive number")
+        else:
+            values = np.asarray(gamma)
+            good = values.ndim == 1 and np.issubdtype(values.dtype, np.number)
+            require(good, "gamma", gamma, '"scale", "auto", a number or one number per feature')
+            require(self.kernel == "rbf", "gamma", gamma, "a number: only rbf takes one per feature")
+            finite = bool(np.isfinite(values).all() and (values >= 0).all() and values.any())
+            require(finite, "gamma", gamma, "finite, not negative and not all zero")
+
+    def _warn_unused(self) -> None:
+        """Warn of kernel parameters that were set although the kernel does not use them."""
+        users = {"degree": ("poly",), "coef0": ("poly", "sigmoid"), "gamma": ("poly", "rbf", "sigmoid")}
+        defaults = {"degree": 3, "coef0": 0.0, "gamma": "scale"}
+        for name, kernels in users.items():
+            value = getattr(self, name)
+            changed = isinstance(value, np.ndarray) or value != defaults[name]
+            if self.kernel not in kernels and changed:
+                warnings.warn(
+                    f"{name}={value!r} has no effect: kernel={self.kernel!r} does not use it",
+                    UserWarning, stacklevel=4,
+                )  # fmt: skip
+
+    def _resolved_kernel(self, X: Matrix, weight: FloatArray) -> Kernel:
+        """Return the kernel with numbers for its parameters."""
+        if callable(self.kernel):
+            return Kernel("callable", function=self.kernel)
+        gamma: Any = self.gamma
+        if self.kernel in ("linear", "precomputed"):
+            gamma = 1.0
+        elif isinstance(gamma, str):
+            gamma = scale_gamma(X, weight) if gamma == "scale" else 1.0 / X.shape[1]
+        elif not isinstance(gamma, numbers.Real):
+            gamma = np.asarray(gamma, dtype=np.float64)
+            require(len(gamma) == X.shape[1], "gamma", self.gamma,
+                    f"a number or one number per feature (X has {X.shape[1]})")  # fmt: skip
+        return Kernel(self.kernel, gamma, self.degree, self.coef0)
+
+    def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
+        """Warn of kernels that are not positive semi-definite; return whether X is known to be."""
+        if kernel.name == "sigmoid":
+            warnings.warn(
+                "kernel='sigmoid' is not positive semi-definite in general: the fit may end at a "
+                "stationary point that is not the optimum", UserWarning, stacklevel=4,
+            )  # fmt: skip
+        if kernel.name != "precomputed":
+            return False
+        block = X[:MERCER_ROWS, :MERCER_ROWS]
+        if is_mercer(block):
+            return False
+        warnings.warn(
+            "the precomputed kernel matrix is not symmetric positive semi-definite "
+            "(widemargin.kernels.is_mercer): the problem is not convex, the result is a "
+            "stationary point and its certificate no bound", UserWarning, stacklevel=4,
+        )  # fmt: skip
+        return True
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    def _begin(self, data: TrainingSet) -> Rows:
+        """Prepare the training rows for the solver and note what prediction needs."""
+        kernel = self._resolved_kernel(data.X, data.weight)
+        self._indefinite = self._check_kernel_matrix(kernel, data.X)
+        self.gamma_ = kernel.gamma
+        self._kernel_ = kernel
+        rows = Rows(kernel, data.X)
+        self._centre_ = rows.centre
+        return rows
+
+    def _solve(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
+        """Solve one problem and certify the result."""
+        n = problem.n_rows
+        budget = self.max_iter if self.max_iter > 0 else max(2_000_000, 100 * n)
+        seed = check_random_state(self.random_state).randint(2**31 - 1) if self.random_state is not None else 0
+        watch.next_part()
+        evaluations = rows.evaluations
+        with worker_threads() as threads:
+            rows.threads = threads
+            result = active_set.solve(
+                problem,
+                rows,
+                tol=self.tol,
+                max_iter=int(budget),
+                cache_bytes=self.cache_size * 1e6,
+                seed=seed,
+                monitor=watch,
+            )
+        certificate = problem.certificate(
+            result.b,
+            result.f,
+            tol=self.tol,
+            n_iter=result.n_iter,
+            kernel_evaluations=rows.evaluations - evaluations,
+        )
+        if self._indefinite:
+            certificate = replace(certificate, converged=False)
+        beta = problem.coefficients(result.b)
+        used = np.flatnonzero(beta)
+        thresholds = problem.thresholds(result.f)
+        intercept = float(thresholds.mean()) if len(thresholds) else 0.0
+        return Expansion(used, beta[used], intercept, thresholds, certificate)
+
+    def _keep_support(self, data: TrainingSet, rows: IntArray) -> None:
+        """Store the support vectors, given as rows of the training set."""
+        self.support_ = data.index[rows].astype(np.int32)
+        if self.kernel == "precomputed":
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            self.support_vectors_ = data.X[rows]
+
+    # -- prediction ------------------------------------------------------------------------
+
+    def _expansion_values(self, X: Any, coefficients: FloatArray) -> FloatArray:
+        """Return sum_j coefficients_j k(x_j, x) for every row of X, j over the support."""
+        check_is_fitted(self)
+        X = check_X(self, X, reset=False, accept_sparse=self.kernel != "precomputed")
+        kernel = self._kernel_
+        if kernel.name == "precomputed":
+            columns, right = self.support_.astype(np.intp), Rows(kernel, X)
+        else:
+            X, support = _same_container(X, self.support_vectors_)
+            right = Rows(kernel, support, self._centre_)
+            columns = np.arange(support.shape[0])
+        dtype = X.dtype if X.dtype == np.float32 else np.float64
+        with worker_threads() as threads:
+            left = Rows(kernel, X, right.centre, threads)
+            return left.weighted_sum(np.arange(left.n), right, columns, coefficients, dtype)
+
+
+def _same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
+    """Make both dense or both sparse; the model's side is the one that changes."""
+    if sp.issparse(X) and not sp.issparse(support):
+        return X, sp.csr_array(support)
+    if sp.issparse(support) and not sp.issparse(X):
+        return X, support.toarray()
+    return X, support

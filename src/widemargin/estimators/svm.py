@@ -1,0 +1,643 @@
+"""Support vector machines: SVC, NuSVC, SVR, NuSVR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from widemargin._progress import Watch, warn_unconverged
+from widemargin._typing import FloatArray, IntArray
+from widemargin._validation import (
+    TrainingSet,
+    canonical,
+    check_fit,
+    class_costs,
+    require,
+    require_number,
+)
+from widemargin.certificate import worst
+from widemargin.estimators._kernel_machine import Expansion, KernelMachine
+from widemargin.estimators._one_vs_one import (
+    check_classes,
+    class_pairs,
+    combine,
+    pair_rows,
+    predicted_class,
+)
+from widemargin.kernels import Rows
+from widemargin.problems.soft_margin import (
+    SoftMargin,
+    c_classification,
+    epsilon_tube,
+    nu_classification,
+    nu_tube,
+)
+
+
+class _SupportClassifier(ClassifierMixin, KernelMachine):
+    """One-vs-one classification by a kernel machine; subclasses state the binary problem."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the kernel matrix when ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind, two or more classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 means the same as the row twice, 0 the same as its absence.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        self._check_parameters()
+        precomputed = self.kernel == "precomputed"
+        X, y, weight = check_fit(
+            self, X, y, sample_weight, numeric=False, accept_sparse=not precomputed
+        )
+        _check_square(X, precomputed)
+        data = canonical(X, y, weight, precomputed=precomputed)
+        self.classes_, codes = check_classes(data.y)
+        costs = self._costs(codes, data.weight)
+        rows = self._begin(data)
+        pairs = class_pairs(len(self.classes_))
+        with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
+            machines = [self._fit_pair(rows, codes, costs, pair, watch) for pair in pairs]
+        self._keep_machines(data, codes, machines)
+        warn_unconverged(type(self).__name__, self.certificate_, self.tol, data.X, self._how())
+        return self
+
+    def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
+        """Return the cost of each row; here, too, what needs the labels is checked."""
+        raise NotImplementedError
+
+    def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
+        """State the binary problem."""
+        raise NotImplementedError
+
+    def _how(self) -> str:
+        return "the default budget ran out" if self.max_iter < 0 else "max_iter ran out"
+
+    def _fit_pair(
+        self, rows: Rows, codes: IntArray, costs: FloatArray, pair: tuple[int, int], watch: Watch
+    ) -> Expansion:
+        chosen, label = pair_rows(codes, pair)
+        if len(chosen) == rows.n:
+            part = rows
+        else:
+            X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
+            part = Rows(rows.kernel, X, rows.centre)
+        machine = self._solve(self._problem(label, costs[chosen]), part, watch)
+        return self._rescale(
+            Expansion(
+                chosen[machine.rows],
+                machine.beta,
+                machine.intercept,
+                machine.thresholds,
+                machine.certificate,
+            )
+        )
+
+    def _rescale(self, machine: Expansion) -> Expansion:
+        return machine
+
+    def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
+        """Store the machines in LIBSVM's layout: support vectors by class, n_classes - 1 rows."""
+        support = np.unique(np.concatenate([m.rows for m in machines]))
+        support = support[np.lexsort((data.index[support], codes[support]))]
+        place = np.empty(len(codes), dtype=np.intp)
+        place[support] = np.arange(len(support))
+        owner = codes[support]
+        n_classes = len(self.classes_)
+        self.dual_coef_ = np.zeros((max(1, n_classes - 1), len(support)))
+        for (i, j), machine in zip(class_pairs(n_classes), machines, strict=True):
+            at = place[machine.rows]
+            # In the columns of class i, row j - 1 is its machine against j > i; row i for j.
+            low, high = min(i, j), max(i, j)
+            row = np.where(owner[at] == low, high - 1, low) if n_classes > 2 else 0
+            self.dual_coef_[row, at] = machine.beta
+        self._keep_support(data, support)
+        self.n_support_ = np.bincount(owner, minlength=n_classes).astype(np.int32)
+        self.intercept_ = np.array([m.intercept for m in machines])
+        self.certificates_ = [m.certificate for m in machines]
+        self.certificate_ = worst(self.certificates_)
+        self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
+
+    def _pair_coefficients(self) -> FloatArray:
+        """Return the coefficients of each pair's machine, one column a pair."""
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            return self.dual_coef_.T
+        owner = np.repeat(np.arange(n_classes), self.n_support_)
+        columns = []
+        for i, j in class_pairs(n_classes):
+            first = np.where(owner == i, self.dual_coef_[j - 1], 0.0)
+            columns.append(first + np.where(owner == j, self.dual_coef_[i], 0.0))
+        return np.column_stack(columns)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the signed distance to the boundary in units of the margin.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive for ``classes_[1]``. More: won pairs plus a fraction from the
+            margins, so that the largest score is the predicted class.
+        """
+        if not hasattr(self, "classes_"):
+            self._expansion_values(X, np.empty((0, 0)))
+        values = self._expansion_values(X, self._pair_coefficients())
+        return combine(values + self.intercept_, len(self.classes_))
+
+    def predict(self, X: Any) -> Any:
+        """Return the predicted class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self.decision_function(X)
+        return self.classes_[predicted_class(scores)]
+
+
+class SVC(_SupportClassifier):
+    r"""Support vector classifier with soft margin.
+
+    Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \xi_i` (or :math:`\xi_i^2`) subject to
+    :math:`y_i (\langle w, \phi(x_i) \rangle + b) \ge 1 - \xi_i, \; \xi_i \ge 0`, where
+    :math:`s_i` is the weight of row i (seed 000, equation (1.25)). The optimum is that of LIBSVM;
+    `certificate_` proves how close the model is to it.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of a unit of slack.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        See :class:`widemargin.kernels.Kernel`. A callable gets two arrays of rows and returns the
+        block of kernel values.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    gamma : {"scale", "auto"}, float or array of shape (n_features,), default="scale"
+        Coefficient of rbf, poly and sigmoid. "scale" is 1 / (n_features * variance of X), rows
+        counted by weight; "auto" is 1 / n_features; an array (rbf only) has one per feature.
+    coef0 : float, default=0.0
+        Constant of poly and sigmoid.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Linear or squared slack.
+    fit_intercept : bool, default=True
+        Whether there is a threshold b.
+    solver : {"auto", "smo"}, default="auto"
+        "auto" grows a sample and works in a band around the margin; "smo" works on all rows from
+        the start. Both end at the same optimum.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, as in LIBSVM.
+    class_weight : dict or "balanced", default=None
+        Factor of C for each class.
+    cache_size : float, default=500
+        Megabytes for kernel values.
+    max_iter : int, default=-1
+        Largest number of pair steps for each pair of classes; -1 is
+        max(2,000,000, 100 n_samples).
+    time_limit : float, default=None
+        Seconds after which the fit stops with the model reached.
+    random_state : int, RandomState or None, default=None
+        Seed of the samples; it moves the result within the tolerance only. None is a fixed seed.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    support_ : ndarray of shape (n_SV,)
+        Rows of the support vectors, by class. Of equal rows the first one stands for all.
+    support_vectors_ : ndarray or CSR of shape (n_SV, n_features)
+        The support vectors.
+    n_support_ : ndarray of shape (n_classes,)
+        Their number in each class.
+    dual_coef_ : ndarray of shape (n_classes - 1, n_SV)
+        Coefficients of the support vectors, in LIBSVM's layout.
+    intercept_ : ndarray of shape (n_pairs,)
+        Thresholds.
+    certificate_ : Certificate
+        The worst of `certificates_`.
+    certificates_ : list of Certificate
+        One for each pair of classes.
+    gamma_ : float or ndarray
+        The gamma used.
+    n_iter_ : ndarray of shape (n_pairs,)
+        Steps taken.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVC(C=10).fit(X, y)
+    >>> model.predict(X[:3])
+    array([0, 0, 0])
+    >>> model.certificate_.converged
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        loss: str = "hinge",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-3,
+        class_weight: Any = None,
+        cache_size: float = 500,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            tol=tol,
+            cache_size=cache_size,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.class_weight = class_weight
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_number("C", self.C, "a positive number")
+        losses = ("hinge", "squared_hinge")
+        require(self.loss in losses, "loss", self.loss, '"hinge" or "squared_hinge"')
+        require(self.solver in ("auto", "smo"), "solver", self.solver, '"auto" or "smo"')
+
+    def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
+        factors = class_costs(self.class_weight, self.classes_, codes, weight)
+        return self.C * weight * factors[codes]
+
+    def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
+        squared = self.loss == "squared_hinge"
+        return c_classification(y, cost, squared=squared, intercept=bool(self.fit_intercept))
+
+
+class NuSVC(_SupportClassifier):
+    r"""Support vector classifier controlled by the fraction of margin errors.
+
+    Minimises :math:`\frac12 |w|^2 - \nu \rho \sum_i s_i + \sum_i s_i \xi_i` subject to
+    :math:`y_i (\langle w, \phi(x_i) \rangle + b) \ge \rho - \xi_i, \; \xi_i \ge 0`: at most a
+    fraction nu of the rows violates the margin, at least that fraction are support vectors. The
+    model is stored divided by rho, so that its margin is 1 as for :class:`SVC`.
+
+    Parameters
+    ----------
+    nu : float, default=0.2
+        In (0, 1]; at most twice the share of the smaller class of each pair.
+    kernel, degree, gamma, coef0, tol, cache_size, max_iter, time_limit, random_state, verbose
+        As for :class:`SVC`.
+
+    Attributes
+    ----------
+    rho_ : ndarray of shape (n_pairs,)
+        Margin of each machine in the scale of the problem; ``dual_coef_ * rho_`` solves it.
+    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, certificate_, \
+certificates_, gamma_, n_iter_
+        As for :class:`SVC`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import NuSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> NuSVC(nu=0.1).fit(X, y).predict(X[:3])
+    array([0, 0, 0])
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.2,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float = 500,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            tol=tol,
+            cache_size=cache_size,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.nu = nu
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_number("nu", self.nu, "in (0, 1]")
+        require(self.nu <= 1, "nu", self.nu, "in (0, 1]")
+
+    def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
+        counts = np.bincount(codes, weights=weight)
+        shares = [
+            2 * min(counts[i], counts[j]) / (counts[i] + counts[j])
+            for i, j in class_pairs(len(counts))
+        ]
+        largest = min(shares)
+        if self.nu > largest * (1 + 1e-12):
+            raise ValueError(
+                f"nu={self.nu} is infeasible: with these class weights it must be at most "
+                f"{largest:.6g}, twice the share of the smaller class in its pair"
+            )
+        return weight
+
+    def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
+        return nu_classification(y, cost, self.nu)
+
+    def _rescale(self, machine: Expansion) -> Expansion:
+        """Divide by rho; where the reduced hulls touch (rho = 0) there is no margin to divide by."""
+        rho = self._rho(machine)
+        scale = 1.0 / rho if rho > 1e-10 * max(1.0, abs(machine.intercept)) else 1.0
+        return Expansion(
+            machine.rows,
+            machine.beta * scale,
+            machine.intercept * scale,
+            machine.thresholds,
+            machine.certificate,
+        )
+
+    @staticmethod
+    def _rho(machine: Expansion) -> float:
+        return float(0.5 * (machine.thresholds[1] - machine.thresholds[0]))
+
+    def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
+        super()._keep_machines(data, codes, machines)
+        self.rho_ = np.array([self._rho(m) for m in machines])
+
+
+class _SupportRegressor(RegressorMixin, KernelMachine):
+    """Regression by a kernel machine; subclasses state the problem."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the kernel matrix when ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Real targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 means the same as the row twice, 0 the same as its absence.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        self._check_parameters()
+        precomputed = self.kernel == "precomputed"
+        X, y, weight = check_fit(
+            self, X, y, sample_weight, numeric=True, accept_sparse=not precomputed
+        )
+        _check_square(X, precomputed)
+        data = canonical(X, y.astype(np.float64), weight, precomputed=precomputed)
+        rows = self._begin(data)
+        with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
+            machine = self._solve(self._problem(data.y, data.weight), rows, watch)
+        order = machine.rows[np.argsort(data.index[machine.rows], kind="stable")]
+        beta = np.zeros(rows.n)
+        beta[machine.rows] = machine.beta
+        self._keep_support(data, order)
+        self.dual_coef_ = beta[order][None, :]
+        self.n_support_ = np.array([len(order)], dtype=np.int32)
+        self._keep_threshold(machine)
+        self.certificates_ = [machine.certificate]
+        self.certificate_ = machine.certificate
+        self.n_iter_ = machine.certificate.n_iter
+        how = "the default budget ran out" if self.max_iter < 0 else "max_iter ran out"
+        warn_unconverged(type(self).__name__, self.certificate_, self.tol, data.X, how)
+        return self
+
+    def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
+        """State the problem."""
+        raise NotImplementedError
+
+    def _keep_threshold(self, machine: Expansion) -> None:
+        self.intercept_ = np.array([machine.intercept])
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the predicted value of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
+        if not hasattr(self, "dual_coef_"):
+            self._expansion_values(X, np.empty(0))
+        return self._expansion_values(X, self.dual_coef_[0]) + self.intercept_[0]
+
+
+class SVR(_SupportRegressor):
+    r"""Support vector regression with a tube of given width.
+
+    Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \max(0, |y_i - f(x_i)| - \epsilon)` with
+    :math:`f(x) = \langle w, \phi(x) \rangle + b`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of a unit outside the tube.
+    epsilon : float, default=0.1
+        Half width of the tube, in units of y.
+    fit_intercept : bool, default=True
+        Whether there is a threshold b.
+    kernel, degree, gamma, coef0, tol, cache_size, max_iter, time_limit, random_state, verbose
+        As for :class:`SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, dual_coef_, intercept_, certificate_, gamma_, n_iter_
+        As for :class:`SVC`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import SVR
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> model = SVR(kernel="linear", C=100, epsilon=0.01).fit(X, 2 * X[:, 0])
+    >>> float(model.predict([[0.5]])[0].round(1))
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 500,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            tol=tol,
+            cache_size=cache_size,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.C = C
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_number("C", self.C, "a positive number")
+        require_number("epsilon", self.epsilon, "a number, not negative", above=-1e-300)
+
+    def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
+        return epsilon_tube(y, self.C * weight, self.epsilon, intercept=bool(self.fit_intercept))
+
+
+class NuSVR(_SupportRegressor):
+    r"""Support vector regression whose tube holds all but a fraction nu of the rows.
+
+    Minimises :math:`\frac12 |w|^2 + C \nu \epsilon \sum_i s_i + C \sum_i s_i
+    \max(0, |y_i - f(x_i)| - \epsilon)` over w, b and :math:`\epsilon \ge 0`.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        Fraction of rows outside the tube, in (0, 1].
+    C : float, default=1.0
+        Cost of a unit outside the tube.
+    kernel, degree, gamma, coef0, tol, cache_size, max_iter, time_limit, random_state, verbose
+        As for :class:`SVC`.
+
+    Attributes
+    ----------
+    epsilon_ : float
+        Half width of the tube that was found.
+    support_, support_vectors_, dual_coef_, intercept_, certificate_, gamma_, n_iter_
+        As for :class:`SVC`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import NuSVR
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> model = NuSVR(kernel="linear", C=100).fit(X, 2 * X[:, 0])
+    >>> float(model.predict([[0.5]])[0].round(1))
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float = 500,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            tol=tol,
+            cache_size=cache_size,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.nu = nu
+        self.C = C
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_number("C", self.C, "a positive number")
+        require_number("nu", self.nu, "in (0, 1]")
+        require(self.nu <= 1, "nu", self.nu, "in (0, 1]")
+
+    def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
+        return nu_tube(y, self.C * weight, self.nu)
+
+    def _keep_threshold(self, machine: Expansion) -> None:
+        super()._keep_threshold(machine)
+        # Where both thresholds cross, the tube has closed: epsilon = 0 is its bound.
+        self.epsilon_ = max(0.0, float(0.5 * (machine.thresholds[0] - machine.thresholds[1])))
+
+
+def _check_square(X: Any, precomputed: bool) -> None:
+    if precomputed and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f'X must be the square kernel matrix of the training rows when kernel="precomputed"; '
+            f"got shape {X.shape}"
+        )

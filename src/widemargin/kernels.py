@@ -1,0 +1,284 @@
+"""Kernels k(x, z): blocks, diagonals and sums, dense and sparse behind one call.
+
+A :class:`Kernel` is a formula. :class:`Rows` is data seen through a kernel; two of them can be
+multiplied block by block without ever holding the whole matrix. All kernel values of the library
+come from :meth:`Rows.block`, in float32 where they only steer and in float64 where they count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike
+
+from widemargin._kernel_tiles import CalledTiles, DenseTiles, LookedUpTiles, SparseTiles, Tiles
+from widemargin._threads import for_each
+from widemargin._typing import FloatArray, IntArray, Matrix, RealArray
+
+NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+
+# A tile of this many rows (see _kernel_tiles for its width) and the operands that make it stay in
+# the cache while its exponentials are taken.
+TILE_ROWS = 256
+SYMMETRIC_TILE = 512
+WORTH_A_THREAD = 65_536  # kernel values; below that, starting a thread costs more
+
+
+@dataclass(frozen=True)
+class Kernel:
+    r"""A kernel function with its parameters.
+
+    ============  ==========================================================
+    linear        x'z
+    poly          (gamma x'z + coef0)^degree, homogeneous for coef0 = 0
+    rbf           exp(-sum_j gamma_j (x_j - z_j)^2), gamma a number or one per feature
+    sigmoid       tanh(gamma x'z + coef0), not positive definite in general
+    precomputed   the data are the kernel values
+    callable      function(X, Z) returns the block
+    ============  ==========================================================
+
+    Parameters
+    ----------
+    name : {"linear", "poly", "rbf", "sigmoid", "precomputed", "callable"}
+        Which formula.
+    gamma : float or ndarray of shape (n_features,), default=1.0
+        Inverse squared length scale (rbf) or factor of the product.
+    degree : float, default=3
+        Exponent of the polynomial.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid.
+    function : callable, default=None
+        The user's kernel when `name` is "callable".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.kernels import Kernel
+    >>> Kernel("rbf", gamma=0.5)(np.array([[0.0], [1.0]]), np.array([[0.0]])).round(4)
+    array([[1.    ],
+           [0.6065]])
+    """
+
+    name: str
+    gamma: float | FloatArray = 1.0
+    degree: float = 3
+    coef0: float = 0.0
+    function: Callable[[Any, Any], ArrayLike] | None = field(default=None, repr=False)
+
+    def __call__(self, X: Matrix, Z: Matrix) -> RealArray:
+        """Return the block k(x_i, z_j) in float64."""
+        right = Rows(self, Z)
+        left = Rows(self, X, centre=right.centre)
+        return left.block(np.arange(left.n), right, np.arange(right.n))
+
+    def transform(self, products: RealArray) -> None:
+        """Turn inner products (rbf: exponents) into kernel values, in place."""
+        if self.name == "rbf":
+            np.exp(products, out=products)
+        elif self.name in ("poly", "sigmoid"):
+            products *= self.gamma
+            products += self.coef0
+            if self.name == "sigmoid":
+                np.tanh(products, out=products)
+            else:
+                _raise_to(products, self.degree)
+
+    @property
+    def is_mercer_by_name(self) -> bool:
+        """Whether the formula is positive semi-definite for all data."""
+        if self.name == "poly":
+            return self.coef0 >= 0 and float(self.degree).is_integer()
+        return self.name in ("linear", "rbf")
+
+
+def is_mercer(K: ArrayLike, *, tol: float = 1e-8) -> bool:
+    """Tell whether a kernel matrix is symmetric and positive semi-definite.
+
+    Mercer's condition on a sample (seed 000, theorem 1.11): only then is the training problem
+    convex and the certificate a bound.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Kernel matrix.
+    tol : float, default=1e-8
+        Rounding allowed, relative to the largest entry.
+
+    Returns
+    -------
+    bool
+        True when no eigenvalue is below ``-tol * n * max(abs(K))``.
+
+    Examples
+    --------
+    >>> from widemargin.kernels import is_mercer
+    >>> is_mercer([[1.0, 0.5], [0.5, 1.0]]), is_mercer([[1.0, 2.0], [2.0, 1.0]])
+    (True, False)
+    """
+    K = np.asarray(K, dtype=np.float64)
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"K must be a square matrix, got shape {K.shape}")
+    scale = float(np.abs(K).max(initial=0.0))
+    if np.abs(K - K.T).max(initial=0.0) > tol * scale:
+        return False
+    shifted = 0.5 * (K + K.T) + tol * len(K) * scale * np.eye(len(K))
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+class Rows:
+    """Rows of data seen through a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The formula.
+    X : ndarray or CSR of shape (n, n_features)
+        The data; kept, not copied.
+    centre : ndarray of shape (n_features,), optional
+        Origin for the rbf kernel on dense data, the mean by default. Two sets of rows that meet
+        in a block must share it.
+    threads : int, default=1
+        Threads that share the tiles of a block.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    evaluations : int
+        Kernel values computed so far.
+    """
+
+    def __init__(
+        self, kernel: Kernel, X: Matrix, centre: FloatArray | None = None, threads: int = 1
+    ) -> None:
+        self.kernel = kernel
+        self.X = X
+        self.n = X.shape[0]
+        self.threads = threads
+        self.evaluations = 0
+        dense_rbf = kernel.name == "rbf" and not sp.issparse(X)
+        self.centre = X.mean(axis=0, dtype=np.float64) if dense_rbf and centre is None else centre
+        self.tiles = self._make_tiles()
+
+    def _make_tiles(self) -> Tiles:
+        kernel, X = self.kernel, self.X
+        if kernel.name == "precomputed":
+            return LookedUpTiles(X)
+        if kernel.function is not None:
+            return CalledTiles(kernel.function, X)
+        gamma = np.asarray(kernel.gamma, dtype=np.float64) if kernel.name == "rbf" else None
+        if sp.issparse(X):
+            per_feature = None if gamma is None else np.broadcast_to(gamma, X.shape[1]).copy()
+            return SparseTiles(X, kernel.transform, per_feature)
+        scale = None if gamma is None else np.sqrt(2.0 * gamma)
+        return DenseTiles(X, kernel.transform, scale, self.centre)
+
+    def diagonal(self) -> FloatArray:
+        """Return k(x_i, x_i) in float64."""
+        kernel, X = self.kernel, self.X
+        if kernel.name == "rbf":
+            return np.ones(self.n)
+        if kernel.name == "precomputed":
+            return np.diagonal(X).astype(np.float64)
+        if kernel.function is not None:
+            each = (self.block(i, self, i) for i in np.arange(self.n)[:, None])
+            return np.array([float(value[0, 0]) for value in each])
+        if sp.issparse(X):
+            norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+        else:
+            norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        kernel.transform(norms)
+        return norms
+
+    def block(
+        self, rows: IntArray, other: Rows, columns: IntArray, dtype: DTypeLike = np.float64
+    ) -> RealArray:
+        """Return k(rows of self, columns of other)."""
+        out = np.empty((len(rows), len(columns)), dtype=dtype)
+        rights = self._rights(other, columns, out.dtype)
+
+        def write(part: slice) -> None:
+            left = self.tiles.left(rows[part], out.dtype)
+            for span, right in rights:
+                self.tiles.write(left, right, out[part, span])
+
+        self._share(write, _spans(len(rows), TILE_ROWS), out.size)
+        return out
+
+    def fill_symmetric(self, rows: IntArray, out: RealArray) -> None:
+        """Write k(rows, rows) to out, computing each pair of rows once."""
+        spans = _spans(len(rows), SYMMETRIC_TILE)
+        operands = [
+            (self.tiles.left(rows[s], out.dtype), self.tiles.right(rows[s], out.dtype))
+            for s in spans
+        ]
+
+        def write(pair: tuple[int, int]) -> None:
+            i, j = pair
+            self.tiles.write(operands[i][0], operands[j][1], out[spans[i], spans[j]])
+            if i != j:
+                out[spans[j], spans[i]] = out[spans[i], spans[j]].T
+
+        pairs = [(i, j) for i in range(len(spans)) for j in range(i + 1)]
+        self._share(write, pairs, len(rows) * (len(rows) + 1) // 2)
+
+    def weighted_sum(
+        self,
+        rows: IntArray,
+        other: Rows,
+        columns: IntArray,
+        coefficients: FloatArray,
+        dtype: DTypeLike = np.float64,
+    ) -> FloatArray:
+        """Return sum_j coefficients_j k(x_i, z_j) for each row, without holding the block.
+
+        The coefficients have shape (n_columns,) or (n_columns, n_outputs).
+        """
+        weights = np.asarray(coefficients, dtype=dtype)
+        out = np.zeros((len(rows), *weights.shape[1:]))
+        rights = self._rights(other, columns, weights.dtype)
+
+        def add(part: slice) -> None:
+            left = self.tiles.left(rows[part], weights.dtype)
+            for span, right in rights:
+                weight = weights[span]
+                tile = np.empty((part.stop - part.start, len(weight)), dtype=dtype)
+                self.tiles.write(left, right, tile)
+                out[part] += tile @ weight
+
+        self._share(add, _spans(len(rows), TILE_ROWS), len(rows) * len(columns))
+        return out
+
+    def _rights(
+        self, other: Rows, columns: IntArray, dtype: np.dtype[Any]
+    ) -> list[tuple[slice, Any]]:
+        spans = _spans(len(columns), self.tiles.width)
+        return [(span, other.tiles.right(columns[span], dtype)) for span in spans]
+
+    def _share(self, job: Callable[[Any], None], items: Iterable[Any], evaluations: int) -> None:
+        """Run a job on every item, on several threads where that pays."""
+        self.evaluations += evaluations
+        many = self.tiles.thread_safe and evaluations > WORTH_A_THREAD
+        for_each(job, items, self.threads if many else 1)
+
+
+def _spans(n: int, width: int) -> list[slice]:
+    return [slice(start, min(start + width, n)) for start in range(0, n, width)]
+
+
+def _raise_to(base: RealArray, degree: float) -> None:
+    """base **= degree; small whole degrees by multiplication, which is ten times faster."""
+    if float(degree).is_integer() and 1 <= degree <= 8:
+        factor = base.copy()
+        for _ in range(int(degree) - 1):
+            base *= factor
+    else:
+        np.power(base, degree, out=base)

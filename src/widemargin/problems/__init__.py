@@ -1,0 +1,1 @@
+"""What is minimised: one small dataclass per family of formulations."""

@@ -1,0 +1,360 @@
+r"""The soft-margin problems: C-hinge, squared hinge, nu, epsilon-tube and nu-tube.
+
+All of them are one box-constrained quadratic problem. Write :math:`\beta_r` for the
+expansion coefficient of training row :math:`r`, so that the decision function without
+its threshold is :math:`f(x) = \sum_r \beta_r k(x_r, x)`. A row owns one dual variable (two
+for the tubes), :math:`\beta_r = \sum_{v \in r} b_v`, and the **dual** is
+
+.. math::
+
+    \max_b \; t'b - \tfrac12 \beta'K\beta - \tfrac12 \sum_v \rho_v b_v^2
+    \quad\text{s.t.}\quad l_v \le b_v \le u_v, \quad \sum_{v \in g} b_v = d_g
+
+with at most two groups :math:`g` of variables that share a threshold :math:`\lambda_g`. Its
+Lagrange dual is the **primal** that the literature writes down first,
+
+.. math::
+
+    \min_{w, \lambda} \; \tfrac12 |w|^2 + \sum_v \phi_v(t_v - f(x_v) - \lambda_{g(v)})
+    + \sum_g \lambda_g d_g, \qquad
+    \phi_v(s) = \max_{l_v \le b \le u_v} \, s b - \tfrac12 \rho_v b^2 .
+
+===============  =======================  ====================  =========================================
+problem          targets t                box of b              thresholds
+===============  =======================  ====================  =========================================
+C-hinge          y                        [0, C] y              one, the intercept (d = 0)
+squared hinge    y                        [0, inf) y            one; ridge 1/(2 C)
+nu               0                        [0, c] y              two: intercept -+ rho; d = +-nu sum(c)/2
+epsilon-tube     y - eps and y + eps      [0, C] and [-C, 0]    one (d = 0)
+nu-tube          y and y                  [0, C] and [-C, 0]    two: intercept +- eps; d = +-nu sum(C)/2
+===============  =======================  ====================  =========================================
+
+A problem without intercept has no group: its threshold is fixed at zero.
+The signed variables b make the label disappear from every formula: a variable can move
+up while b < u and down while b > l, and its *score* is :math:`s_v = t_v - f(x_v) - \rho_v b_v`.
+At the optimum every variable that can move up has :math:`s_v \le \lambda_g`, every one that
+can move down :math:`s_v \ge \lambda_g`; the overlap of the two is the KKT violation of LIBSVM.
+
+References: seed 000, equations (1.25)-(1.29) and section 1.3; seed 001, P2 and P3 for nu.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from widemargin._typing import BoolArray, FloatArray, IntArray
+from widemargin.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class SoftMargin:
+    """A box-constrained problem of the family above, as data.
+
+    Attributes
+    ----------
+    name : str
+        Name of the formulation, for the certificate.
+    n_rows : int
+        Number of training rows.
+    row : ndarray of shape (n_variables,)
+        Row that owns each variable.
+    target, lower, upper, ridge : ndarray of shape (n_variables,)
+        t, l, u and rho of the module's formulas.
+    group : ndarray of shape (n_variables,)
+        Number of the threshold that a variable belongs to (all 0 without intercept).
+    totals : ndarray of shape (n_groups,)
+        d_g. Empty for a problem without intercept.
+    """
+
+    name: str
+    n_rows: int
+    row: IntArray
+    target: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    ridge: FloatArray
+    group: IntArray
+    totals: FloatArray
+
+    @property
+    def n_variables(self) -> int:
+        """Number of dual variables."""
+        return len(self.row)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of thresholds: 0 without intercept, 2 for the nu problems, else 1."""
+        return len(self.totals)
+
+    def variables_of(self, rows: IntArray) -> IntArray:
+        """Return the variables that some rows own: for the tubes, two blocks."""
+        blocks = range(0, self.n_variables, self.n_rows)
+        return np.concatenate([rows + first for first in blocks])
+
+    def restrict(self, rows: IntArray, scale: float = 1.0) -> SoftMargin:
+        """Return the problem of some rows alone, every box multiplied by scale.
+
+        With scale = n / len(rows) a random sample stands for the whole: the loss of each of its
+        rows counts for as many as it represents, so that its optimum estimates the full one.
+        The totals of the groups are kept, so the caller scales and repairs its variables.
+        """
+        chosen = self.variables_of(rows)
+        return replace(
+            self,
+            n_rows=len(rows),
+            row=np.tile(np.arange(len(rows)), self.n_variables // self.n_rows),
+            target=self.target[chosen],
+            lower=self.lower[chosen] * scale,
+            upper=self.upper[chosen] * scale,
+            ridge=self.ridge[chosen] / scale,
+            group=self.group[chosen],
+        )
+
+    def coefficients(self, b: FloatArray) -> FloatArray:
+        """Return beta, the expansion coefficient of each row."""
+        if self.n_variables == self.n_rows:
+            return b
+        return np.bincount(self.row, weights=b, minlength=self.n_rows)
+
+    def scores(self, b: FloatArray, f: FloatArray) -> FloatArray:
+        """Return t - f - ridge * b for every variable; f has one value a row."""
+        return self.target - f[self.row] - self.ridge * b
+
+    def repair(self, b: FloatArray, preference: FloatArray | None = None) -> FloatArray:
+        """Return a feasible point near b: inside the boxes, with the groups' totals.
+
+        What a group's sum lacks or exceeds is taken from its variables in the order of
+        ``preference`` (smallest first), each one up to its bound.
+        """
+        b = np.clip(b, self.lower, self.upper)
+        for g, total in enumerate(self.totals):
+            members = np.flatnonzero(self.group == g)
+            if preference is not None:
+                members = members[np.argsort(preference[members], kind="stable")]
+            lack = total - float(b[members].sum())
+            room = (self.upper if lack > 0 else self.lower)[members] - b[members]
+            taken = np.cumsum(room)
+            before = np.concatenate([[0.0], taken[:-1]])
+            share = np.clip(lack - before, np.minimum(room, 0), np.maximum(room, 0))
+            b[members] += share
+        return b
+
+    def dual(self, b: FloatArray, norm2: float) -> float:
+        """Return the dual objective; ``norm2`` is beta'K beta."""
+        return float(self.target @ b - 0.5 * norm2 - 0.5 * (self.ridge @ (b * b)))
+
+    def primal(self, f: FloatArray, norm2: float, thresholds: FloatArray) -> float:
+        """Return the primal objective of the model f + threshold with |w|^2 = norm2."""
+        margin = self.target - f[self.row]
+        if self.n_groups:
+            margin = margin - thresholds[self.group]
+        offset = float(self.totals @ thresholds) if self.n_groups else 0.0
+        return float(0.5 * norm2 + self._losses(margin).sum() + offset)
+
+    def _losses(self, s: FloatArray) -> FloatArray:
+        """phi_v(s): the loss of each variable at slack s."""
+        if self.ridge.any():
+            best = np.clip(s / self.ridge, self.lower, self.upper)
+            return s * best - 0.5 * self.ridge * best * best
+        return s * np.where(s > 0, self.upper, self.lower)
+
+    def thresholds(self, f: FloatArray) -> FloatArray:
+        """Return the thresholds that minimise the primal at f.
+
+        Where a whole interval is optimal, its midpoint (a finite end where it is unbounded).
+        """
+        margin = self.target - f[self.row]
+        return np.array(
+            [self._threshold(margin, self.group == g, d) for g, d in enumerate(self.totals)],
+            dtype=np.float64,
+        )
+
+    def _threshold(self, margin: FloatArray, member: BoolArray, total: float) -> float:
+        s, lower, upper, ridge = (a[member] for a in (margin, self.lower, self.upper, self.ridge))
+        if ridge.any():
+            return _ridge_threshold(s, lower, upper, ridge, total)
+        return _staircase_threshold(s, lower, upper, total)
+
+    def kkt_violation(self, b: FloatArray, f: FloatArray) -> float:
+        """Return LIBSVM's violation: by how much the thresholds of a group overlap."""
+        s = self.scores(b, f)
+        up, down = b < self.upper, b > self.lower
+        if not self.n_groups:
+            return float(max(0.0, s[up].max(initial=0.0), -s[down].min(initial=0.0)))
+        worst = 0.0
+        for g in range(self.n_groups):
+            member = self.group == g
+            highest = s[up & member].max(initial=-np.inf)
+            lowest = s[down & member].min(initial=np.inf)
+            worst = max(worst, float(highest - lowest))
+        return worst
+
+    def certificate(
+        self,
+        b: FloatArray,
+        f: FloatArray,
+        *,
+        tol: float,
+        n_iter: int,
+        kernel_evaluations: int = 0,
+        converged: bool | None = None,
+    ) -> Certificate:
+        """Certify the dual variables b, given f = K beta in float64 on every row."""
+        beta = self.coefficients(b)
+        norm2 = float(beta @ f)
+        violation = self.kkt_violation(b, f)
+        return Certificate.from_objectives(
+            self.name,
+            primal=self.primal(f, norm2, self.thresholds(f)),
+            dual=self.dual(b, norm2),
+            kkt_violation=violation,
+            converged=violation <= tol if converged is None else converged,
+            n_iter=n_iter,
+            kernel_evaluations=kernel_evaluations,
+        )
+
+
+def _staircase_threshold(
+    s: FloatArray, lower: FloatArray, upper: FloatArray, total: float
+) -> float:
+    """Minimise sum_v max(upper_v (s_v - x), lower_v (s_v - x)) + total x over x.
+
+    The derivative, ``total - sum(upper where s > x, else lower)``, is a staircase that climbs by
+    ``upper - lower`` at each s; the minimisers are where it crosses zero.
+    """
+    order = np.argsort(s, kind="stable")
+    s = s[order]
+    climbed = np.cumsum((upper - lower)[order])
+    level = float(upper.sum()) - total
+    rounding = 1e-12 * max(float(climbed[-1]), 1e-300)
+    last = len(s) - 1
+    left = s[min(int(np.searchsorted(climbed, level - rounding)), last)]
+    right = s[min(int(np.searchsorted(climbed, level + rounding, side="right")), last)]
+    if level <= rounding:  # every variable sits at its upper bound: (-inf, right] is optimal
+        return float(right)
+    if level >= climbed[-1] - rounding:  # every variable at its lower bound: [left, inf)
+        return float(left)
+    return float(0.5 * (left + right))
+
+
+def _ridge_threshold(
+    s: FloatArray, lower: FloatArray, upper: FloatArray, ridge: FloatArray, total: float
+) -> float:
+    """Solve sum_v clip((s_v - x) / ridge_v, lower_v, upper_v) = total by safeguarded Newton.
+
+    The left side falls piecewise linearly, so Newton's method ends exactly after finitely many
+    steps; the bracket makes it safe where the slope is zero.
+    """
+    width = float(ridge.max()) * max(1.0, abs(total))
+    low, high = float(s.min()) - width, float(s.max()) + width
+    x = 0.5 * (low + high)
+    for _ in range(200):
+        raw = (s - x) / ridge
+        excess = float(np.clip(raw, lower, upper).sum()) - total
+        slope = float((1.0 / ridge)[(raw > lower) & (raw < upper)].sum())
+        low, high = (x, high) if excess > 0 else (low, x)
+        step = x + excess / slope if slope > 0 else 0.5 * (low + high)
+        step = step if low <= step <= high else 0.5 * (low + high)
+        if abs(step - x) <= 1e-15 * max(1.0, abs(x)):
+            return float(step)
+        x = step
+    return float(x)
+
+
+def c_classification(
+    y: FloatArray, cost: FloatArray, *, squared: bool = False, intercept: bool = True
+) -> SoftMargin:
+    """State the soft-margin classification problem (seed 000, (1.25)).
+
+    Minimise 1/2 |w|^2 + sum_i cost_i xi_i (or cost_i xi_i^2) subject to
+    y_i (f(x_i) + b) >= 1 - xi_i, xi_i >= 0.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels -1 and +1.
+    cost : ndarray of shape (n,)
+        C times the weight of each row.
+    squared : bool
+        Square the slack.
+    intercept : bool
+        Whether there is a threshold b.
+    """
+    cap = np.full_like(cost, np.inf) if squared else cost
+    return SoftMargin(
+        name=("C-squared-hinge" if squared else "C-hinge")
+        + ("" if intercept else ", no intercept"),
+        n_rows=len(y),
+        row=np.arange(len(y)),
+        target=y.astype(np.float64),
+        lower=np.where(y > 0, 0.0, -cap),
+        upper=np.where(y > 0, cap, 0.0),
+        ridge=1.0 / (2.0 * cost) if squared else np.zeros(len(y)),
+        group=np.zeros(len(y), dtype=np.intp),
+        totals=np.zeros(1 if intercept else 0),
+    )
+
+
+def nu_classification(y: FloatArray, weight: FloatArray, nu: float) -> SoftMargin:
+    """State the nu problem in LIBSVM's scale.
+
+    Minimise 1/2 |w|^2 - nu rho sum_i weight_i + sum_i weight_i xi_i subject to
+    y_i (f(x_i) + b) >= rho - xi_i, xi_i >= 0. Group 0 holds the positive rows (threshold
+    b - rho), group 1 the negative ones (b + rho).
+    """
+    half = 0.5 * nu * float(weight.sum())
+    return SoftMargin(
+        name="nu-classification",
+        n_rows=len(y),
+        row=np.arange(len(y)),
+        target=np.zeros(len(y)),
+        lower=np.where(y > 0, 0.0, -weight),
+        upper=np.where(y > 0, weight, 0.0),
+        ridge=np.zeros(len(y)),
+        group=np.where(y > 0, 0, 1).astype(np.intp),
+        totals=np.array([half, -half]),
+    )
+
+
+def epsilon_tube(
+    y: FloatArray, cost: FloatArray, epsilon: float, *, intercept: bool = True
+) -> SoftMargin:
+    """State epsilon-insensitive regression.
+
+    Minimise 1/2 |w|^2 + sum_i cost_i max(0, |y_i - f(x_i) - b| - epsilon).
+    """
+    n = len(y)
+    return SoftMargin(
+        name="epsilon-tube" + ("" if intercept else ", no intercept"),
+        n_rows=n,
+        row=np.tile(np.arange(n), 2),
+        target=np.concatenate([y - epsilon, y + epsilon]),
+        lower=np.concatenate([np.zeros(n), -cost]),
+        upper=np.concatenate([cost, np.zeros(n)]),
+        ridge=np.zeros(2 * n),
+        group=np.zeros(2 * n, dtype=np.intp),
+        totals=np.zeros(1 if intercept else 0),
+    )
+
+
+def nu_tube(y: FloatArray, cost: FloatArray, nu: float) -> SoftMargin:
+    """State nu regression.
+
+    Minimise 1/2 |w|^2 + nu eps sum_i cost_i + sum_i cost_i max(0, |y_i - f(x_i) - b| - eps)
+    over w, b and eps >= 0. Group 0 pulls up (threshold b + eps), group 1 down (b - eps).
+    """
+    n = len(y)
+    half = 0.5 * nu * float(cost.sum())
+    return SoftMargin(
+        name="nu-tube",
+        n_rows=n,
+        row=np.tile(np.arange(n), 2),
+        target=np.concatenate([y, y]),
+        lower=np.concatenate([np.zeros(n), -cost]),
+        upper=np.concatenate([cost, np.zeros(n)]),
+        ridge=np.zeros(2 * n),
+        group=np.repeat(np.arange(2), n),
+        totals=np.array([half, -half]),
+    )

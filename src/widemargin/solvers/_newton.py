@@ -1,0 +1,103 @@
+"""One Newton step on the free variables: what many pair steps would converge to slowly.
+
+On the variables strictly inside their boxes the problem is an equality-constrained quadratic
+one. Its solution is taken with the variables that would leave their box stopped at the bound;
+the others are solved for again. The move is kept only if it raises the dual objective.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from widemargin._typing import BoolArray, FloatArray, IntArray
+
+ROUNDS = 5
+
+
+def newton_move(
+    A: FloatArray,
+    score: FloatArray,
+    lowest: FloatArray,
+    highest: FloatArray,
+    group: IntArray | None,
+) -> FloatArray | None:
+    """Maximise score'd - 1/2 d'Ad with lowest <= d <= highest and group sums of zero, roughly.
+
+    Parameters
+    ----------
+    A : ndarray of shape (m, m)
+        Kernel of the free variables, ridge included.
+    score : ndarray of shape (m,)
+        Gradient of the dual objective.
+    lowest, highest : ndarray of shape (m,)
+        Room of each variable, lowest < 0 < highest.
+    group : ndarray of shape (m,), optional
+        Group of each variable; None without constraint on the sums.
+
+    Returns
+    -------
+    ndarray of shape (m,) or None
+        A move that raises the objective, or None where none was found.
+    """
+    move = np.zeros(len(score))
+    free = np.ones(len(score), dtype=bool)
+    first: FloatArray | None = None
+    for _ in range(ROUNDS):
+        step = _equality_step(A, score, move, free, group)
+        if step is None:
+            break
+        move[free] = step
+        first = move.copy() if first is None else first
+        out = (move <= lowest) | (move >= highest)
+        newly = out & free
+        np.clip(move, lowest, highest, out=move)
+        if not newly.any():
+            return move if _gain(A, score, move) > 0 else None
+        free &= ~newly
+        if not free.any():
+            break
+    return _shortened(A, score, first, lowest, highest)
+
+
+def _equality_step(
+    A: FloatArray, score: FloatArray, move: FloatArray, free: BoolArray, group: IntArray | None
+) -> FloatArray | None:
+    """Solve for the free part of the move, the rest being fixed."""
+    fixed = ~free
+    right = score[free] - A[np.ix_(free, fixed)] @ move[fixed]
+    labels = np.unique(group[free]) if group is not None else np.empty(0, dtype=np.intp)
+    sums = np.array([-move[fixed & (group == g)].sum() for g in labels])
+    ones = np.array([group[free] == g for g in labels], dtype=np.float64)
+    if group is not None and set(np.unique(group[fixed])) - set(labels):
+        return None  # a group without free variables cannot balance its sum
+    try:
+        factor = cho_factor(A[np.ix_(free, free)], lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+    step = cho_solve(factor, right, check_finite=False)
+    if len(labels):
+        lifted = cho_solve(factor, ones.T, check_finite=False)
+        multiplier = np.linalg.lstsq(ones @ lifted, ones @ step - sums, rcond=None)[0]
+        step = step - lifted @ multiplier
+    return step if np.isfinite(step).all() else None
+
+
+def _gain(A: FloatArray, score: FloatArray, move: FloatArray) -> float:
+    return float(score @ move - 0.5 * move @ (A @ move))
+
+
+def _shortened(
+    A: FloatArray,
+    score: FloatArray,
+    move: FloatArray | None,
+    lowest: FloatArray,
+    highest: FloatArray,
+) -> FloatArray | None:
+    """Return the move cut short at the first bound that it meets."""
+    if move is None:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(move > 0, highest / move, np.where(move < 0, lowest / move, np.inf))
+    move = move * min(1.0, float(room.min()))
+    return move if _gain(A, score, move) > 0 else None

@@ -1,0 +1,323 @@
+r"""Newton's method on the smoothed soft margin: one smoothing level of the linear machine.
+
+Problem, with slack :math:`v_i = 1 - y_i (w \cdot x_i + \lambda)`:
+
+.. math::
+
+    \min_{w, \lambda} \; \psi = \tfrac12 |w|^2 + \sum_i M_i(v_i) - p \cdot w - s \lambda,
+    \qquad
+    M_i(v) = \max_{0 \le a \le u_i} \; a v - \tfrac12 \rho_i a^2
+             - \tfrac{h}{2 c_i} (a - \bar a_i)^2 .
+
+c : costs; u = c for the hinge, infinity for the squared hinge, which has rho = 1/(2c) (else 0).
+h > 0 and the centre :math:`\bar a` smooth the hinge over a band of width h: the derivative of M_i is
+
+.. math:: a_i = \mathrm{clip}((h \bar a_i + c_i v_i) / (h + \rho_i c_i),\, 0,\, u_i),
+
+the dual variable of the row. p and s are the pull of rows left out because they sit at a bound
+(:math:`p = \sum y_i a_i x_i`, :math:`s = \sum y_i a_i`).
+
+Taking the last :math:`a` as the next centre makes the levels a method of multipliers, whose limit is
+the hinge itself; a level is a piecewise quadratic problem, which Newton's method with exact steps
+along the line solves in a few steps. Only the rows in the band, *free* ones, enter its matrix.
+After each step lambda is re-optimised, :math:`\sum y_i a_i = -s` holds to rounding, and
+:math:`a` is a feasible point of the dual; with :math:`u = X'(ya) + p` the gap is
+
+.. math:: \tfrac12 |w - u|^2 + \sum_i (\phi_i(v_i) - a_i v_i + \tfrac12 \rho_i a_i^2),
+
+a sum of nonnegative terms (phi: the loss) that rounding cannot spoil.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from widemargin._jit import jit
+from widemargin._typing import FloatArray, IntArray
+from widemargin.solvers.linear_rows import LinearRows
+
+LARGEST_FACTOR = 2000  # order of a matrix that may be factorised: 32 MB, a tenth of a second
+FORCING = 0.1  # relative residual of a step found by conjugate gradients
+
+
+@jit
+def _stationary(
+    v: Any, e: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, slope: Any, curve: Any
+) -> Any:
+    """Return t with slope + curve t - sum_i a_i(v_i - t e_i) e_i = 0.
+
+    The left side is a rising, piecewise linear function of t, so Newton's method ends exactly;
+    the bracket guards it where the function is flat.
+    """
+    low = -np.inf
+    high = np.inf
+    t = 0.0
+    stride = 1.0
+    for _ in range(200):
+        value = slope + curve * t
+        size = abs(slope) + abs(curve * t)
+        rate = curve
+        for i in range(len(v)):
+            top = cost[i] if bounded else np.inf
+            a = (h * centre[i] + cost[i] * (v[i] - t * e[i])) / (h + rho)
+            if a > 0.0:
+                if a < top:
+                    rate += cost[i] * e[i] * e[i] / (h + rho)
+                else:
+                    a = top
+                value -= a * e[i]
+                size += a * abs(e[i])
+        if abs(value) <= 1e-15 * size:
+            break
+        if value < 0.0:
+            low = t
+        else:
+            high = t
+        new = t - value / rate if rate > 0.0 else np.nan
+        if not (low < new < high):
+            if high == np.inf:
+                new = t + stride
+                stride *= 4.0
+            elif low == -np.inf:
+                new = t - stride
+                stride *= 4.0
+            else:
+                new = 0.5 * (low + high)
+                if new <= low or new >= high:
+                    break
+        t = new
+    return t
+
+
+@jit
+def _respond(
+    v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, a_out: Any
+) -> tuple[Any, Any, Any]:
+    """Write a(v); return the sums of the losses, of the losses' gaps and of a - 1/2 rho a^2/c."""
+    loss = 0.0
+    gap = 0.0
+    total = 0.0
+    for i in range(len(v)):
+        a = (h * centre[i] + cost[i] * v[i]) / (h + rho)
+        a = max(a, 0.0)
+        if bounded:
+            a = min(a, cost[i])
+        a_out[i] = a
+        up = max(v[i], 0.0)
+        phi = cost[i] * up if bounded else cost[i] * up * up
+        own = 0.5 * rho * a * a / cost[i]
+        loss += phi
+        gap += phi - a * v[i] + own
+        total += a - own
+    return loss, gap, total
+
+
+@dataclass
+class Pull:
+    """What rows left out of a level contribute: their X'(ya), sum of ya, and dual value."""
+
+    vector: FloatArray
+    sum: float
+    value: float
+
+
+class Level:
+    """Rows, costs and the current point of one smoothed problem.
+
+    Attributes
+    ----------
+    w, lam : weights and intercept
+    v : slack of each row, kept up to date with them
+    a : dual variable of each row, from the last :meth:`respond`
+    u : X'(ya) + p
+    primal, gap, dual : of the level's own problem, from the last :meth:`respond`
+    """
+
+    def __init__(
+        self,
+        rows: LinearRows,
+        y: FloatArray,
+        cost: FloatArray,
+        *,
+        squared: bool,
+        intercept: bool,
+        pull: Pull | None = None,
+    ) -> None:
+        self.rows, self.y, self.cost = rows, y, cost
+        self.squared, self.intercept = squared, intercept
+        self.rho = 0.5 if squared else 0.0
+        self.pull = pull or Pull(np.zeros(rows.n_features), 0.0, 0.0)
+        self.w = np.zeros(rows.n_features)
+        self.lam = 0.0
+        self.v = np.ones(rows.n_rows)
+        self.a = np.zeros(rows.n_rows)
+        self.u = self.pull.vector.copy()
+        self.centre = np.zeros(rows.n_rows)
+        self.h = 1.0
+        self.cg_steps = 20.0  # what conjugate gradients are expected to need
+        self.primal, self.gap, self.residual, self.dual = np.inf, np.inf, np.inf, -np.inf
+
+    def move_to(self, w: FloatArray, lam: float) -> None:
+        """Go to a point and compute the slacks afresh."""
+        self.w, self.lam = w, lam
+        self.v = self.rows.dot(w)
+        self.v += lam
+        self.v *= -self.y
+        self.v += 1.0
+
+    def smoothing(self) -> tuple[FloatArray, FloatArray, bool, float, float]:
+        """Return the arguments of the compiled loops that describe the smoothing."""
+        return self.centre, self.cost, not self.squared, self.h, self.rho
+
+    def respond(self) -> None:
+        """Re-optimise lambda, then update a, u and the objectives."""
+        if self.intercept:
+            t = _stationary(self.v, self.y, *self.smoothing(), -self.pull.sum, 0.0)
+            self.lam += t
+            self.v -= t * self.y
+        a = np.empty_like(self.a)
+        loss, smoothing_gap, total = _respond(self.v, *self.smoothing(), a)
+        change = self.y * (a - self.a)
+        self.u = self.u + self.rows.combine(change)
+        self.a = a
+        residual = self.w - self.u
+        self.residual = 0.5 * float(residual @ residual)
+        pull = self.pull
+        offset = pull.value - float(pull.vector @ self.w) - pull.sum * self.lam
+        self.primal = 0.5 * float(self.w @ self.w) + loss + offset
+        self.gap = self.residual + smoothing_gap
+        self.dual = total + pull.value - 0.5 * float(self.u @ self.u)
+
+    def recombine(self) -> None:
+        """Compute u afresh: it drifts with every update."""
+        self.u = self.pull.vector + self.rows.combine(self.y * self.a)
+
+    def recentre(self, h: float) -> None:
+        """Begin the next level: the dual variables become the centre."""
+        self.centre, self.h = self.a, h
+
+    def step(self, *, ahead: bool) -> None:
+        """Take one Newton step.
+
+        With ``ahead``, the first step after :meth:`recentre`, the rows free at the centre are
+        taken for the free ones: the band has just moved away from them but will come back.
+        """
+        model, gradient, lack = self.a, self.w - self.u, 0.0
+        if ahead:
+            model = self._unclipped()
+            change = self.y * (model - self.a)
+            gradient = gradient - self.rows.combine(change)
+            lack = float(change.sum()) if self.intercept else 0.0
+        inside = (self.centre if ahead else self.a) > 0.0
+        if not self.squared:
+            inside &= (self.centre if ahead else self.a) < self.cost
+        free = np.flatnonzero(inside)
+        dw, dlam = self._direction(free, gradient, lack)
+        e = self.rows.dot(dw)
+        e += dlam
+        e *= self.y
+        slope = float(self.w @ dw - self.pull.vector @ dw) - self.pull.sum * dlam
+        t = _stationary(self.v, e, *self.smoothing(), slope, float(dw @ dw))
+        self.w = self.w + t * dw
+        self.lam += t * dlam
+        self.v -= t * e
+
+    def _unclipped(self) -> FloatArray:
+        """Return a(v) without its bounds on the rows free at the centre, the centre elsewhere."""
+        inside = self.centre > 0.0
+        if not self.squared:
+            inside &= self.centre < self.cost
+        raw = (self.h * self.centre + self.cost * self.v) / (self.h + self.rho)
+        return np.where(inside, raw, self.centre)
+
+    def _direction(
+        self, free: IntArray, gradient: FloatArray, lack: float
+    ) -> tuple[FloatArray, float]:
+        """Solve the Newton system of the free rows; lambda is eliminated from it."""
+        if len(free) == 0:
+            return -gradient, 0.0
+        weight = self.cost[free] / (self.h + self.rho)
+        mass = float(weight.sum())
+        middle = np.zeros(self.rows.n_features)
+        if self.intercept:
+            spread = np.zeros(self.rows.n_rows)
+            spread[free] = weight / mass
+            middle = self.rows.combine(spread)
+        right = -(gradient + lack * middle)
+        dw = self._solve(free, weight, middle, right)
+        return dw, lack / mass - float(middle @ dw) if self.intercept else 0.0
+
+    def _solve(
+        self, free: IntArray, weight: FloatArray, middle: FloatArray, right: FloatArray
+    ) -> FloatArray:
+        """Return (1 + sum_k weight_k (x_k - middle)(x_k - middle)')^-1 right."""
+        order = min(len(free), self.rows.n_features)
+        if order <= LARGEST_FACTOR and self._factor_is_cheaper(free, order):
+            try:
+                if len(free) < self.rows.n_features:
+                    return _solve_by_rows(self.rows, free, weight, middle, right)
+                gram = self.rows.feature_gram(free, weight, middle)
+                gram[np.diag_indices_from(gram)] += 1.0
+                return np.asarray(cho_solve(cho_factor(gram, check_finite=False), right))
+            except LinAlgError:
+                pass  # conjugate gradients bear what a factorisation does not
+        dw, steps = _conjugate_gradients(self.rows, free, weight, middle, right)
+        self.cg_steps = 0.5 * (self.cg_steps + steps)
+        return dw
+
+    def _factor_is_cheaper(self, free: IntArray, order: int) -> bool:
+        """Compare a factorisation with the conjugate gradients that it would save.
+
+        Products of matrices do some ten times more operations a second than these.
+        """
+        size = self.rows.size_of(free)
+        per_row = size / len(free)
+        products = size * per_row if self.rows.sparse else size * order / 10.0
+        factor = order**3 / 30.0 + order**2
+        return products + factor <= self.cg_steps * (4.0 * size + 10.0 * self.rows.n_features)
+
+
+def _solve_by_rows(
+    rows: LinearRows, free: IntArray, weight: FloatArray, middle: FloatArray, right: FloatArray
+) -> FloatArray:
+    """Woodbury's identity: fewer free rows than features."""
+    system = rows.row_gram(free, middle)
+    system[np.diag_indices_from(system)] += 1.0 / weight
+    everywhere = np.zeros(rows.n_rows)
+    projected = _dot_some(rows, free, right) - middle @ right
+    inner = cho_solve(cho_factor(system, check_finite=False), projected)
+    everywhere[free] = inner
+    return right - (rows.combine(everywhere) - inner.sum() * middle)
+
+
+def _dot_some(rows: LinearRows, some: IntArray, w: FloatArray) -> FloatArray:
+    return np.asarray(rows.X[some] @ w, dtype=np.float64)
+
+
+def _conjugate_gradients(
+    rows: LinearRows, free: IntArray, weight: FloatArray, middle: FloatArray, right: FloatArray
+) -> tuple[FloatArray, int]:
+    """Solve the Newton system approximately, preconditioned by its diagonal."""
+    diagonal = 1.0 + rows.spread(free, weight, middle)
+    x = np.zeros_like(right)
+    r = right.copy()
+    z = r / diagonal
+    p = z.copy()
+    size = float(r @ z)
+    goal = FORCING**2 * size
+    steps = 0
+    while steps < 500 and size > goal:
+        steps += 1
+        image = p + rows.curvature(free, weight, middle, p)
+        length = size / float(p @ image)
+        x += length * p
+        r -= length * image
+        z = r / diagonal
+        size, last = float(r @ z), size
+        p *= size / last
+        p += z
+    return x, steps
