@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 from widemargin._jit import jit
 from widemargin._typing import FloatArray, IntArray, Matrix, RealArray
 
+KEPT_VALUES = 20_000_000  # 80 MB: larger data are prepared tile by tile, again for each use
+
 Transform = Callable[[RealArray], None]
 
 
@@ -56,27 +58,34 @@ class DenseTiles:
         self.transform = transform
         self.scale = scale
         self.centre = centre
+        self.kept: RealArray | None = None  # the float32 operand of all rows, once it was needed
 
     def left(self, rows: IntArray, dtype: np.dtype[Any]) -> RealArray:
         """Rows, and for the rbf kernel (-|z|^2 / 2, 1)."""
-        return self._operand(rows, dtype, -2, -1)
+        if self.scale is None:
+            return np.asarray(self.X[rows], dtype=dtype)
+        if dtype == np.float32 and self.X.size <= KEPT_VALUES:
+            if self.kept is None:
+                self.kept = self._augmented(self.X, dtype)
+            return self.kept[rows]
+        return self._augmented(self.X[rows], dtype)
 
     def right(self, rows: IntArray, dtype: np.dtype[Any]) -> RealArray:
         """Rows as columns, and for the rbf kernel (1, -|z|^2 / 2)."""
-        return self._operand(rows, dtype, -1, -2).T
+        operand = self.left(rows, dtype)
+        if self.scale is not None:
+            operand[:, [-2, -1]] = operand[:, [-1, -2]]
+        return operand.T
 
-    def _operand(self, rows: IntArray, dtype: np.dtype[Any], norm: int, one: int) -> RealArray:
-        X = self.X[rows]
-        if self.scale is None or self.centre is None:
-            return np.asarray(X, dtype=dtype)
+    def _augmented(self, X: RealArray, dtype: np.dtype[Any]) -> RealArray:
         out = np.empty((len(X), X.shape[1] + 2), dtype=dtype)
         # The mean is the origin: it shrinks the squared norms, whose difference is the exponent.
         shifted = np.subtract(X, self.centre, dtype=np.float64)
         z = out[:, :-2]
         np.multiply(shifted, self.scale, out=z, casting="same_kind")
         # The norms of the rounded rows, so that k(x, x) = 1 up to the rounding of one product.
-        out[:, norm] = -0.5 * np.einsum("ij,ij->i", z, z, dtype=np.float64)
-        out[:, one] = 1.0
+        out[:, -2] = -0.5 * np.einsum("ij,ij->i", z, z, dtype=np.float64)
+        out[:, -1] = 1.0
         return out
 
     def write(self, left: RealArray, right: RealArray, out: RealArray) -> None:

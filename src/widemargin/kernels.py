@@ -215,20 +215,45 @@ class Rows:
 
     def fill_symmetric(self, rows: IntArray, out: RealArray) -> None:
         """Write k(rows, rows) to out, computing each pair of rows once."""
-        spans = _spans(len(rows), SYMMETRIC_TILE)
-        operands = [
-            (self.tiles.left(rows[s], out.dtype), self.tiles.right(rows[s], out.dtype))
-            for s in spans
-        ]
+        spans, lefts, rights = self._square(rows, out.dtype)
 
         def write(pair: tuple[int, int]) -> None:
-            i, j = pair
-            self.tiles.write(operands[i][0], operands[j][1], out[spans[i], spans[j]])
-            if i != j:
-                out[spans[j], spans[i]] = out[spans[i], spans[j]].T
+            down, across = spans[pair[0]], spans[pair[1]]
+            self.tiles.write(lefts[pair[0]], rights[pair[1]], out[down, across])
+            if down != across:
+                out[across, down] = out[down, across].T
 
         pairs = [(i, j) for i in range(len(spans)) for j in range(i + 1)]
         self._share(write, pairs, len(rows) * (len(rows) + 1) // 2)
+
+    def symmetric_sum(self, rows: IntArray, coefficients: FloatArray) -> FloatArray:
+        """Return sum_j coefficients_j k(x_i, x_j) in float64, i and j over the same rows."""
+        spans, lefts, rights = self._square(rows, np.dtype(np.float64))
+        out = np.zeros(len(rows))
+        for i, down in enumerate(spans):
+            # Sums are added up in a fixed order, whichever thread ends first: same bits every time.
+            parts: list[FloatArray] = [out[:0]] * (i + 1)
+
+            def multiply(j: int, down: slice = down, i: int = i, parts: Any = parts) -> None:
+                across = spans[j]
+                tile = np.empty((down.stop - down.start, across.stop - across.start))
+                self.tiles.write(lefts[i], rights[j], tile)
+                parts[j] = tile @ coefficients[across]
+                if j < i:
+                    out[across] += coefficients[down] @ tile
+
+            self._share(multiply, range(i + 1), (down.stop - down.start) * down.stop)
+            for part in parts:
+                out[down] += part
+        return out
+
+    def _square(
+        self, rows: IntArray, dtype: np.dtype[Any]
+    ) -> tuple[list[slice], list[Any], list[Any]]:
+        """Return the spans of a square block and the operands of its tiles."""
+        spans = _spans(len(rows), SYMMETRIC_TILE)
+        lefts = [self.tiles.left(rows[span], dtype) for span in spans]
+        return spans, lefts, [self.tiles.right(rows[span], dtype) for span in spans]
 
     def weighted_sum(
         self,

@@ -78,8 +78,13 @@ def load_model(path: Path) -> SavedModel:
 
 
 def trusted_types() -> list[str]:
-    """Return the types of ours that a model file may hold; skops knows scikit-learn's."""
+    """Return the types of ours that a model file may hold; skops knows scikit-learn's.
+
+    Machines and the plain records that they keep. A kernel that is a function of the user's is
+    not among them: skops lists it as a type of its own.
+    """
     import widemargin as wm
 
-    own = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC, wm.Certificate)
-    return [f"{cls.__module__}.{cls.__qualname__}" for cls in own]
+    machines = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC)
+    records = (wm.Certificate, wm.kernels.Kernel)
+    return [f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._typing import FloatArray
+from widemargin._typing import FloatArray, IntArray
 from widemargin.certificate import Certificate
 from widemargin.cli._encoding import Target
 from widemargin.cli._model_file import SavedModel
@@ -38,7 +38,7 @@ def _lines(model: SavedModel, X: FloatArray, y: Target, source: str) -> Iterator
     yield "machine", f"{type(machine).__name__}: {describe_machine(machine)}"
     yield "data", f"{source}: {_describe_data(model, X, y)}"
     yield "parameters", describe_parameters(machine)
-    n_support = len(machine.support_) if hasattr(machine, "support_") else None
+    n_support = count_support(X, y, machine.support_) if hasattr(machine, "support_") else None
     if n_support is not None:
         yield "support vectors", f"{n_support:,} of {len(y):,} rows ({n_support / len(y):.1%})"
     yield "certificate", describe_certificate(machine.certificate_, _n_problems(machine))
@@ -101,6 +101,18 @@ def describe_bound(n_support: int, n_rows: int, task: str) -> str:
         "far above the truth: leaving out a row that is no support vector changes nothing, so only "
         "support vectors can go wrong; scaling and gamma held fixed)"
     )
+
+
+def count_support(X: FloatArray, y: Target, support: IntArray) -> int:
+    """Count the rows that are support vectors, all of those that are equal to one included.
+
+    Machines merge equal rows and name one of them, but leaving out any of them changes the fit.
+    """
+    labels = np.unique(y, return_inverse=True)[1]
+    rows = np.column_stack([X + 0.0, labels])  # + 0.0 makes -0.0 equal to 0.0
+    keys = [row.tobytes() for row in rows]
+    supporting = {keys[i] for i in support}
+    return sum(key in supporting for key in keys)
 
 
 def _describe_data(model: SavedModel, X: FloatArray, y: Target) -> str:

@@ -61,14 +61,14 @@ def _machine(task: Task, settings: Settings, *, n_rows: int) -> Any:
     """Return the unfitted machine for a task."""
     import widemargin as wm
 
-    common = {
+    common: dict[str, Any] = {
         "C": settings.C,
         "tol": settings.tol,
         "time_limit": settings.time_limit,
         "random_state": 0,
         "verbose": settings.verbose,
     }
-    kernel = {
+    kernel: dict[str, Any] = {
         "kernel": settings.kernel,
         "gamma": settings.gamma_value(),
         "degree": settings.degree,

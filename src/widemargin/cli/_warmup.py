@@ -10,16 +10,22 @@ from typing import Any
 
 import numpy as np
 
+# A small problem is solved in float64 throughout, a large one is steered in float32: both sides
+# of that switch must be compiled.
+SIZES = (60, 2000)
+
 
 def warm_up() -> Iterator[tuple[str, float]]:
-    """Fit each machine on a small problem for each kind of input; yield its name and seconds.
+    """Fit each machine on easy problems of each kind of input; yield its name and seconds.
 
-    Compiled code depends on the machine, on the precision and on whether the data is sparse.
+    Compiled code depends on the machine, on the precision, on whether the data is sparse, and on
+    whether the problem is large.
     """
     for machine in _machines():
         started = time.perf_counter()
-        for dtype, sparse in itertools.product(("float32", "float64"), (False, True)):
-            _fit_and_predict(machine, dtype, sparse=sparse)
+        kinds = itertools.product(SIZES, ("float32", "float64"), (False, True))
+        for n_rows, dtype, sparse in kinds:
+            _fit_and_predict(machine, n_rows, dtype, sparse=sparse)
         yield _name(machine), time.perf_counter() - started
 
 
@@ -37,13 +43,13 @@ def _machines() -> list[Any]:
     ]
 
 
-def _fit_and_predict(machine: Any, dtype: str, *, sparse: bool) -> None:
+def _fit_and_predict(machine: Any, n_rows: int, dtype: str, *, sparse: bool) -> None:
     from scipy.sparse import csr_array
     from sklearn.base import clone, is_classifier
 
     rng = np.random.default_rng(0)
-    X: Any = rng.normal(size=(60, 3)).astype(dtype)
-    y = X[:, 0] + 0.3 * rng.normal(size=60)
+    X: Any = rng.normal(size=(n_rows, 2)).astype(dtype)
+    y = X[:, 0] + 0.1 * rng.normal(size=n_rows)
     if is_classifier(machine):
         y = y > 0
     X = csr_array(X) if sparse else X

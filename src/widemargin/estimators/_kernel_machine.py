@@ -181,6 +181,7 @@ class KernelMachine(BaseEstimator):
                 max_iter=int(budget),
                 cache_bytes=self.cache_size * 1e6,
                 seed=seed,
+                sample=getattr(self, "solver", "auto") == "auto",
                 monitor=watch,
             )
         certificate = problem.certificate(

@@ -42,7 +42,7 @@ def _descend(score, row_i, row_j, step, bar_up, bar_down, start, stop, top, bott
 
 
 @jit(fast=True)
-def _gains(score, row, diagonal, own, highest, bar_down, tau, start, stop, best):
+def _gains(score, row, diagonal, own, highest, bar_down, tau, tiny, start, stop, best):
     """Second-order gain of pairing the highest score with each one that may fall, per lane."""
     nothing = tau - tau
     for c in range(start, stop):
@@ -53,8 +53,10 @@ def _gains(score, row, diagonal, own, highest, bar_down, tau, start, stop, best)
         for t in range(LANES):
             d = highest - s[t] - down[t]
             d = d if d > nothing else nothing
-            curve = own + q[t] - r[t] - r[t]
-            curve = curve if curve > tau else tau
+            both = own + q[t]
+            floor = tau * both + tiny
+            curve = both - r[t] - r[t]
+            curve = curve if curve > floor else floor
             gain = d * d / curve
             best[t] = gain if gain > best[t] else best[t]
 
@@ -73,7 +75,7 @@ def _riser(score, bar_up, top, start, stop):
 
 
 @jit(fast=True)
-def _faller(score, row, diagonal, own, highest, bar_down, tau, start, stop, best):
+def _faller(score, row, diagonal, own, highest, bar_down, tau, tiny, start, stop, best):
     """Position of the best partner, from the per-lane gains; -1 where nothing is gained."""
     lane = 0
     for t in range(1, LANES):
@@ -83,8 +85,10 @@ def _faller(score, row, diagonal, own, highest, bar_down, tau, start, stop, best
     most = best[lane] - best[lane]
     for c in range(start, stop):
         d = highest - score[c, lane] - bar_down[c, lane]
-        curve = own + diagonal[c, lane] - row[c, lane] - row[c, lane]
-        curve = curve if curve > tau else tau
+        both = own + diagonal[c, lane]
+        floor = tau * both + tiny
+        curve = both - row[c, lane] - row[c, lane]
+        curve = curve if curve > floor else floor
         if d > tau - tau and d * d / curve > most:
             most = d * d / curve
             winner = c * LANES + lane
@@ -92,13 +96,16 @@ def _faller(score, row, diagonal, own, highest, bar_down, tau, start, stop, best
 
 
 @jit(fast=True)
-def sweep(kernel, diagonal, lower, upper, b, score, border, tau, huge, tol, max_steps):
+def sweep(kernel, diagonal, lower, upper, b, score, border, limits, max_steps):
     """Take at most max_steps pair steps on a working set.
 
     kernel (q, n_chunks, LANES): kernel block, ridge on its diagonal. diagonal, score
-    (n_chunks, LANES). lower, upper, b (q,). b and score are changed in place.
+    (n_chunks, LANES). lower, upper, b (q,). b and score are changed in place. limits: smallest
+    curvature of a pair relative to its diagonal (tau) and absolutely (tiny), a number beyond all
+    scores (huge), the violation to reach (tol).
     Returns the number of steps and the violation left (of the scores as kept here).
     """
+    tau, tiny, huge, tol = limits[0], limits[1], limits[2], limits[3]
     n_chunks = score.shape[0]
     bar_up = np.zeros_like(score)
     bar_down = np.zeros_like(score)
@@ -137,10 +144,10 @@ def sweep(kernel, diagonal, lower, upper, b, score, border, tau, huge, tol, max_
             p = _riser(score, bar_up, top, start, stop)
             best[:] = 0
             own = flat_diagonal[p]
-            _gains(score, kernel[p], diagonal, own, high, bar_down, tau, start, stop, best)
+            _gains(score, kernel[p], diagonal, own, high, bar_down, tau, tiny, start, stop, best)
             gain = best.max()
             if gain > most:
-                q = _faller(score, kernel[p], diagonal, own, high, bar_down, tau, start, stop, best)
+                q = _faller(score, kernel[p], diagonal, own, high, bar_down, tau, tiny, start, stop, best)
                 if q >= 0:
                     most = gain
                     next_i = p
@@ -149,9 +156,11 @@ def sweep(kernel, diagonal, lower, upper, b, score, border, tau, huge, tol, max_
             break
         i = next_i
         j = next_j
-        cross = kernel[i, j // LANES, j % LANES]
-        curve = np.float64(flat_diagonal[i] + flat_diagonal[j] - cross - cross)
-        curve = curve if curve > tau else np.float64(tau)
+        cross = np.float64(kernel[i, j // LANES, j % LANES])
+        both = np.float64(flat_diagonal[i]) + np.float64(flat_diagonal[j])
+        floor = tau * both + tiny
+        curve = both - 2.0 * cross
+        curve = curve if curve > floor else floor
         step = (np.float64(flat_score[i]) - np.float64(flat_score[j])) / curve
         room_up = upper[i] - b[i]
         room_down = b[j] - lower[j]

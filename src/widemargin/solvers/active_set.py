@@ -19,16 +19,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin._typing import FloatArray, IntArray
+from widemargin._typing import FloatArray, IntArray, RealArray
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.result import Budget, Monitor, SolverResult
 from widemargin.solvers.smo import LANES, padded, solve_dense
 
+FLOAT32_RANGE = 1e12  # kernel values beyond this are steered in float64
 FLOAT64_ROWS = 1500  # up to this size float64 costs nothing worth saving
 WHOLE = 3000  # up to this size the band is everything
 SAMPLE_TOL = 0.3  # a sample predicts no better than this, so there is no use in solving it further
 UNCERTAIN = 0.1  # half width, in units of the margin, of the zone where a new row is undecided
+AUDIT_ROWS = 512
 BAND = 4096  # rows of a band, unless there are more free variables than half of it
 
 
@@ -41,6 +43,7 @@ def solve(
     cache_bytes: float,
     seed: int = 0,
     start: FloatArray | None = None,
+    sample: bool = True,
     monitor: Monitor | None = None,
 ) -> SolverResult:
     """Solve a soft-margin problem to a KKT violation of tol, checked in float64.
@@ -61,14 +64,16 @@ def solve(
         Seed of the samples.
     start : ndarray of shape (n_variables,), optional
         Feasible variables to start from; the samples are then skipped.
+    sample : bool
+        Whether to predict the solution from growing samples first.
     monitor : callable, optional
         Called between sweeps with (steps, violation); returns whether to go on.
     """
     run = _Run(problem, rows, tol, Budget(max_iter, monitor), cache_bytes)
     if start is not None:
         b = problem.repair(start)
-        f = run.decision_values(b, np.float32)
-    elif problem.n_rows <= WHOLE:
+        f = run.decision_values(b, run.steering)
+    elif problem.n_rows <= WHOLE or not sample:
         b = problem.repair(np.zeros(problem.n_variables))
         f = run.decision_values(b, np.float64)
     else:
@@ -87,6 +92,16 @@ class _Run:
         self.tol = tol
         self.budget = budget
         self.cache_bytes = cache_bytes
+        self.steering = self._steering_precision()
+        self.memory = np.empty(0, dtype=np.uint8)
+
+    def _steering_precision(self) -> type:
+        """float32, unless the problem is small or its kernel values call for more."""
+        small = self.problem.n_rows <= FLOAT64_ROWS
+        if small or not self.rows.tiles.thread_safe:  # a user's function costs more than float64
+            return np.float64
+        largest = float(np.abs(self.rows.diagonal()).max())
+        return np.float32 if largest < FLOAT32_RANGE else np.float64
 
     def decision_values(self, b: FloatArray, dtype: type) -> FloatArray:
         """Return K beta on every row, evaluated afresh."""
@@ -110,9 +125,9 @@ class _Run:
         sample = order[: sizes[0]]
         part = self.problem.restrict(sample, n / len(sample))
         b = part.repair(np.zeros(part.n_variables))
-        f = self._weighted_sum(sample, sample, part.coefficients(b), np.float32)
+        f = self._weighted_sum(sample, sample, part.coefficients(b), self.steering)
         for size in sizes[1:]:
-            self.solve_bands(part, sample, b, f, np.float32, SAMPLE_TOL)
+            self.solve_bands(part, sample, b, f, self.steering, SAMPLE_TOL)
             part, b, f = self._grow(part, b, f, order[:size])
             sample = order[:size]
         back = np.empty(n, dtype=np.intp)
@@ -126,7 +141,7 @@ class _Run:
         m = part.n_rows
         shrink = m / len(grown)
         beta = part.coefficients(b)
-        f = np.concatenate([f, self._weighted_sum(grown[m:], grown[:m], beta, np.float32)])
+        f = np.concatenate([f, self._weighted_sum(grown[m:], grown[:m], beta, self.steering)])
         larger = self.problem.restrict(grown, self.problem.n_rows / len(grown))
         slack = larger.target - f[larger.row]
         if part.n_groups:
@@ -137,7 +152,7 @@ class _Run:
         guess = larger.repair(guess, np.abs(slack))
         change = larger.coefficients(guess).copy()
         change[:m] -= beta * shrink
-        f = f * shrink + self._weighted_sum(grown, grown, change, np.float32)
+        f = f * shrink + self._weighted_sum(grown, grown, change, self.steering)
         return larger, guess, f
 
     def solve_bands(
@@ -180,8 +195,7 @@ class _Run:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the variables and decision values of a band after solving it alone."""
         m = len(band)
-        K = np.zeros((padded(m), padded(m)), dtype=dtype)
-        self.rows.fill_symmetric(sample[band], K[:m, :m])
+        K = self._kernel_block(sample[band], dtype)
         b_band, f_band = b[part.variables_of(band)], f[band]
         whole = m == part.n_rows
         solve_dense(
@@ -195,6 +209,18 @@ class _Run:
         )
         return b_band, f_band
 
+    def _kernel_block(self, rows: IntArray, dtype: type) -> RealArray:
+        """Return k(rows, rows), zero in its padding, in memory that the next band uses again."""
+        m, side = len(rows), padded(len(rows))
+        needed = side * side * np.dtype(dtype).itemsize
+        if len(self.memory) < needed:
+            self.memory = np.empty(needed, dtype=np.uint8)
+        K = self.memory[:needed].view(dtype).reshape(side, side)
+        K[m:] = 0
+        K[:m, m:] = 0
+        self.rows.fill_symmetric(rows, K[:m, :m])
+        return K
+
     def _band(
         self, part: SoftMargin, b: FloatArray, f: FloatArray, violation: float, dtype: type
     ) -> IntArray:
@@ -202,32 +228,63 @@ class _Run:
         affordable = int(np.sqrt(self.cache_bytes / np.dtype(dtype).itemsize)) - LANES
         if part.n_rows <= min(WHOLE, affordable):
             return np.arange(part.n_rows)
-        score = part.scores(b, f)
-        if part.n_groups:
-            score -= part.thresholds(f)[part.group]
-        up, down = b < part.upper, b > part.lower
-        # Positive: violates (or is free); negative: how far it is from doing so.
-        urgency = np.maximum(np.where(up, score, -np.inf), np.where(down, -score, -np.inf))
-        urgency = urgency.reshape(-1, part.n_rows).max(axis=0)
-        wanted = int(np.count_nonzero(urgency > -0.5 * min(UNCERTAIN, violation)))
-        free = int(np.count_nonzero(up & down))
-        size = min(max(1024, min(wanted, max(BAND, 2 * free))), max(256, affordable), part.n_rows)
+        urgency = _urgency(part, b, f)
+        wanted = int(np.count_nonzero(urgency > -min(UNCERTAIN, violation)))
+        free = int(np.count_nonzero((b < part.upper) & (b > part.lower)))
+        size = min(max(1024, min(wanted, max(BAND, free + free // 4))), max(256, affordable), part.n_rows)
         most_urgent = np.argpartition(-urgency, size - 1)[:size]
         return np.union1d(most_urgent, part.row[_extremes(part, b, f)])
 
     def finish(self, b: FloatArray, f: FloatArray) -> SolverResult:
-        """Solve on all rows and check in float64; go on in float64 where that fails."""
+        """Solve on all rows and check in float64; where that fails go on, in float64 at last."""
         everything = np.arange(self.problem.n_rows)
-        dtype: type = np.float64 if self.problem.n_rows <= FLOAT64_ROWS else np.float32
+        violation = np.inf
+        precision = self.steering
         while True:
             used = self.budget.used
-            self.solve_bands(self.problem, everything, b, f, dtype, 0.9 * self.tol)
-            f = self.decision_values(b, np.float64)
-            violation = self.problem.kkt_violation(b, f)
-            stuck = dtype is np.float64 and self.budget.used == used
+            self.solve_bands(self.problem, everything, b, f, precision, 0.9 * self.tol)
+            f = self.exact_values(b, f)
+            before, violation = violation, self.problem.kkt_violation(b, f)
+            stuck = precision is np.float64 and self.budget.used == used
             if violation <= self.tol or self.budget.status != "optimal" or stuck:
                 return SolverResult(b, f, max(1, self.budget.used), self.budget.status)
-            dtype = np.float64
+            # From exact values, float32 errs by a fraction of the correction only: try that once.
+            precision = np.float64 if violation > 0.25 * before else precision
+
+    def exact_values(self, b: FloatArray, f: FloatArray) -> FloatArray:
+        """Return K beta in float64 on every row where its value matters.
+
+        That is, on the support vectors and on all rows whose slack is not beyond doubt. The
+        others, whose loss is zero with a distance of a hundred times the largest error seen in
+        their float32 values (by those rows and a random sample of the others), keep them.
+        """
+        problem, rows = self.problem, self.rows
+        beta = problem.coefficients(b)
+        support = np.flatnonzero(beta)
+        if self.steering is np.float64:
+            return self.decision_values(b, np.float64)
+        exact = f.copy()
+        exact[support] = rows.symmetric_sum(support, beta[support])
+        others = np.flatnonzero(beta == 0)
+        audit = np.random.default_rng(0).permutation(others)[:AUDIT_ROWS]
+        exact[audit] = self._weighted_sum(audit, support, beta[support], np.float64)
+        error = np.abs(exact - f).max()
+        doubtful = _urgency(problem, b, exact) > -(self.tol + 100.0 * error)
+        doubtful[support] = False
+        doubtful[audit] = False
+        near = np.flatnonzero(doubtful)
+        exact[near] = self._weighted_sum(near, support, beta[support], np.float64)
+        return exact
+
+
+def _urgency(part: SoftMargin, b: FloatArray, f: FloatArray) -> FloatArray:
+    """For each row: positive where it violates (or is free), else how far it is from doing so."""
+    score = part.scores(b, f)
+    if part.n_groups:
+        score -= part.thresholds(f)[part.group]
+    rising = np.where(b < part.upper, score, -np.inf)
+    falling = np.where(b > part.lower, -score, -np.inf)
+    return np.maximum(rising, falling).reshape(-1, part.n_rows).max(axis=0)
 
 
 def _extremes(part: SoftMargin, b: FloatArray, f: FloatArray) -> IntArray:

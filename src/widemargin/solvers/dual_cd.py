@@ -40,6 +40,7 @@ NARROWING = 0.25  # width of a band relative to the last
 SETTLED = 0.1  # share of the gap left to Newton's method when a level ends
 SOFTNESS = 1e4  # first curvature, relative to the regulariser's
 SHRINK_FROM = 2000
+REACH = 3.0
 TICK = 0.02  # seconds between two calls of the monitor inside a sweep
 NARROWEST = 1e-13  # width at which rounding takes over
 
@@ -197,7 +198,8 @@ class _Search:
         self.limit = watch.budget.max_iter if limit is None else limit
         self.primal, self.w, self.lam = np.inf, level.w, 0.0
         self.dual, self.a = 0.0, level.a
-        self.moved = np.inf  # how far slacks move during a level
+        self.moved: FloatArray | None = None  # how far each slack moved during the last level
+        self.widened = 1.0  # by how much bands have proved too narrow
 
     # ---------------------------------------------------------------- where to start
     def start(self, rng: np.random.Generator) -> None:
@@ -220,8 +222,8 @@ class _Search:
         ahead.run()
         level.h = sample.h
         level.centre = level.cost * _typical_share(sample)
-        self.moved = 2.0 * sqrt(level.rows.n_features / len(chosen.rows))
         level.move_to(ahead.w, ahead.lam)
+        self.moved = np.full(level.rows.n_rows, sqrt(level.rows.n_features / len(chosen.rows)))
 
     # ---------------------------------------------------------------- the levels
     def run(self) -> None:
@@ -234,13 +236,18 @@ class _Search:
                 level.recentre(_next_band(level))
                 level.respond()
                 ahead = True
-            before = level.v
+            before = level.v.copy()
             part, active = self._restricted()
             self._newton(part, ahead)
-            ahead = False
             if part is not level:
+                if part.moved > self.trusted:
+                    self.widened *= 4.0
+                    continue
                 self._merge(part, active)
-            self.moved = float(np.sqrt(np.mean((level.v - before) ** 2)))
+                held = level.gap <= 2.0 * part.gap
+                self.widened = max(1.0, 0.5 * self.widened) if held else 4.0 * self.widened
+            ahead = False
+            self.moved = np.abs(level.v - before)
 
     @property
     def open(self) -> bool:
@@ -261,6 +268,8 @@ class _Search:
             else:
                 part.respond()
             self.watch.spend(1)
+            if part is not self.level and part.moved > self.trusted:
+                return
             if part.gap <= 0.9 * self.tol * max(1.0, abs(part.primal)) or _settled(part):
                 return
             if self.gap <= self.tol:
@@ -279,9 +288,12 @@ class _Search:
         """Return the level of the rows that may leave their bound soon, and which they are."""
         level = self.level
         everything = level, np.empty(0, dtype=np.intp)
-        if not np.isfinite(self.moved) or level.rows.n_rows < SHRINK_FROM:
+        if self.moved is None or level.rows.n_rows < SHRINK_FROM:
             return everything
-        reach = 3.0 * self.moved
+        typical = float(np.sqrt(np.mean(self.moved**2)))
+        typical = max(REACH * typical, level.h) * self.widened
+        self.trusted = typical
+        reach = np.maximum(REACH * self.widened * self.moved, typical)
         place = level.v + level.h * level.centre / level.cost
         near = place >= -reach
         if not level.squared:

@@ -108,6 +108,24 @@ def _csr_curvature(
     return total
 
 
+@jit
+def _dense_squares(X: Any, rows: Any, weight: Any, out: Any) -> None:
+    """Add sum_k weight_k x_k^2, feature by feature, to out."""
+    d = X.shape[1]
+    for k in range(len(rows)):
+        x = X[rows[k]]
+        for j in range(d):
+            out[j] += weight[k] * x[j] * x[j]
+
+
+@jit
+def _csr_squares(indptr: Any, indices: Any, data: Any, rows: Any, weight: Any, out: Any) -> None:
+    """Add sum_k weight_k x_k^2, feature by feature, to out."""
+    for k in range(len(rows)):
+        for p in range(indptr[rows[k]], indptr[rows[k] + 1]):
+            out[indices[p]] += weight[k] * data[p] * data[p]
+
+
 def _nothing() -> None:
     """Tick of a product that nobody watches."""
 
@@ -190,11 +208,12 @@ class LinearRows:
     def spread(self, rows: IntArray, weight: FloatArray, centre: FloatArray) -> FloatArray:
         """Return the diagonal of sum_k weight_k (x_k - centre) (x_k - centre)'."""
         out = np.zeros(self.n_features)
-        for block, k in self._blocks(rows):
+        X = self.X
+        for k in self._slabs(len(rows)):
             if self.sparse:
-                out += block.multiply(block).T @ weight[k]
+                _csr_squares(X.indptr, X.indices, X.data, rows[k], weight[k], out)
             else:
-                out += weight[k] @ (block * block)
+                _dense_squares(X, rows[k], weight[k], out)
         return np.maximum(out - weight.sum() * centre * centre, 0.0)
 
     def feature_gram(self, rows: IntArray, weight: FloatArray, centre: FloatArray) -> FloatArray:

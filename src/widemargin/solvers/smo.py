@@ -30,6 +30,9 @@ from widemargin.solvers.result import Budget
 WORKING_SET = 1536
 NEWTON_BELOW = 0.1  # violation; further out the free variables still change too much
 NEWTON_FLOPS_PER_STEP = 1.3e5  # free^3 divided by this: pair steps in the time of a factorisation
+# By precision: smallest curvature of a pair relative to its diagonal (rounding hides less),
+# smallest at all, and a number beyond all scores.
+LIMITS = {"float32": (2e-7, 1e-30, 1e30), "float64": (1e-14, 1e-300, 1e300)}
 STEPS_PER_SWEEP = 20_000  # some hundredths of a second: interrupts and monitors act in between
 
 
@@ -217,7 +220,6 @@ def _sweep_set(
     K: RealArray, v: _Variables, score: FloatArray, chosen: IntArray, tol: float, max_steps: int
 ) -> int:
     """Run sweeps on the chosen variables; v.b changes in place. Returns the steps taken."""
-    real = K.dtype.type
     slots, border, q = _slots(v.group[chosen])
     rows = np.full(q, len(K) - 1)  # the last row of the padding is zero
     rows[slots] = v.row[chosen]
@@ -238,13 +240,7 @@ def _sweep_set(
     s[slots] = score[chosen]
     shape = (q // LANES, LANES)
     diagonal = np.ascontiguousarray(np.diagonal(block)).reshape(shape)
-    scale = float(diagonal.max())
-    tau = real(
-        max(
-            (1e-12 if K.dtype == np.float64 else 1e-7) * scale,
-            1e-300 if K.dtype == np.float64 else 1e-30,
-        )
-    )
+    tau, tiny, huge = LIMITS[K.dtype.name]
     steps, _ = _smo_loops.sweep(
         block.reshape(q, *shape),
         diagonal,
@@ -253,9 +249,7 @@ def _sweep_set(
         b,
         s.reshape(shape),
         border,
-        tau,
-        real(1e30),
-        real(tol),
+        np.array([tau, tiny, huge, tol], dtype=K.dtype),
         max_steps,
     )
     if block is K:

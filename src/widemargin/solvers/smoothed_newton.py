@@ -158,6 +158,7 @@ class Level:
         self.u = self.pull.vector.copy()
         self.centre = np.zeros(rows.n_rows)
         self.h = 1.0
+        self.moved = 0.0
         self.cg_steps = 20.0  # what conjugate gradients are expected to need
         self.primal, self.gap, self.residual, self.dual = np.inf, np.inf, np.inf, -np.inf
 
@@ -225,6 +226,7 @@ class Level:
         self.w = self.w + t * dw
         self.lam += t * dlam
         self.v -= t * e
+        self.moved += abs(t) * float(np.sqrt(np.mean(e * e)))
 
     def _unclipped(self) -> FloatArray:
         """Return a(v) without its bounds on the rows free at the centre, the centre elsewhere."""
