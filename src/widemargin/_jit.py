@@ -11,9 +11,9 @@ import functools
 import threading
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, overload
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Function: TypeAlias = Callable[..., Any]
 _compiling = threading.RLock()
 
 # Loops that only steer a solver may reorder sums and assume no NaN, so that reductions

@@ -90,7 +90,7 @@ class DenseTiles:
 
     def write(self, left: RealArray, right: RealArray, out: RealArray) -> None:
         """One product and its transform."""
-        np.matmul(left, right, out=out)
+        np.matmul(left, right, out=out)  # type: ignore[arg-type]
         self.transform(out)
 
 
@@ -132,7 +132,7 @@ class SparseTiles:
         assert self.gamma is not None
         weighted = X.data.astype(np.float64) ** 2 * self.gamma[X.indices]
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        return np.bincount(row, weights=weighted, minlength=X.shape[0])
+        return np.asarray(np.bincount(row, weighted, X.shape[0]), dtype=np.float64)
 
     def write(self, left: Any, right: Any, out: RealArray) -> None:
         """Products of sparse rows with the table, then the transform."""

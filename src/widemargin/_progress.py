@@ -89,12 +89,22 @@ class Watch:
         return time.monotonic() < self.deadline
 
 
-def warn_unconverged(name: str, certificate: Certificate, tol: float, X: Matrix, how: str) -> None:
+REASONS = {
+    "max_iter": ("max_iter was reached", "raise max_iter"),
+    "stopped": ("time_limit was reached", "raise time_limit"),
+    "stalled": ("rounding errors exceed tol", "raise tol"),
+    "optimal": ("the kernel is indefinite", "use a positive semi-definite kernel"),
+}
+
+
+def warn_unconverged(
+    name: str, certificate: Certificate, statuses: list[str], tol: float, X: Matrix
+) -> None:
     """Warn, with the numbers that tell how bad it is and what would help."""
     if certificate.converged:
         return
+    how, advice = REASONS[next((s for s in statuses if s != "optimal"), "optimal")]
     spread = _scale_range(X)
-    advice = "raise max_iter or time_limit"
     if spread > 100:
         advice += (
             f", or scale the features: their standard deviations span a factor of {spread:.1e}"

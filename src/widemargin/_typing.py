@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 """A float64 array: coefficients, gradients, decision values, certificates."""
@@ -19,5 +18,8 @@ IntArray: TypeAlias = npt.NDArray[np.intp]
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-Matrix: TypeAlias = RealArray | sp.csr_matrix | sp.csr_array
-"""Checked data: a dense C-contiguous array or a CSR matrix, float32 or float64."""
+Matrix: TypeAlias = Any
+"""Checked data: a dense C-contiguous array or a CSR matrix, float32 or float64.
+
+scipy ships no types, so nothing tighter would be checked.
+"""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -29,6 +30,16 @@ def require_number(name: str, value: Any, fix: str, *, above: float = 0.0) -> No
     """Require a finite real number greater than `above`."""
     good = isinstance(value, numbers.Real) and not isinstance(value, bool)
     require(good and np.isfinite(value) and value > above, name, value, fix)
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed for numpy's Generator; None is a fixed one, so that fits repeat."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, numbers.Integral):
+        require(int(random_state) >= 0, "random_state", random_state, "a seed, not negative")
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def check_X(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = True) -> Matrix:

@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray, Matrix
-from widemargin._validation import TrainingSet, check_X, require, require_number, scale_gamma
+from widemargin._validation import (
+    TrainingSet,
+    check_X,
+    require,
+    require_number,
+    scale_gamma,
+    seed_of,
+)
 from widemargin.certificate import Certificate
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
 from widemargin.problems.soft_margin import SoftMargin
@@ -33,6 +39,7 @@ class Expansion:
     intercept: float
     thresholds: FloatArray
     certificate: Certificate
+    status: str
 
 
 class KernelMachine(BaseEstimator):
@@ -95,20 +102,28 @@ class KernelMachine(BaseEstimator):
     def _check_gamma(self) -> None:
         gamma = self.gamma
         if isinstance(gamma, str):
-            require(gamma in ("scale", "auto"), "gamma", gamma, '"scale", "auto" or a positive number')
+            require(
+                gamma in ("scale", "auto"), "gamma", gamma, '"scale", "auto" or a positive number'
+            )
         elif isinstance(gamma, numbers.Real):
             require_number("gamma", gamma, "a positive number")
         else:
             values = np.asarray(gamma)
             good = values.ndim == 1 and np.issubdtype(values.dtype, np.number)
             require(good, "gamma", gamma, '"scale", "auto", a number or one number per feature')
-            require(self.kernel == "rbf", "gamma", gamma, "a number: only rbf takes one per feature")
+            require(
+                self.kernel == "rbf", "gamma", gamma, "a number: only rbf takes one per feature"
+            )
             finite = bool(np.isfinite(values).all() and (values >= 0).all() and values.any())
             require(finite, "gamma", gamma, "finite, not negative and not all zero")
 
     def _warn_unused(self) -> None:
         """Warn of kernel parameters that were set although the kernel does not use them."""
-        users = {"degree": ("poly",), "coef0": ("poly", "sigmoid"), "gamma": ("poly", "rbf", "sigmoid")}
+        users = {
+            "degree": ("poly",),
+            "coef0": ("poly", "sigmoid"),
+            "gamma": ("poly", "rbf", "sigmoid"),
+        }
         defaults = {"degree": 3, "coef0": 0.0, "gamma": "scale"}
         for name, kernels in users.items():
             value = getattr(self, name)
@@ -168,8 +183,7 @@ class KernelMachine(BaseEstimator):
     def _solve(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
         """Solve one problem and certify the result."""
         n = problem.n_rows
-        budget = self.max_iter if self.max_iter > 0 else max(2_000_000, 100 * n)
-        seed = check_random_state(self.random_state).randint(2**31 - 1) if self.random_state is not None else 0
+        budget = self.max_iter if self.max_iter > 0 else max(500_000, 100 * n)
         watch.next_part()
         evaluations = rows.evaluations
         with worker_threads() as threads:
@@ -180,7 +194,7 @@ class KernelMachine(BaseEstimator):
                 tol=self.tol,
                 max_iter=int(budget),
                 cache_bytes=self.cache_size * 1e6,
-                seed=seed,
+                seed=seed_of(self.random_state),
                 sample=getattr(self, "solver", "auto") == "auto",
                 monitor=watch,
             )
@@ -197,21 +211,18 @@ class KernelMachine(BaseEstimator):
         used = np.flatnonzero(beta)
         thresholds = problem.thresholds(result.f)
         intercept = float(thresholds.mean()) if len(thresholds) else 0.0
-        return Expansion(used, beta[used], intercept, thresholds, certificate)
+        return Expansion(used, beta[used], intercept, thresholds, certificate, result.status)
 
     def _keep_support(self, data: TrainingSet, rows: IntArray) -> None:
         """Store the support vectors, given as rows of the training set."""
         self.support_ = data.index[rows].astype(np.int32)
-        if self.kernel == "precomputed":
-            self.support_vectors_ = np.empty((0, 0))
-        else:
-            self.support_vectors_ = data.X[rows]
+        # A precomputed kernel has no vectors: prediction picks columns by support_.
+        self.support_vectors_ = np.empty((0, 0)) if self.kernel == "precomputed" else data.X[rows]
 
     # -- prediction ------------------------------------------------------------------------
 
     def _expansion_values(self, X: Any, coefficients: FloatArray) -> FloatArray:
         """Return sum_j coefficients_j k(x_j, x) for every row of X, j over the support."""
-        check_is_fitted(self)
         X = check_X(self, X, reset=False, accept_sparse=self.kernel != "precomputed")
         kernel = self._kernel_
         if kernel.name == "precomputed":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._progress import Watch, warn_unconverged
 from widemargin._typing import FloatArray, IntArray
@@ -67,10 +69,13 @@ class _SupportClassifier(ClassifierMixin, KernelMachine):
         costs = self._costs(codes, data.weight)
         rows = self._begin(data)
         pairs = class_pairs(len(self.classes_))
-        with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
+        with Watch(
+            type(self).__name__, self.tol, self.verbose, self.time_limit, len(pairs)
+        ) as watch:
             machines = [self._fit_pair(rows, codes, costs, pair, watch) for pair in pairs]
         self._keep_machines(data, codes, machines)
-        warn_unconverged(type(self).__name__, self.certificate_, self.tol, data.X, self._how())
+        statuses = [machine.status for machine in machines]
+        warn_unconverged(type(self).__name__, self.certificate_, statuses, self.tol, data.X)
         return self
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
@@ -80,9 +85,6 @@ class _SupportClassifier(ClassifierMixin, KernelMachine):
     def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
         """State the binary problem."""
         raise NotImplementedError
-
-    def _how(self) -> str:
-        return "the default budget ran out" if self.max_iter < 0 else "max_iter ran out"
 
     def _fit_pair(
         self, rows: Rows, codes: IntArray, costs: FloatArray, pair: tuple[int, int], watch: Watch
@@ -94,15 +96,7 @@ class _SupportClassifier(ClassifierMixin, KernelMachine):
             X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
             part = Rows(rows.kernel, X, rows.centre)
         machine = self._solve(self._problem(label, costs[chosen]), part, watch)
-        return self._rescale(
-            Expansion(
-                chosen[machine.rows],
-                machine.beta,
-                machine.intercept,
-                machine.thresholds,
-                machine.certificate,
-            )
-        )
+        return self._rescale(replace(machine, rows=chosen[machine.rows]))
 
     def _rescale(self, machine: Expansion) -> Expansion:
         return machine
@@ -155,8 +149,7 @@ class _SupportClassifier(ClassifierMixin, KernelMachine):
             Two classes: positive for ``classes_[1]``. More: won pairs plus a fraction from the
             margins, so that the largest score is the predicted class.
         """
-        if not hasattr(self, "classes_"):
-            self._expansion_values(X, np.empty((0, 0)))
+        check_is_fitted(self)
         values = self._expansion_values(X, self._pair_coefficients())
         return combine(values + self.intercept_, len(self.classes_))
 
@@ -214,7 +207,7 @@ class SVC(_SupportClassifier):
         Megabytes for kernel values.
     max_iter : int, default=-1
         Largest number of pair steps for each pair of classes; -1 is
-        max(2,000,000, 100 n_samples).
+        max(500,000, 100 n_samples).
     time_limit : float, default=None
         Seconds after which the fit stops with the model reached.
     random_state : int, RandomState or None, default=None
@@ -394,16 +387,10 @@ certificates_, gamma_, n_iter_
         return nu_classification(y, cost, self.nu)
 
     def _rescale(self, machine: Expansion) -> Expansion:
-        """Divide by rho; where the reduced hulls touch (rho = 0) there is no margin to divide by."""
+        """Divide by rho; where the reduced hulls touch, rho is 0 and there is no margin."""
         rho = self._rho(machine)
         scale = 1.0 / rho if rho > 1e-10 * max(1.0, abs(machine.intercept)) else 1.0
-        return Expansion(
-            machine.rows,
-            machine.beta * scale,
-            machine.intercept * scale,
-            machine.thresholds,
-            machine.certificate,
-        )
+        return replace(machine, beta=machine.beta * scale, intercept=machine.intercept * scale)
 
     @staticmethod
     def _rho(machine: Expansion) -> float:
@@ -454,8 +441,8 @@ class _SupportRegressor(RegressorMixin, KernelMachine):
         self.certificates_ = [machine.certificate]
         self.certificate_ = machine.certificate
         self.n_iter_ = machine.certificate.n_iter
-        how = "the default budget ran out" if self.max_iter < 0 else "max_iter ran out"
-        warn_unconverged(type(self).__name__, self.certificate_, self.tol, data.X, how)
+        name = type(self).__name__
+        warn_unconverged(name, self.certificate_, [machine.status], self.tol, data.X)
         return self
 
     def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
@@ -478,8 +465,7 @@ class _SupportRegressor(RegressorMixin, KernelMachine):
         ndarray of shape (n_samples,)
             Predictions.
         """
-        if not hasattr(self, "dual_coef_"):
-            self._expansion_values(X, np.empty(0))
+        check_is_fitted(self)
         return self._expansion_values(X, self.dual_coef_[0]) + self.intercept_[0]
 
 

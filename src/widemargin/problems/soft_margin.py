@@ -19,15 +19,15 @@ Lagrange dual is the **primal** that the literature writes down first,
     + \sum_g \lambda_g d_g, \qquad
     \phi_v(s) = \max_{l_v \le b \le u_v} \, s b - \tfrac12 \rho_v b^2 .
 
-===============  =======================  ====================  =========================================
-problem          targets t                box of b              thresholds
-===============  =======================  ====================  =========================================
-C-hinge          y                        [0, C] y              one, the intercept (d = 0)
-squared hinge    y                        [0, inf) y            one; ridge 1/(2 C)
-nu               0                        [0, c] y              two: intercept -+ rho; d = +-nu sum(c)/2
-epsilon-tube     y - eps and y + eps      [0, C] and [-C, 0]    one (d = 0)
-nu-tube          y and y                  [0, C] and [-C, 0]    two: intercept +- eps; d = +-nu sum(C)/2
-===============  =======================  ====================  =========================================
+===============  ===================  ==================  ======================================
+problem          targets t            box of b            thresholds
+===============  ===================  ==================  ======================================
+C-hinge          y                    [0, C] y            one, the intercept (d = 0)
+squared hinge    y                    [0, inf) y          one; ridge 1/(2 C)
+nu               0                    [0, c] y            two: intercept -+ rho, d = +-nu sum(c)/2
+epsilon-tube     y - eps, y + eps     [0, C], [-C, 0]     one (d = 0)
+nu-tube          y, y                 [0, C], [-C, 0]     two: intercept +- eps, d = +-nu sum(C)/2
+===============  ===================  ==================  ======================================
 
 A problem without intercept has no group: its threshold is fixed at zero.
 The signed variables b make the label disappear from every formula: a variable can move

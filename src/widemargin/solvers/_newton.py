@@ -13,6 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from widemargin._typing import BoolArray, FloatArray, IntArray
 
 ROUNDS = 5
+FLOPS_PER_PAIR_STEP = 1.3e5  # free^3 divided by this: pair steps in the time of a factorisation
 
 
 def newton_move(
@@ -66,17 +67,19 @@ def _equality_step(
     """Solve for the free part of the move, the rest being fixed."""
     fixed = ~free
     right = score[free] - A[np.ix_(free, fixed)] @ move[fixed]
-    labels = np.unique(group[free]) if group is not None else np.empty(0, dtype=np.intp)
-    sums = np.array([-move[fixed & (group == g)].sum() for g in labels])
-    ones = np.array([group[free] == g for g in labels], dtype=np.float64)
-    if group is not None and set(np.unique(group[fixed])) - set(labels):
+    constrained = group is not None
+    group = np.zeros(len(free), dtype=np.intp) if group is None else group
+    labels = np.unique(group[free])
+    if constrained and not np.isin(group[fixed], labels).all():
         return None  # a group without free variables cannot balance its sum
     try:
         factor = cho_factor(A[np.ix_(free, free)], lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
         return None
     step = cho_solve(factor, right, check_finite=False)
-    if len(labels):
+    if constrained:
+        ones = np.array([group[free] == g for g in labels], dtype=np.float64)
+        sums = np.array([-move[fixed & (group == g)].sum() for g in labels])
         lifted = cho_solve(factor, ones.T, check_finite=False)
         multiplier = np.linalg.lstsq(ones @ lifted, ones @ step - sums, rcond=None)[0]
         step = step - lifted @ multiplier
@@ -101,3 +104,28 @@ def _shortened(
         room = np.where(move > 0, highest / move, np.where(move < 0, lowest / move, np.inf))
     move = move * min(1.0, float(room.min()))
     return move if _gain(A, score, move) > 0 else None
+
+
+class NewtonTurn:
+    """When to take a Newton step: after pair steps of its price, later if it disappoints."""
+
+    def __init__(self) -> None:
+        self.patience = 1
+        self.steps = 0
+        self.gained = 0.0
+
+    def watch(self, steps: int, gained: float) -> None:
+        """Record what pair steps cost and gained."""
+        self.steps += steps
+        self.gained += gained
+
+    def is_due(self, n_free: int) -> bool:
+        """Whether the pair steps since the last one cost as much as a Newton step."""
+        price = 500 + n_free + int(n_free**3 / FLOPS_PER_PAIR_STEP)
+        return self.steps >= self.patience * price
+
+    def judge(self, gained: float) -> None:
+        """Compare the gain of a Newton step with that of the pair steps before it."""
+        better = gained * self.patience > self.gained
+        self.patience = 1 if better else min(64, 2 * self.patience)
+        self.steps, self.gained = 0, 0.0

@@ -103,7 +103,7 @@ def sweep(kernel, diagonal, lower, upper, b, score, border, limits, max_steps):
     (n_chunks, LANES). lower, upper, b (q,). b and score are changed in place. limits: smallest
     curvature of a pair relative to its diagonal (tau) and absolutely (tiny), a number beyond all
     scores (huge), the violation to reach (tol).
-    Returns the number of steps and the violation left (of the scores as kept here).
+    Returns the number of steps and what the dual objective gained by them.
     """
     tau, tiny, huge, tol = limits[0], limits[1], limits[2], limits[3]
     n_chunks = score.shape[0]
@@ -123,6 +123,7 @@ def sweep(kernel, diagonal, lower, upper, b, score, border, limits, max_steps):
     j = 0
     move = tau - tau
     steps = 0
+    gained = 0.0
     while True:
         violation = tau - tau
         most = tau - tau
@@ -147,7 +148,9 @@ def sweep(kernel, diagonal, lower, upper, b, score, border, limits, max_steps):
             _gains(score, kernel[p], diagonal, own, high, bar_down, tau, tiny, start, stop, best)
             gain = best.max()
             if gain > most:
-                q = _faller(score, kernel[p], diagonal, own, high, bar_down, tau, tiny, start, stop, best)
+                q = _faller(
+                    score, kernel[p], diagonal, own, high, bar_down, tau, tiny, start, stop, best
+                )
                 if q >= 0:
                     most = gain
                     next_i = p
@@ -161,7 +164,8 @@ def sweep(kernel, diagonal, lower, upper, b, score, border, limits, max_steps):
         floor = tau * both + tiny
         curve = both - 2.0 * cross
         curve = curve if curve > floor else floor
-        step = (np.float64(flat_score[i]) - np.float64(flat_score[j])) / curve
+        slope = np.float64(flat_score[i]) - np.float64(flat_score[j])
+        step = slope / curve
         room_up = upper[i] - b[i]
         room_down = b[j] - lower[j]
         # A variable that reaches its bound is set to it exactly.
@@ -176,13 +180,14 @@ def sweep(kernel, diagonal, lower, upper, b, score, border, limits, max_steps):
             step = room_down
             b[i] += step
             b[j] = lower[j]
+        gained += step * (slope - 0.5 * step * curve)
         move = score.dtype.type(step)
         flat_up[i] = 0 if b[i] < upper[i] else huge
         flat_down[i] = 0 if b[i] > lower[i] else huge
         flat_up[j] = 0 if b[j] < upper[j] else huge
         flat_down[j] = 0 if b[j] > lower[j] else huge
         steps += 1
-    return steps, violation
+    return steps, gained
 
 
 @jit(fast=True)
@@ -193,3 +198,18 @@ def gather(kernel, rows, block):
         target = block[p]
         for q in range(len(rows)):
             target[q] = source[rows[q]]
+
+
+@jit(fast=True)
+def add_rows(K, rows, coefficients, field, start, stop):
+    """field[start:stop] += coefficients @ K[rows, start:stop], summed in float64 blocks."""
+    part = np.empty(stop - start, K.dtype)
+    for first in range(0, len(rows), 64):
+        part[:] = 0
+        for r in range(first, min(first + 64, len(rows))):
+            c = coefficients[r]
+            row = K[rows[r], start:stop]
+            for t in range(len(part)):
+                part[t] += c * row[t]
+        for t in range(len(part)):
+            field[start + t] += part[t]

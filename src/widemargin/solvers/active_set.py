@@ -22,8 +22,9 @@ import numpy as np
 from widemargin._typing import FloatArray, IntArray, RealArray
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
+from widemargin.solvers._smo_loops import LANES
 from widemargin.solvers.result import Budget, Monitor, SolverResult
-from widemargin.solvers.smo import LANES, padded, solve_dense
+from widemargin.solvers.smo import padded, solve_dense
 
 FLOAT32_RANGE = 1e12  # kernel values beyond this are steered in float64
 FLOAT64_ROWS = 1500  # up to this size float64 costs nothing worth saving
@@ -215,7 +216,7 @@ class _Run:
         needed = side * side * np.dtype(dtype).itemsize
         if len(self.memory) < needed:
             self.memory = np.empty(needed, dtype=np.uint8)
-        K = self.memory[:needed].view(dtype).reshape(side, side)
+        K: RealArray = self.memory[:needed].view(dtype).reshape(side, side)
         K[m:] = 0
         K[:m, m:] = 0
         self.rows.fill_symmetric(rows, K[:m, :m])
@@ -231,7 +232,9 @@ class _Run:
         urgency = _urgency(part, b, f)
         wanted = int(np.count_nonzero(urgency > -min(UNCERTAIN, violation)))
         free = int(np.count_nonzero((b < part.upper) & (b > part.lower)))
-        size = min(max(1024, min(wanted, max(BAND, free + free // 4))), max(256, affordable), part.n_rows)
+        size = min(
+            max(1024, min(wanted, max(BAND, free + free // 4))), max(256, affordable), part.n_rows
+        )
         most_urgent = np.argpartition(-urgency, size - 1)[:size]
         return np.union1d(most_urgent, part.row[_extremes(part, b, f)])
 
@@ -241,13 +244,16 @@ class _Run:
         violation = np.inf
         precision = self.steering
         while True:
-            used = self.budget.used
             self.solve_bands(self.problem, everything, b, f, precision, 0.9 * self.tol)
+            # Steps keep the sums of the groups up to rounding; here they are made exact.
+            b = self.problem.repair(b, np.maximum(self.problem.lower - b, b - self.problem.upper))
             f = self.exact_values(b, f)
             before, violation = violation, self.problem.kkt_violation(b, f)
-            stuck = precision is np.float64 and self.budget.used == used
-            if violation <= self.tol or self.budget.status != "optimal" or stuck:
-                return SolverResult(b, f, max(1, self.budget.used), self.budget.status)
+            status = self.budget.status
+            if violation > self.tol and precision is np.float64 and violation > 0.5 * before:
+                status = "stalled" if status == "optimal" else status
+            if violation <= self.tol or status != "optimal":
+                return SolverResult(b, f, max(1, self.budget.used), status)
             # From exact values, float32 errs by a fraction of the correction only: try that once.
             precision = np.float64 if violation > 0.25 * before else precision
 

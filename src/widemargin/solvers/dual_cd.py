@@ -36,9 +36,10 @@ from widemargin.solvers.smoothed_newton import Level, Pull
 SMALL = 16384  # rows (and 20 times the features) below which a sample is not worth its while
 SAMPLE_TOL = 1e-3  # a sample predicts the whole no better than this
 WIDEST = 4.0  # first band of the hinge: least squares, for all rows are in it
+NLO, NHI = 0.1, 0.5
 NARROWING = 0.25  # width of a band relative to the last
 SETTLED = 0.1  # share of the gap left to Newton's method when a level ends
-SOFTNESS = 1e4  # first curvature, relative to the regulariser's
+SOFTNESS = 10.0  # first curvature, relative to the regulariser's
 SHRINK_FROM = 2000
 REACH = 3.0
 TICK = 0.02  # seconds between two calls of the monitor inside a sweep
@@ -159,7 +160,7 @@ def _primal(problem: SoftMargin, f: FloatArray, coef: FloatArray, intercept: flo
     return problem.primal(f, float(coef @ coef), thresholds)
 
 
-class _Stopped(Exception):  # noqa: N818 - no error: the monitor has asked for it
+class _Stopped(Exception):
     """Raised inside a sweep when the monitor says stop."""
 
 
@@ -193,7 +194,9 @@ class _Watch:
 class _Search:
     """The levels of one data set, and the best primal and dual points met on the way."""
 
-    def __init__(self, level: Level, tol: float, watch: _Watch, *, limit: int | None = None) -> None:
+    def __init__(
+        self, level: Level, tol: float, watch: _Watch, *, limit: int | None = None
+    ) -> None:
         self.level, self.tol, self.watch = level, tol, watch
         self.limit = watch.budget.max_iter if limit is None else limit
         self.primal, self.w, self.lam = np.inf, level.w, 0.0
@@ -230,10 +233,11 @@ class _Search:
         """Solve level after level until the gap closes or the budget ends."""
         level = self.level
         self._respond(level)
-        ahead = False
+        ahead, since = False, self.watch.budget.used
         while self.gap > self.tol and self.open and level.h > (-1 if level.squared else NARROWEST):
             if _settled(level):
-                level.recentre(_next_band(level))
+                level.recentre(_next_band(level, self.watch.budget.used - since))
+                since = self.watch.budget.used
                 level.respond()
                 ahead = True
             before = level.v.copy()
@@ -300,7 +304,11 @@ class _Search:
             near &= place <= level.h + reach
         active = np.flatnonzero(near)
         size = level.rows.size_of(active)
-        if len(active) == 0 or size > max(level.rows.n_values // 8, 1 << 22) or size > .7 * level.rows.n_values:
+        if (
+            len(active) == 0
+            or size > max(level.rows.n_values // 8, 1 << 22)
+            or size > 0.7 * level.rows.n_values
+        ):
             return everything
         return _restrict(level, active), active
 
@@ -353,14 +361,16 @@ def _first_band(level: Level) -> float:
     ones = np.ones(rows.n_rows)
     middle = rows.combine(ones / rows.n_rows) if level.intercept else np.zeros(rows.n_features)
     spread = float(rows.spread(everything, ones, middle).sum())
-    order = min(rows.n_rows, rows.n_features)
-    band = float(level.cost.mean()) * spread / (SOFTNESS * order)
+    band = float(level.cost.mean()) * spread / (SOFTNESS * rows.n_rows)
     return max(band, WIDEST) if not level.squared else (band if band > WIDEST else 0.0)
 
 
-def _next_band(level: Level) -> float:
-    """Return the width of the next band; the squared hinge ends without any."""
-    band = NARROWING * level.h
+def _next_band(level: Level, steps: int) -> float:
+    """Return the width of the next band, narrower the fewer steps the last one took.
+
+    The squared hinge ends without any.
+    """
+    band = level.h * min(max(NLO, NARROWING * steps), NHI)
     return 0.0 if level.squared and band < 0.1 else band
 
 

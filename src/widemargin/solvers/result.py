@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from widemargin._typing import FloatArray
 
-Status: TypeAlias = Literal["optimal", "max_iter", "stopped"]
+Status: TypeAlias = Literal["optimal", "max_iter", "stopped", "stalled"]
 
 Monitor: TypeAlias = Callable[[int, float], bool]
 """Called between bounded sweeps with (steps so far, violation); returns whether to go on."""
@@ -26,8 +26,9 @@ class SolverResult:
         Decision values without threshold, K beta, evaluated afresh in float64.
     n_iter : int
         Steps taken.
-    status : {"optimal", "max_iter", "stopped"}
-        Whether the tolerance was met, the budget ran out or the monitor said stop.
+    status : {"optimal", "max_iter", "stopped", "stalled"}
+        Whether the tolerance was met, the budget ran out, the monitor said stop, or rounding
+        errors left nothing to gain.
     """
 
     b: FloatArray

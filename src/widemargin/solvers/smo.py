@@ -18,21 +18,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin._jit import jit
 from widemargin._threads import for_each
 from widemargin._typing import FloatArray, IntArray, RealArray
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import _smo_loops
-from widemargin.solvers._newton import newton_move
+from widemargin.solvers._newton import NewtonTurn, newton_move
 from widemargin.solvers._smo_loops import LANES
 from widemargin.solvers.result import Budget
 
 WORKING_SET = 1536
-NEWTON_BELOW = 0.1  # violation; further out the free variables still change too much
-NEWTON_FLOPS_PER_STEP = 1.3e5  # free^3 divided by this: pair steps in the time of a factorisation
 # By precision: smallest curvature of a pair relative to its diagonal (rounding hides less),
 # smallest at all, and a number beyond all scores.
 LIMITS = {"float32": (2e-7, 1e-30, 1e30), "float64": (1e-14, 1e-300, 1e300)}
+JITTER = {"float32": 1e-7, "float64": 1e-14}  # ridge of the Newton system, relative
 STEPS_PER_SWEEP = 20_000  # some hundredths of a second: interrupts and monitors act in between
 
 
@@ -74,7 +72,7 @@ class _Variables:
         if not problem.n_groups:
             extra = [-1, problem.n_rows, 0.0, -np.inf, np.inf, 0.0, 0, 0.0]
             parts = [np.append(part, value) for part, value in zip(parts, extra, strict=True)]
-        return cls(*parts)
+        return cls(*parts)  # type: ignore[arg-type]
 
     def scores(self, f: FloatArray) -> FloatArray:
         return self.target - f[self.row] - self.ridge * self.b
@@ -115,88 +113,132 @@ def solve_dense(
     float
         The violation left, by the scores kept here.
     """
-    v = _Variables.of(problem, b)
-    field = np.zeros(len(K))
-    field[: problem.n_rows] = f
-    violation = np.inf
-    since_newton = 0
+    run = _Dense(K, problem, b, f, threads)
+    turn = NewtonTurn()
     while True:
-        score = v.scores(field)
-        ends = _ends(score, v, problem)
-        violation = max(high - low for high, low in ends)
-        if violation <= tol or budget.left == 0:
+        violation = run.violation()
+        if violation <= tol or budget.left == 0 or run.stalled():
             break
-        chosen = _working_set(score, v, problem)
-        before = v.b[chosen]
+        # Only as far as the other variables, which stand still meanwhile, make it worth while.
         inner_tol = max(0.1 * violation, 0.5 * tol)
-        allowed = min(STEPS_PER_SWEEP, budget.left)
-        steps = _sweep_set(K, v, score, chosen, inner_tol, allowed)
-        change = v.b[chosen] - before
-        moved = change != 0
-        _add_rows(K, v.row[chosen][moved], change[moved], field, threads)
+        steps, gained = run.sweep(inner_tol, min(STEPS_PER_SWEEP, budget.left))
         if not budget.spend(steps, violation) or steps == 0:
             break
-        since_newton += steps
-        if violation < NEWTON_BELOW and since_newton >= _newton_price(v):
-            _newton(K, v, field, problem, threads)
-            since_newton = 0
-    inside = v.index >= 0
-    b[v.index[inside]] = v.b[inside]
-    f[:] = field[: problem.n_rows]
-    return float(violation)
+        turn.watch(steps, gained)
+        if turn.is_due(run.n_free()):
+            turn.judge(run.newton_step())
+            run.anchor()
+    run.write_back(b, f)
+    return violation
 
 
-def _newton_price(v: _Variables) -> int:
-    """How many pair steps cost as much as one Newton step on the free variables."""
-    free = int(np.count_nonzero((v.b > v.lower) & (v.b < v.upper) & (v.index >= 0)))
-    return 500 + free + int(free**3 / NEWTON_FLOPS_PER_STEP)
+class _Dense:
+    """Variables and decision values of one run, and the moves that it can make."""
+
+    def __init__(
+        self, K: RealArray, problem: SoftMargin, b: FloatArray, f: FloatArray, threads: int
+    ) -> None:
+        self.K = K
+        self.problem = problem
+        self.threads = threads
+        self.v = _Variables.of(problem, b)
+        self.field = np.zeros(len(K))
+        self.field[: problem.n_rows] = f
+        self.start_b = self.v.b.copy()
+        self.start_field = self.field.copy()
+        self.objectives: list[float] = []
+
+    def write_back(self, b: FloatArray, f: FloatArray) -> None:
+        """Copy the variables and decision values to where the caller wants them."""
+        inside = self.v.index >= 0
+        b[self.v.index[inside]] = self.v.b[inside]
+        f[:] = self.field[: self.problem.n_rows]
+
+    def violation(self) -> float:
+        """Return by how much the scores that may rise and those that may fall overlap."""
+        v = self.v
+        score = v.scores(self.field)
+        up = np.where(v.b < v.upper, score, -np.inf)
+        down = np.where(v.b > v.lower, score, np.inf)
+        return max(float(up[part].max() - down[part].min()) for part in _parts(v.group))
+
+    def n_free(self) -> int:
+        """Count the variables strictly inside their boxes."""
+        return len(self._free())
+
+    def _free(self) -> IntArray:
+        v = self.v
+        return np.flatnonzero((v.b > v.lower) & (v.b < v.upper) & (v.index >= 0))
+
+    def sweep(self, tol: float, max_steps: int) -> tuple[int, float]:
+        """Take pair steps on one working set; return their number and gain."""
+        v = self.v
+        score = v.scores(self.field)
+        chosen = _working_set(score, v)
+        before = v.b[chosen]
+        steps, gained = _sweep_set(self.K, v, score, chosen, tol, max_steps)
+        self._shift(chosen, v.b[chosen] - before)
+        return steps, gained
+
+    def newton_step(self) -> float:
+        """Move the free variables by one Newton step; return what the objective gained."""
+        v, free = self.v, self._free()
+        if len(free) < 2:
+            return 0.0
+        rows = v.row[free]
+        A = self.K[np.ix_(rows, rows)].astype(np.float64)
+        jitter = JITTER[self.K.dtype.name] * float(A.diagonal().max())
+        A[np.diag_indices(len(free))] += v.ridge[free] + jitter
+        lowest, highest = v.lower[free] - v.b[free], v.upper[free] - v.b[free]
+        score = v.scores(self.field)[free]
+        group = v.group[free] if self.problem.n_groups else None
+        move = newton_move(A, score, lowest, highest, group)
+        if move is None:
+            return 0.0
+        # A variable that reaches its bound is set to it exactly.
+        moved = np.where(move <= lowest, v.lower[free], v.b[free] + move)
+        moved = np.where(move >= highest, v.upper[free], moved)
+        change = moved - v.b[free]
+        v.b[free] = moved
+        self._shift(free, change)
+        return float(score @ move - 0.5 * move @ (A @ move))
+
+    def _shift(self, variables: IntArray, change: FloatArray) -> None:
+        """Bring the decision values up to date after variables have changed."""
+        moved = change != 0
+        rows = self.v.row[variables[moved]]
+        _add_rows(self.K, rows, change[moved], self.field, self.threads)
+
+    def anchor(self) -> None:
+        """Recompute the decision values from the start, so that rounding does not pile up."""
+        v = self.v
+        change = v.b - self.start_b
+        self.field[:] = self.start_field
+        self._shift(np.arange(len(change)), change)
+        both = (self.field + self.start_field)[v.row]
+        squares = v.ridge @ (v.b**2 - self.start_b**2)
+        self.objectives.append(float(v.target @ change - 0.5 * (both @ change) - 0.5 * squares))
+
+    def stalled(self) -> bool:
+        """Whether rounding has eaten up what the last moves claimed to gain."""
+        last = self.objectives[-4:]
+        return len(last) == 4 and max(last[1:]) <= last[0] + 1e-13 * max(1.0, abs(last[0]))
 
 
-def _newton(
-    K: RealArray, v: _Variables, field: FloatArray, problem: SoftMargin, threads: int
-) -> None:
-    """Move the free variables of v by one Newton step, where that helps."""
-    free = np.flatnonzero((v.b > v.lower) & (v.b < v.upper) & (v.index >= 0))
-    if len(free) < 2:
-        return
-    rows = v.row[free]
-    A = K[np.ix_(rows, rows)].astype(np.float64)
-    jitter = (1e-12 if K.dtype == np.float64 else 1e-7) * float(A.diagonal().max())
-    A[np.diag_indices(len(free))] += v.ridge[free] + jitter
-    room = v.lower[free] - v.b[free], v.upper[free] - v.b[free]
-    group = v.group[free] if problem.n_groups else None
-    move = newton_move(A, v.scores(field)[free], *room, group)
-    if move is None:
-        return
-    lower, upper = v.lower[free], v.upper[free]
-    moved = v.b[free] + move
-    moved = np.where(move <= room[0], lower, np.where(move >= room[1], upper, moved))
-    _add_rows(K, rows, moved - v.b[free], field, threads)
-    v.b[free] = moved
-
-
-def _ends(score: FloatArray, v: _Variables, problem: SoftMargin) -> list[tuple[float, float]]:
-    """Highest score that may rise and lowest that may fall, for each group."""
-    up = np.where(v.b < v.upper, score, -np.inf)
-    down = np.where(v.b > v.lower, score, np.inf)
-    borders = _borders(v.group)
-    return [(float(up[part].max()), float(down[part].min())) for part in borders]
-
-
-def _borders(group: IntArray) -> list[slice]:
+def _parts(group: IntArray) -> list[slice]:
     border = int(np.searchsorted(group, 1))
     parts = [slice(0, border), slice(border, len(group))]
     return [part for part in parts if part.start < part.stop]
 
 
-def _working_set(score: FloatArray, v: _Variables, problem: SoftMargin) -> IntArray:
+def _working_set(score: FloatArray, v: _Variables) -> IntArray:
     """Positions of the variables to work on: the ends of the order of violation, in order."""
     n = len(score)
     if n <= WORKING_SET:
         return np.arange(n)
     chosen = np.zeros(n, dtype=bool)
     chosen[v.index < 0] = True
-    parts = _borders(v.group)
+    parts = _parts(v.group)
     quota = WORKING_SET // (2 * len(parts))
     for part in parts:
         s, b = score[part], v.b[part]
@@ -218,8 +260,8 @@ def _smallest(values: FloatArray, k: int) -> IntArray:
 
 def _sweep_set(
     K: RealArray, v: _Variables, score: FloatArray, chosen: IntArray, tol: float, max_steps: int
-) -> int:
-    """Run sweeps on the chosen variables; v.b changes in place. Returns the steps taken."""
+) -> tuple[int, float]:
+    """Run a sweep on the chosen variables; v.b changes in place. Returns steps and gain."""
     slots, border, q = _slots(v.group[chosen])
     rows = np.full(q, len(K) - 1)  # the last row of the padding is zero
     rows[slots] = v.row[chosen]
@@ -241,7 +283,7 @@ def _sweep_set(
     shape = (q // LANES, LANES)
     diagonal = np.ascontiguousarray(np.diagonal(block)).reshape(shape)
     tau, tiny, huge = LIMITS[K.dtype.name]
-    steps, _ = _smo_loops.sweep(
+    steps, gained = _smo_loops.sweep(
         block.reshape(q, *shape),
         diagonal,
         lower,
@@ -255,7 +297,7 @@ def _sweep_set(
     if block is K:
         block[slots, slots] -= ridge
     v.b[chosen] = b[slots]
-    return int(steps)
+    return int(steps), float(gained)
 
 
 def _slots(group: IntArray) -> tuple[IntArray, int, int]:
@@ -277,21 +319,6 @@ def _add_rows(
     width = 2048
 
     def add(start: int) -> None:
-        add_rows(K, rows, coefficients, field, start, min(start + width, n))
+        _smo_loops.add_rows(K, rows, coefficients, field, start, min(start + width, n))
 
     for_each(add, range(0, n, width), threads if len(rows) * n > 100_000 else 1)
-
-
-@jit(fast=True)
-def add_rows(K, rows, coefficients, field, start, stop):  # type: ignore[no-untyped-def]
-    """field[start:stop] += coefficients @ K[rows, start:stop], summed in float64 blocks."""
-    part = np.empty(stop - start, K.dtype)
-    for first in range(0, len(rows), 64):
-        part[:] = 0
-        for r in range(first, min(first + 64, len(rows))):
-            c = coefficients[r]
-            row = K[rows[r], start:stop]
-            for t in range(len(part)):
-                part[t] += c * row[t]
-        for t in range(len(part)):
-            field[start + t] += part[t]

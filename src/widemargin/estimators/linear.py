@@ -1,0 +1,240 @@
+"""The linear support vector classifier, in the features themselves."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._progress import Watch, warn_unconverged
+from widemargin._threads import worker_threads
+from widemargin._typing import FloatArray, IntArray, Matrix
+from widemargin._validation import (
+    canonical,
+    check_fit,
+    check_X,
+    class_costs,
+    require,
+    require_number,
+    seed_of,
+)
+from widemargin.certificate import Certificate, worst
+from widemargin.estimators._one_vs_one import (
+    check_classes,
+    class_pairs,
+    combine,
+    pair_rows,
+    predicted_class,
+)
+from widemargin.problems.soft_margin import c_classification
+from widemargin.solvers.dual_cd import certify_linear, solve_linear
+
+
+@dataclass(frozen=True)
+class _Hyperplane:
+    coef: FloatArray
+    intercept: float
+    certificate: Certificate
+    status: str
+
+
+class LinearSVC(ClassifierMixin, BaseEstimator):
+    r"""Linear support vector classifier for many rows or many features.
+
+    Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \ell(1 - y_i (w \cdot x_i + b))`, the problem of
+    ``SVC(kernel="linear")``: the intercept is not penalised (LIBLINEAR penalises it), so both
+    have the same optimum. Time grows in proportion to the data.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of a unit of slack.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Linear or squared slack.
+    fit_intercept : bool, default=True
+        Whether there is a threshold b.
+    tol : float, default=1e-4
+        Relative duality gap at which the fit ends.
+    class_weight : dict or "balanced", default=None
+        Factor of C for each class.
+    max_iter : int, default=1000
+        Largest number of Newton steps for each pair of classes.
+    time_limit : float, default=None
+        Seconds after which the fit stops with the model reached.
+    random_state : int, RandomState or None, default=None
+        Seed of the samples that predict the solution on large data; it moves the result within
+        the tolerance only. None is a fixed seed.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    coef_ : ndarray of shape (n_pairs, n_features)
+        Weights; one row for two classes, else one for each pair in the order of
+        ``itertools.combinations``, positive for the first class of the pair.
+    intercept_ : ndarray of shape (n_pairs,)
+        Thresholds.
+    certificate_ : Certificate
+        The worst of `certificates_`.
+    certificates_ : list of Certificate
+        One for each pair of classes.
+    n_iter_ : int
+        Largest number of Newton steps of a pair.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import LinearSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LinearSVC().fit(X, y)
+    >>> model.predict(X[:3])
+    array([0, 0, 0])
+    >>> model.certificate_.relative_gap < 1e-4
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        loss: str = "hinge",
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        class_weight: Any = None,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        require_number("C", self.C, "a positive number")
+        require_number("tol", self.tol, "a positive number")
+        losses = ("hinge", "squared_hinge")
+        require(self.loss in losses, "loss", self.loss, '"hinge" or "squared_hinge"')
+        good = isinstance(self.max_iter, numbers.Integral) and self.max_iter > 0
+        require(good, "max_iter", self.max_iter, "a positive integer")
+        if self.time_limit is not None:
+            require_number("time_limit", self.time_limit, "a positive number of seconds or None")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind, two or more classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 means the same as the row twice, 0 the same as its absence.
+
+        Returns
+        -------
+        self : LinearSVC
+            The fitted model.
+        """
+        self._check_parameters()
+        X, y, weight = check_fit(self, X, y, sample_weight, numeric=False)
+        data = canonical(X, y, weight)
+        self.classes_, codes = check_classes(data.y)
+        factors = class_costs(self.class_weight, self.classes_, codes, data.weight)
+        costs = self.C * data.weight * factors[codes]
+        pairs = class_pairs(len(self.classes_))
+        with (
+            Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(pairs)) as watch,
+            worker_threads(),
+        ):
+            planes = [self._fit_pair(data.X, codes, costs, pair, watch) for pair in pairs]
+        self.coef_ = np.array([plane.coef for plane in planes])
+        self.intercept_ = np.array([plane.intercept for plane in planes])
+        self.certificates_ = [plane.certificate for plane in planes]
+        self.certificate_ = worst(self.certificates_)
+        self.n_iter_ = max(c.n_iter for c in self.certificates_)
+        statuses = [plane.status for plane in planes]
+        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, data.X)
+        return self
+
+    def _fit_pair(
+        self, X: Matrix, codes: IntArray, costs: FloatArray, pair: tuple[int, int], watch: Watch
+    ) -> _Hyperplane:
+        rows, label = pair_rows(codes, pair)
+        if len(rows) < len(codes):
+            X, costs = X[rows], costs[rows]
+        squared, intercept = self.loss == "squared_hinge", bool(self.fit_intercept)
+        problem = c_classification(label, costs, squared=squared, intercept=intercept)
+        watch.next_part()
+        result = solve_linear(
+            X,
+            problem,
+            tol=self.tol,
+            max_iter=int(self.max_iter),
+            seed=seed_of(self.random_state),
+            monitor=watch,
+        )
+        certificate = certify_linear(
+            X,
+            problem,
+            result.coef,
+            result.intercept,
+            result.dual,
+            tol=self.tol,
+            n_iter=result.n_iter,
+        )
+        return _Hyperplane(result.coef, result.intercept, certificate, result.status)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the signed distance to the boundary in units of the margin.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive for ``classes_[1]``. More: won pairs plus a fraction from the
+            margins, so that the largest score is the predicted class.
+        """
+        check_is_fitted(self)
+        X = check_X(self, X, reset=False)
+        values = np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_
+        return combine(values, len(self.classes_))
+
+    def predict(self, X: Any) -> Any:
+        """Return the predicted class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self.decision_function(X)
+        return self.classes_[predicted_class(scores)]
