@@ -56,10 +56,10 @@ def _dispatcher(function: FunctionType, *, fast: bool) -> Callable[..., Any]:
         "fastmath": _STEERING_FLAGS if fast else False,
     }
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:
         # No folder for the cache is writable (read-only install, no home): compile in memory.
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)
 
 
 @overload

@@ -78,6 +78,7 @@ class DenseTiles:
         return operand.T
 
     def _augmented(self, X: RealArray, dtype: np.dtype[Any]) -> RealArray:
+        assert self.scale is not None and self.centre is not None
         out = np.empty((len(X), X.shape[1] + 2), dtype=dtype)
         # The mean is the origin: it shrinks the squared norms, whose difference is the exponent.
         shifted = np.subtract(X, self.centre, dtype=np.float64)
@@ -90,7 +91,7 @@ class DenseTiles:
 
     def write(self, left: RealArray, right: RealArray, out: RealArray) -> None:
         """One product and its transform."""
-        np.matmul(left, right, out=out)  # type: ignore[arg-type]
+        np.matmul(left, right, out=out)
         self.transform(out)
 
 

@@ -116,7 +116,7 @@ class SoftMargin:
         """Return beta, the expansion coefficient of each row."""
         if self.n_variables == self.n_rows:
             return b
-        return np.bincount(self.row, weights=b, minlength=self.n_rows)
+        return np.asarray(np.bincount(self.row, b, self.n_rows), dtype=np.float64)
 
     def scores(self, b: FloatArray, f: FloatArray) -> FloatArray:
         """Return t - f - ridge * b for every variable; f has one value a row."""
