@@ -194,6 +194,8 @@ class CalledTiles:
                 "kernel must return an array of shape (n_rows_X, n_rows_Y): called on "
                 f"{out.shape[0]} and {out.shape[1]} rows it returned shape {values.shape}"
             )
+        if not np.isfinite(values).all():
+            raise ValueError("kernel returned NaN or infinity; it must return finite numbers")
         out[...] = values
 
 

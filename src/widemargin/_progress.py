@@ -1,19 +1,11 @@
-"""What a person sees of a long fit, and what ends it early: a bar, a time limit, a warning."""
+"""What a person sees of a long fit, and what ends it early: a bar and a time limit."""
 
 from __future__ import annotations
 
 import math
 import time
-import warnings
 from types import TracebackType
 from typing import Any
-
-import numpy as np
-import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
-
-from widemargin._typing import Matrix
-from widemargin.certificate import Certificate
 
 
 class Watch:
@@ -87,46 +79,3 @@ class Watch:
             place = max(0, self.part - 1) + min(max(done / whole, 0.0), 1.0)
             self.bar.update(self.task, completed=place, state=state)
         return time.monotonic() < self.deadline
-
-
-REASONS = {
-    "max_iter": ("max_iter was reached", "raise max_iter"),
-    "stopped": ("time_limit was reached", "raise time_limit"),
-    "stalled": ("rounding errors exceed tol", "raise tol"),
-    "optimal": ("the kernel is indefinite", "use a positive semi-definite kernel"),
-}
-
-
-def warn_unconverged(
-    name: str, certificate: Certificate, statuses: list[str], tol: float, X: Matrix
-) -> None:
-    """Warn, with the numbers that tell how bad it is and what would help."""
-    if certificate.converged:
-        return
-    how, advice = REASONS[next((s for s in statuses if s != "optimal"), "optimal")]
-    spread = _scale_range(X)
-    if spread > 100:
-        advice += (
-            f", or scale the features: their standard deviations span a factor of {spread:.1e}"
-        )
-    warnings.warn(
-        f"{name} did not converge ({how}): after {certificate.n_iter} steps the "
-        f"KKT violation is {certificate.kkt_violation:.2e} (asked: {tol:g}) and the relative "
-        f"duality gap {certificate.relative_gap:.2e} (objective {certificate.primal:.6g}, "
-        f"lower bound {certificate.dual:.6g}). The model is usable within that gap; "
-        f"{advice}.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
-
-
-def _scale_range(X: Matrix) -> float:
-    """Largest over smallest non-zero standard deviation of the features."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if sp.issparse(X):
-            squares = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
-            deviation = np.sqrt(squares)
-        else:
-            deviation = np.asarray(X, dtype=np.float64).std(axis=0)
-    deviation = deviation[np.isfinite(deviation) & (deviation > 0)]
-    return float(deviation.max() / deviation.min()) if len(deviation) else 1.0

@@ -32,6 +32,11 @@ def require_number(name: str, value: Any, fix: str, *, above: float = 0.0) -> No
     require(good and np.isfinite(value) and value > above, name, value, fix)
 
 
+def require_bool(name: str, value: Any) -> None:
+    """Require True or False."""
+    require(isinstance(value, bool | np.bool_), name, value, "True or False")
+
+
 def seed_of(random_state: Any) -> int:
     """Return a seed for numpy's Generator; None is a fixed one, so that fits repeat."""
     if random_state is None:
@@ -39,7 +44,12 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, numbers.Integral):
         require(int(random_state) >= 0, "random_state", random_state, "a seed, not negative")
         return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    try:
+        generator = check_random_state(random_state)
+    except ValueError:
+        fix = "None, a seed or a numpy RandomState"
+        require(False, "random_state", random_state, fix)
+    return int(generator.randint(2**31 - 1))
 
 
 def check_X(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = True) -> Matrix:

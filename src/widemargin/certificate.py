@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from widemargin._typing import Matrix
 
 
 @dataclass(frozen=True)
@@ -90,3 +97,51 @@ class Certificate:
 def worst(certificates: list[Certificate]) -> Certificate:
     """Return the certificate with the largest relative gap; unconverged ones come first."""
     return max(certificates, key=lambda c: (not c.converged, c.relative_gap))
+
+
+REASONS = {
+    "max_iter": ("max_iter was reached", "raise max_iter"),
+    "stopped": ("time_limit was reached", "raise time_limit"),
+    "stalled": ("rounding errors exceed tol", "raise tol"),
+    "optimal": ("the kernel is indefinite", "use a positive semi-definite kernel"),
+}
+
+
+def warn_unconverged(
+    name: str,
+    certificate: Certificate,
+    statuses: list[str],
+    tol: float,
+    X: Matrix,
+    measure: str = "kkt",
+) -> None:
+    """Warn, with the numbers that tell how bad it is and what would help.
+
+    measure is what tol bounds: "kkt", the violation, or "gap", the relative duality gap.
+    """
+    if certificate.converged:
+        return
+    how, advice = REASONS[next((s for s in statuses if s != "optimal"), "optimal")]
+    asked = {"kkt": "", "gap": ""} | {measure: f" (asked: {tol:g})"}
+    warnings.warn(
+        f"{name} did not converge ({how}): after {certificate.n_iter} steps the "
+        f"KKT violation is {certificate.kkt_violation:.2e}{asked['kkt']} and the relative "
+        f"duality gap {certificate.relative_gap:.2e}{asked['gap']} (objective "
+        f"{certificate.primal:.6g}, lower bound {certificate.dual:.6g}). The model is usable "
+        f"within that gap. To go on, {advice}; features on one scale help (here their standard "
+        f"deviations span a factor of {_scale_range(X):.1e}).",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def _scale_range(X: Matrix) -> float:
+    """Largest over smallest non-zero standard deviation of the features."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if sp.issparse(X):
+            squares = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
+            deviation = np.sqrt(squares)
+        else:
+            deviation = np.asarray(X, dtype=np.float64).std(axis=0)
+    deviation = deviation[np.isfinite(deviation) & (deviation > 0)]
+    return float(deviation.max() / deviation.min()) if len(deviation) else 1.0

@@ -123,6 +123,8 @@ def is_mercer(K: ArrayLike, *, tol: float = 1e-8) -> bool:
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be a square matrix, got shape {K.shape}")
     scale = float(np.abs(K).max(initial=0.0))
+    if scale == 0:
+        return True
     if np.abs(K - K.T).max(initial=0.0) > tol * scale:
         return False
     shifted = 0.5 * (K + K.T) + tol * len(K) * scale * np.eye(len(K))
@@ -154,6 +156,15 @@ class Rows:
         Number of rows.
     evaluations : int
         Kernel values computed so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.kernels import Kernel, Rows
+    >>> rows = Rows(Kernel("linear"), np.array([[1.0], [2.0]]))
+    >>> both = np.arange(2)
+    >>> rows.weighted_sum(both, rows, both, np.array([1.0, -1.0]))
+    array([-1., -2.])
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._progress import Watch, warn_unconverged
+from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin._validation import (
@@ -20,10 +20,11 @@ from widemargin._validation import (
     check_X,
     class_costs,
     require,
+    require_bool,
     require_number,
     seed_of,
 )
-from widemargin.certificate import Certificate, worst
+from widemargin.certificate import Certificate, warn_unconverged, worst
 from widemargin.estimators._one_vs_one import (
     check_classes,
     class_pairs,
@@ -131,6 +132,7 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         require_number("C", self.C, "a positive number")
         require_number("tol", self.tol, "a positive number")
+        require_bool("fit_intercept", self.fit_intercept)
         losses = ("hinge", "squared_hinge")
         require(self.loss in losses, "loss", self.loss, '"hinge" or "squared_hinge"')
         good = isinstance(self.max_iter, numbers.Integral) and self.max_iter > 0
@@ -173,7 +175,7 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         self.certificate_ = worst(self.certificates_)
         self.n_iter_ = max(c.n_iter for c in self.certificates_)
         statuses = [plane.status for plane in planes]
-        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, data.X)
+        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, data.X, "gap")
         return self
 
     def _fit_pair(

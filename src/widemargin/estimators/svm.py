@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._progress import Watch, warn_unconverged
+from widemargin._progress import Watch
 from widemargin._typing import FloatArray, IntArray
 from widemargin._validation import (
     TrainingSet,
@@ -17,9 +17,10 @@ from widemargin._validation import (
     check_fit,
     class_costs,
     require,
+    require_bool,
     require_number,
 )
-from widemargin.certificate import worst
+from widemargin.certificate import warn_unconverged, worst
 from widemargin.estimators._kernel_machine import Expansion, KernelMachine
 from widemargin.estimators._one_vs_one import (
     check_classes,
@@ -104,7 +105,8 @@ class _SupportClassifier(ClassifierMixin, KernelMachine):
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
         """Store the machines in LIBSVM's layout: support vectors by class, n_classes - 1 rows."""
         support = np.unique(np.concatenate([m.rows for m in machines]))
-        support = support[np.lexsort((data.index[support], codes[support]))]
+        # In the canonical order within each class, so that sums have the same bits for any input.
+        support = support[np.argsort(codes[support], kind="stable")]
         place = np.empty(len(codes), dtype=np.intp)
         place[support] = np.arange(len(support))
         owner = codes[support]
@@ -220,7 +222,9 @@ class SVC(_SupportClassifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     support_ : ndarray of shape (n_SV,)
-        Rows of the support vectors, by class. Of equal rows the first one stands for all.
+        Rows of the support vectors, by class; of equal rows the first stands for all. Up to
+        5,000 rows the order within a class is that of a hash of the rows, not of their numbers:
+        so the model has the same bits however the rows were ordered.
     support_vectors_ : ndarray or CSR of shape (n_SV, n_features)
         The support vectors.
     n_support_ : ndarray of shape (n_classes,)
@@ -292,6 +296,7 @@ class SVC(_SupportClassifier):
         require_number("C", self.C, "a positive number")
         losses = ("hinge", "squared_hinge")
         require(self.loss in losses, "loss", self.loss, '"hinge" or "squared_hinge"')
+        require_bool("fit_intercept", self.fit_intercept)
         require(self.solver in ("auto", "smo"), "solver", self.solver, '"auto" or "smo"')
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
@@ -322,8 +327,9 @@ class NuSVC(_SupportClassifier):
     ----------
     rho_ : ndarray of shape (n_pairs,)
         Margin of each machine in the scale of the problem; ``dual_coef_ * rho_`` solves it.
-    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, certificate_, \
-certificates_, gamma_, n_iter_
+    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_
+        As for :class:`SVC`.
+    certificate_, certificates_, gamma_, n_iter_
         As for :class:`SVC`.
 
     Examples
@@ -431,12 +437,9 @@ class _SupportRegressor(RegressorMixin, KernelMachine):
         rows = self._begin(data)
         with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
             machine = self._solve(self._problem(data.y, data.weight), rows, watch)
-        order = machine.rows[np.argsort(data.index[machine.rows], kind="stable")]
-        beta = np.zeros(rows.n)
-        beta[machine.rows] = machine.beta
-        self._keep_support(data, order)
-        self.dual_coef_ = beta[order][None, :]
-        self.n_support_ = np.array([len(order)], dtype=np.int32)
+        self._keep_support(data, machine.rows)
+        self.dual_coef_ = machine.beta[None, :]
+        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
         self._keep_threshold(machine)
         self.certificates_ = [machine.certificate]
         self.certificate_ = machine.certificate
@@ -537,6 +540,7 @@ class SVR(_SupportRegressor):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("C", self.C, "a positive number")
+        require_bool("fit_intercept", self.fit_intercept)
         require_number("epsilon", self.epsilon, "a number, not negative", above=-1e-300)
 
     def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:

@@ -54,11 +54,36 @@ def newton_move(
         newly = out & free
         np.clip(move, lowest, highest, out=move)
         if not newly.any():
-            return move if _gain(A, score, move) > 0 else None
+            return _checked(A, score, move, lowest, highest, group)
         free &= ~newly
         if not free.any():
             break
-    return _shortened(A, score, first, lowest, highest)
+    if first is None:
+        return None
+    return _checked(A, score, _shortened(first, lowest, highest), lowest, highest, group)
+
+
+def _checked(
+    A: FloatArray,
+    score: FloatArray,
+    move: FloatArray,
+    lowest: FloatArray,
+    highest: FloatArray,
+    group: IntArray | None,
+) -> FloatArray | None:
+    """Return the move with its sums made zero exactly, or None if it is not an improvement."""
+    for g in [] if group is None else np.unique(group):
+        member = group == g
+        excess = float(move[member].sum())
+        if abs(excess) > 1e-8 * float(np.abs(move[member]).sum()):
+            return None  # the system was too ill-conditioned to solve
+        room = np.where(member, np.minimum(highest - move, move - lowest), -np.inf)
+        freest = int(room.argmax())
+        if room[freest] < abs(excess):
+            return None
+        move[freest] -= excess
+    gain = float(score @ move - 0.5 * move @ (A @ move))
+    return move if gain > 0 else None
 
 
 def _equality_step(
@@ -86,24 +111,11 @@ def _equality_step(
     return step if np.isfinite(step).all() else None
 
 
-def _gain(A: FloatArray, score: FloatArray, move: FloatArray) -> float:
-    return float(score @ move - 0.5 * move @ (A @ move))
-
-
-def _shortened(
-    A: FloatArray,
-    score: FloatArray,
-    move: FloatArray | None,
-    lowest: FloatArray,
-    highest: FloatArray,
-) -> FloatArray | None:
+def _shortened(move: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
     """Return the move cut short at the first bound that it meets."""
-    if move is None:
-        return None
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(move > 0, highest / move, np.where(move < 0, lowest / move, np.inf))
-    move = move * min(1.0, float(room.min()))
-    return move if _gain(A, score, move) > 0 else None
+    return move * min(1.0, float(room.min()))
 
 
 class NewtonTurn:

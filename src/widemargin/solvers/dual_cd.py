@@ -26,6 +26,7 @@ from time import monotonic
 
 import numpy as np
 
+from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin.certificate import Certificate
 from widemargin.problems.soft_margin import SoftMargin
@@ -103,17 +104,18 @@ def solve_linear(
         Called between sweeps with (steps, relative gap); returns whether to go on.
     """
     watch = _Watch(Budget(max_iter, monitor))
-    rows = LinearRows(X, watch.tick)
     squared = bool(problem.ridge.any())
     cost = 0.5 / problem.ridge if squared else problem.upper - problem.lower
-    level = Level(rows, problem.target, cost, squared=squared, intercept=problem.n_groups > 0)
-    search = _Search(level, tol, watch)
-    try:
-        search.start(np.random.default_rng(seed))
-        search.run()
-    except _Stopped:
-        pass
-    return search.result(problem)
+    with worker_threads() as threads:
+        rows = LinearRows(X, watch.tick, threads=threads)
+        level = Level(rows, problem.target, cost, squared=squared, intercept=problem.n_groups > 0)
+        search = _Search(level, tol, watch)
+        try:
+            search.start(np.random.default_rng(seed))
+            search.run()
+        except _Stopped:
+            pass
+        return search.result(problem)
 
 
 def certify_linear(

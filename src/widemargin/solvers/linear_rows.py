@@ -14,9 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._jit import jit
+from widemargin._threads import for_each
 from widemargin._typing import FloatArray, IntArray, Matrix
 
-SLAB = 1 << 22  # stored values between two ticks: some 5 ms
+SLAB = 1 << 20  # stored values that one thread reads at a time: about a millisecond
+FEW = 2000  # rows whose products with each other may be kept: 32 MB
 BLOCK = 1 << 19  # values of a float64 copy of rows: 4 MB
 
 
@@ -126,6 +128,13 @@ def _csr_squares(indptr: Any, indices: Any, data: Any, rows: Any, weight: Any, o
             out[indices[p]] += weight[k] * data[p] * data[p]
 
 
+def _products(X: Matrix) -> FloatArray:
+    """Return X X' in float64."""
+    X = X.astype(np.float64)
+    product = X @ X.T
+    return product.toarray() if sp.issparse(product) else np.asarray(product)
+
+
 def _nothing() -> None:
     """Tick of a product that nobody watches."""
 
@@ -138,83 +147,96 @@ class LinearRows:
     X : ndarray of shape (n, d) or CSR matrix
         float32 or float64.
     tick : callable, optional
-        Called inside long products.
+        Called by this thread inside long products.
+    threads : int
+        Number of threads for long products; it does not change a bit of the results.
     """
 
-    def __init__(self, X: Matrix, tick: Callable[[], None] = _nothing) -> None:
+    def __init__(self, X: Matrix, tick: Callable[[], None] = _nothing, *, threads: int = 1) -> None:
         self.X = X
         self.sparse = bool(sp.issparse(X))
         self.n_rows, self.n_features = X.shape
         self.n_values = int(X.nnz if self.sparse else X.size)
         self.tick = tick
+        self.threads = threads
+        self.few_rows = self.n_rows <= min(FEW, self.n_features)
+        self._gram: FloatArray | None = None  # of all rows, where they are few
 
-    def _slabs(self, n_rows: int) -> Iterator[slice]:
+    def _arrays(self, s: slice) -> tuple[Any, ...]:
+        """Return the arguments by which compiled loops know a stretch of rows."""
+        if self.sparse:
+            return self.X.indptr[s.start : s.stop + 1], self.X.indices, self.X.data
+        return (self.X[s],)
+
+    def _over_slabs(self, n_rows: int, function: Callable[[int, slice], None]) -> int:
+        """Call function(number, slab) on slabs of n_rows rows, in batches; return their number."""
         per_row = max(1, self.n_values // max(1, self.n_rows))
         step = max(1, SLAB // per_row)
-        for first in range(0, n_rows, step):
-            yield slice(first, min(first + step, n_rows))
+        slabs = [slice(k, min(k + step, n_rows)) for k in range(0, n_rows, step)]
+        batch = 8 * self.threads
+        for first in range(0, len(slabs), batch):
+            numbers = range(first, min(first + batch, len(slabs)))
+            for_each(lambda i: function(i, slabs[i]), numbers, min(self.threads, len(numbers)))
             self.tick()
+        return len(slabs)
+
+    def _summed(self, n_rows: int, add: Callable[[slice, FloatArray], float | None]) -> Any:
+        """Sum what add(slab, out) adds to out and returns over all slabs, in their order."""
+        parts: dict[int, tuple[FloatArray, float]] = {}
+
+        def work(number: int, slab: slice) -> None:
+            out = np.zeros(self.n_features)
+            parts[number] = out, add(slab, out) or 0.0
+
+        count = self._over_slabs(n_rows, work)
+        out, total = parts.get(0, (np.zeros(self.n_features), 0.0))
+        for number in range(1, count):
+            out += parts[number][0]
+            total += parts[number][1]
+        return out, total
 
     def dot(self, w: FloatArray) -> FloatArray:
         """Return X w."""
         out = np.empty(self.n_rows)
-        for s in self._slabs(self.n_rows):
-            if self.sparse:
-                indptr = self.X.indptr[s.start : s.stop + 1]
-                _csr_dot(indptr, self.X.indices, self.X.data, w, out[s])
-            else:
-                _dense_dot(self.X[s], w, out[s])
+        loop = _csr_dot if self.sparse else _dense_dot
+        self._over_slabs(self.n_rows, lambda _, s: loop(*self._arrays(s), w, out[s]))
         return out
 
     def combine(self, coef: FloatArray) -> FloatArray:
         """Return X' coef."""
-        out = np.zeros(self.n_features)
-        for s in self._slabs(self.n_rows):
-            if self.sparse:
-                indptr = self.X.indptr[s.start : s.stop + 1]
-                _csr_combine(indptr, self.X.indices, self.X.data, coef[s], out)
-            else:
-                _dense_combine(self.X[s], coef[s], out)
+        loop = _csr_combine if self.sparse else _dense_combine
+        out, _ = self._summed(self.n_rows, lambda s, out: loop(*self._arrays(s), coef[s], out))
         return out
+
+    def curvature(
+        self, rows: IntArray, weight: FloatArray, centre: FloatArray, v: FloatArray
+    ) -> FloatArray:
+        """Return sum_k weight_k (x_k - centre) (x_k - centre)' v over the given rows."""
+        whole = self._arrays(slice(0, self.n_rows))
+        loop = _csr_curvature if self.sparse else _dense_curvature
+        shift = float(centre @ v)
+        out, total = self._summed(
+            len(rows), lambda k, out: loop(*whole, rows[k], weight[k], shift, v, out)
+        )
+        out -= total * centre
+        return out
+
+    def spread(self, rows: IntArray, weight: FloatArray, centre: FloatArray) -> FloatArray:
+        """Return the diagonal of sum_k weight_k (x_k - centre) (x_k - centre)'."""
+        whole = self._arrays(slice(0, self.n_rows))
+        loop = _csr_squares if self.sparse else _dense_squares
+        out, _ = self._summed(len(rows), lambda k, out: loop(*whole, rows[k], weight[k], out))
+        return np.maximum(out - weight.sum() * centre * centre, 0.0)
 
     def take(self, rows: IntArray) -> LinearRows:
         """Return a copy of some rows."""
-        return LinearRows(self.X[rows], self.tick)
+        return LinearRows(self.X[rows], self.tick, threads=self.threads)
 
     def size_of(self, rows: IntArray) -> int:
         """Return the number of values stored in some rows."""
         if self.sparse:
             return int((self.X.indptr[rows + 1] - self.X.indptr[rows]).sum())
         return len(rows) * self.n_features
-
-    def curvature(
-        self, rows: IntArray, weight: FloatArray, centre: FloatArray, v: FloatArray
-    ) -> FloatArray:
-        """Return sum_k weight_k (x_k - centre) (x_k - centre)' v over the given rows."""
-        out = np.zeros(self.n_features)
-        shift = float(centre @ v)
-        total = 0.0
-        X = self.X
-        for k in self._slabs(len(rows)):
-            if self.sparse:
-                total += _csr_curvature(
-                    X.indptr, X.indices, X.data, rows[k], weight[k], shift, v, out
-                )
-            else:
-                total += _dense_curvature(X, rows[k], weight[k], shift, v, out)
-        out -= total * centre
-        return out
-
-    def spread(self, rows: IntArray, weight: FloatArray, centre: FloatArray) -> FloatArray:
-        """Return the diagonal of sum_k weight_k (x_k - centre) (x_k - centre)'."""
-        out = np.zeros(self.n_features)
-        X = self.X
-        for k in self._slabs(len(rows)):
-            if self.sparse:
-                _csr_squares(X.indptr, X.indices, X.data, rows[k], weight[k], out)
-            else:
-                _dense_squares(X, rows[k], weight[k], out)
-        return np.maximum(out - weight.sum() * centre * centre, 0.0)
 
     def feature_gram(self, rows: IntArray, weight: FloatArray, centre: FloatArray) -> FloatArray:
         """Return sum_k weight_k (x_k - centre) (x_k - centre)', of shape (d, d)."""
@@ -233,12 +255,14 @@ class LinearRows:
 
     def row_gram(self, rows: IntArray, centre: FloatArray) -> FloatArray:
         """Return (x_k - centre) . (x_l - centre) for all pairs of the given rows."""
-        if not self.sparse:
-            block = self.X[rows].astype(np.float64) - centre
-            return np.asarray(block @ block.T)
-        block = self.X[rows].astype(np.float64)
-        side = block @ centre
-        gram: FloatArray = (block @ block.T).toarray()
+        if self.few_rows:
+            if self._gram is None:
+                self._gram = _products(self.X)
+            gram = self._gram[np.ix_(rows, rows)]
+            side = self.dot(centre)[rows]
+        else:
+            some = LinearRows(self.X[rows])
+            gram, side = _products(some.X), some.dot(centre)
         gram -= side[:, None]
         gram -= side
         gram += centre @ centre

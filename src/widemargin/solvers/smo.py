@@ -22,6 +22,7 @@ from widemargin._threads import for_each
 from widemargin._typing import FloatArray, IntArray, RealArray
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import _smo_loops
+from widemargin.solvers._interior import interior_point
 from widemargin.solvers._newton import NewtonTurn, newton_move
 from widemargin.solvers._smo_loops import LANES
 from widemargin.solvers.result import Budget
@@ -30,7 +31,8 @@ WORKING_SET = 1536
 # By precision: smallest curvature of a pair relative to its diagonal (rounding hides less),
 # smallest at all, and a number beyond all scores.
 LIMITS = {"float32": (2e-7, 1e-30, 1e30), "float64": (1e-14, 1e-300, 1e300)}
-JITTER = {"float32": 1e-7, "float64": 1e-14}  # ridge of the Newton system, relative
+JITTER = {"float32": 1e-7, "float64": 1e-11}  # ridge of the Newton system, relative
+INTERIOR_VARIABLES = 2048
 STEPS_PER_SWEEP = 20_000  # some hundredths of a second: interrupts and monitors act in between
 
 
@@ -115,6 +117,8 @@ def solve_dense(
     """
     run = _Dense(K, problem, b, f, threads)
     turn = NewtonTurn()
+    taken = 0
+    interior_after = _interior_price(problem.n_variables)
     while True:
         violation = run.violation()
         if violation <= tol or budget.left == 0 or run.stalled():
@@ -125,7 +129,11 @@ def solve_dense(
         if not budget.spend(steps, violation) or steps == 0:
             break
         turn.watch(steps, gained)
-        if turn.is_due(run.n_free()):
+        taken += steps
+        if taken >= interior_after:
+            interior_after = np.inf
+            run.interior_point()
+        elif turn.is_due(run.n_free()):
             turn.judge(run.newton_step())
             run.anchor()
     run.write_back(b, f)
@@ -203,6 +211,28 @@ class _Dense:
         self._shift(free, change)
         return float(score @ move - 0.5 * move @ (A @ move))
 
+    def interior_point(self) -> None:
+        """Solve by interior points instead; keep the result if it is better."""
+        v = self.v
+        inside = np.flatnonzero(v.index >= 0)
+        rows, b = v.row[inside], v.b[inside]
+        Q = self.K[np.ix_(rows, rows)].astype(np.float64)
+        Q[np.diag_indices(len(b))] += v.ridge[inside]
+        linear = v.scores(self.field)[inside] + Q @ b
+        groups = range(self.problem.n_groups)
+        E = np.array([v.group[inside] == g for g in groups], dtype=np.float64).reshape(-1, len(b))
+        lower, upper = v.lower[inside], v.upper[inside]
+        found = interior_point(Q, linear, lower, upper, E, E @ b)
+        if found is None:
+            return
+        for members in E > 0:  # what snapping to bounds has shifted goes to the freest variable
+            room = np.where(members, np.minimum(found - lower, upper - found), -np.inf)
+            found[room.argmax()] += b[members].sum() - found[members].sum()
+        found = np.clip(found, lower, upper)
+        if linear @ found - 0.5 * found @ (Q @ found) > linear @ b - 0.5 * b @ (Q @ b):
+            v.b[inside] = found
+            self.anchor()
+
     def _shift(self, variables: IntArray, change: FloatArray) -> None:
         """Bring the decision values up to date after variables have changed."""
         moved = change != 0
@@ -223,6 +253,11 @@ class _Dense:
         """Whether rounding has eaten up what the last moves claimed to gain."""
         last = self.objectives[-4:]
         return len(last) == 4 and max(last[1:]) <= last[0] + 1e-13 * max(1.0, abs(last[0]))
+
+
+def _interior_price(n_variables: int) -> float:
+    """How many pair steps cost as much as solving by interior points."""
+    return 2000 + n_variables**3 / 5000 if n_variables <= INTERIOR_VARIABLES else np.inf
 
 
 def _parts(group: IntArray) -> list[slice]:

@@ -41,21 +41,32 @@ from widemargin._typing import FloatArray, IntArray
 from widemargin.solvers.linear_rows import LinearRows
 
 LARGEST_FACTOR = 2000  # order of a matrix that may be factorised: 32 MB, a tenth of a second
+CGC = 3.0
+NEAR = 0.02  # slope at the end of a step, relative to the one at its start
 FORCING = 0.1  # relative residual of a step found by conjugate gradients
 
 
 @jit
 def _stationary(
-    v: Any, e: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, slope: Any, curve: Any
+    v: Any,
+    e: Any,
+    centre: Any,
+    cost: Any,
+    bounded: Any,
+    h: Any,
+    rho: Any,
+    slope: Any,
+    curve: Any,
+    t: Any,
+    near: Any,
 ) -> Any:
-    """Return t with slope + curve t - sum_i a_i(v_i - t e_i) e_i = 0.
+    """Return a t where abs(slope + curve t - sum_i a_i(v_i - t e_i) e_i) <= near, from a guess of t.
 
-    The left side is a rising, piecewise linear function of t, so Newton's method ends exactly;
+    Inside the bars is a rising, piecewise linear function of t, so Newton's method ends exactly;
     the bracket guards it where the function is flat.
     """
     low = -np.inf
     high = np.inf
-    t = 0.0
     stride = 1.0
     for _ in range(200):
         value = slope + curve * t
@@ -71,7 +82,7 @@ def _stationary(
                     a = top
                 value -= a * e[i]
                 size += a * abs(e[i])
-        if abs(value) <= 1e-15 * size:
+        if abs(value) <= max(near, 1e-15 * size):
             break
         if value < 0.0:
             low = t
@@ -177,7 +188,7 @@ class Level:
     def respond(self) -> None:
         """Re-optimise lambda, then update a, u and the objectives."""
         if self.intercept:
-            t = _stationary(self.v, self.y, *self.smoothing(), -self.pull.sum, 0.0)
+            t = _stationary(self.v, self.y, *self.smoothing(), -self.pull.sum, 0.0, 0.0, 0.0)
             self.lam += t
             self.v -= t * self.y
         a = np.empty_like(self.a)
@@ -222,7 +233,8 @@ class Level:
         e += dlam
         e *= self.y
         slope = float(self.w @ dw - self.pull.vector @ dw) - self.pull.sum * dlam
-        t = _stationary(self.v, e, *self.smoothing(), slope, float(dw @ dw))
+        near = NEAR * abs(float((self.w - self.u) @ dw))
+        t = _stationary(self.v, e, *self.smoothing(), slope, float(dw @ dw), 1.0, near)
         self.w = self.w + t * dw
         self.lam += t * dlam
         self.v -= t * e
@@ -278,9 +290,11 @@ class Level:
         """
         size = self.rows.size_of(free)
         per_row = size / len(free)
-        products = size * per_row if self.rows.sparse else size * order / 10.0
+        products = 2.0 * size * per_row if self.rows.sparse else size * order / 10.0
+        if self.rows.few_rows:
+            products = 0.0
         factor = order**3 / 30.0 + order**2
-        return products + factor <= self.cg_steps * (4.0 * size + 10.0 * self.rows.n_features)
+        return products + factor <= self.cg_steps * (CGC * size + 10.0 * self.rows.n_features)
 
 
 def _solve_by_rows(
@@ -290,14 +304,10 @@ def _solve_by_rows(
     system = rows.row_gram(free, middle)
     system[np.diag_indices_from(system)] += 1.0 / weight
     everywhere = np.zeros(rows.n_rows)
-    projected = _dot_some(rows, free, right) - middle @ right
+    projected = rows.dot(right)[free] - middle @ right
     inner = cho_solve(cho_factor(system, check_finite=False), projected)
     everywhere[free] = inner
     return right - (rows.combine(everywhere) - inner.sum() * middle)
-
-
-def _dot_some(rows: LinearRows, some: IntArray, w: FloatArray) -> FloatArray:
-    return np.asarray(rows.X[some] @ w, dtype=np.float64)
 
 
 def _conjugate_gradients(

@@ -1,0 +1,46 @@
+"""What the documents show is what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(text, language):
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def without_numbers(text):
+    return re.sub(r"\d[\d.e+-]*", "#", text)
+
+
+def test_readme_example_prints_what_it_shows(capsys):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    exec(blocks(text, "python")[0], {})
+    printed = capsys.readouterr().out
+    # The last digits depend on the machine; the words, and that it converged, do not.
+    assert without_numbers(printed) == without_numbers(blocks(text, "text")[0])
+
+
+def test_readme_has_the_two_commands_that_ci_runs():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    marked = re.findall(r"<!-- ci: (\w+) -->\n```bash\n(.*)\n```", text)
+    assert marked == [
+        ("demo", "pip install . && widemargin fit --demo"),
+        ("tests", "pip install '.[test]' && pytest"),
+    ]
+
+
+def test_certificate_page_recomputes_the_certificate():
+    text = (ROOT / "docs" / "certificate.rst").read_text(encoding="utf-8")
+    pieces = re.findall(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)", text)
+    code = "\n".join(re.sub(r"^   ", "", piece, flags=re.MULTILINE) for piece in pieces)
+    names: dict = {}
+    exec(code, names)
+    certificate = names["model"].certificate_
+    assert names["primal"] == pytest.approx(certificate.primal, rel=1e-10)
+    assert names["dual"] == pytest.approx(certificate.dual, rel=1e-10)
