@@ -239,6 +239,8 @@ class Rows:
 
     def symmetric_sum(self, rows: IntArray, coefficients: FloatArray) -> FloatArray:
         """Return sum_j coefficients_j k(x_i, x_j) in float64, i and j over the same rows."""
+        if self.kernel.name == "linear":
+            return self.weighted_sum(rows, self, rows, coefficients)
         spans, lefts, rights = self._square(rows, np.dtype(np.float64))
         out = np.zeros(len(rows))
         for i, down in enumerate(spans):
@@ -276,8 +278,12 @@ class Rows:
     ) -> FloatArray:
         """Return sum_j coefficients_j k(x_i, z_j) for each row, without holding the block.
 
-        The coefficients have shape (n_columns,) or (n_columns, n_outputs).
+        The coefficients have shape (n_columns,) or (n_columns, n_outputs). The linear kernel needs
+        no block: its sum is one product with w = sum_j coefficients_j z_j.
         """
+        if self.kernel.name == "linear":
+            w = other.X[columns].T @ np.asarray(coefficients, dtype=np.float64)
+            return np.asarray(self.X[rows] @ w, dtype=np.float64)
         weights = np.asarray(coefficients, dtype=dtype)
         out = np.zeros((len(rows), *weights.shape[1:]))
         rights = self._rights(other, columns, weights.dtype)

@@ -191,9 +191,9 @@ def sweep(kernel, diagonal, lower, upper, b, score, border, limits, max_steps):
 
 
 @jit(fast=True)
-def gather(kernel, rows, block):
-    """block[p, q] = kernel[rows[p], rows[q]]."""
-    for p in range(len(rows)):
+def gather(kernel, rows, block, start, stop):
+    """block[p, q] = kernel[rows[p], rows[q]] for p in start..stop."""
+    for p in range(start, stop):
         source = kernel[rows[p]]
         target = block[p]
         for q in range(len(rows)):

@@ -28,8 +28,8 @@ from widemargin.solvers.smo import padded, solve_dense
 
 FLOAT32_RANGE = 1e12  # kernel values beyond this are steered in float64
 FLOAT64_ROWS = 1500  # up to this size float64 costs nothing worth saving
-WHOLE = 3000  # up to this size the band is everything
-SAMPLE_TOL = 0.3  # a sample predicts no better than this, so there is no use in solving it further
+WHOLE = 5000  # up to this size the band is everything
+SAMPLE_TOL = 1.0  # a sample predicts no better, so there is no use in solving it further
 UNCERTAIN = 0.1  # half width, in units of the margin, of the zone where a new row is undecided
 AUDIT_ROWS = 512
 BAND = 4096  # rows of a band, unless there are more free variables than half of it

@@ -1,4 +1,4 @@
-"""The rows of a linear machine's data: every product its solver needs, dense and CSR behind one name.
+"""The rows of a linear machine: every product its solver needs, dense and CSR behind one name.
 
 All sums are float64 whatever the data are, and the data are read where they lie: no product
 converts, copies or transposes them. Long products are cut into slabs of a few milliseconds, with a
@@ -159,8 +159,7 @@ class LinearRows:
         self.n_values = int(X.nnz if self.sparse else X.size)
         self.tick = tick
         self.threads = threads
-        self.few_rows = self.n_rows <= min(FEW, self.n_features)
-        self._gram: FloatArray | None = None  # of all rows, where they are few
+        self.all_products: FloatArray | None = None  # X X', kept where rows are few
 
     def _arrays(self, s: slice) -> tuple[Any, ...]:
         """Return the arguments by which compiled loops know a stretch of rows."""
@@ -255,10 +254,10 @@ class LinearRows:
 
     def row_gram(self, rows: IntArray, centre: FloatArray) -> FloatArray:
         """Return (x_k - centre) . (x_l - centre) for all pairs of the given rows."""
-        if self.few_rows:
-            if self._gram is None:
-                self._gram = _products(self.X)
-            gram = self._gram[np.ix_(rows, rows)]
+        if self.all_products is None and self.n_rows <= FEW and 2 * len(rows) > self.n_rows:
+            self.all_products = _products(self.X)
+        if self.all_products is not None:
+            gram = self.all_products[np.ix_(rows, rows)]
             side = self.dot(centre)[rows]
         else:
             some = LinearRows(self.X[rows])

@@ -184,7 +184,7 @@ class _Dense:
         score = v.scores(self.field)
         chosen = _working_set(score, v)
         before = v.b[chosen]
-        steps, gained = _sweep_set(self.K, v, score, chosen, tol, max_steps)
+        steps, gained = _sweep_set(self.K, v, score, chosen, tol, max_steps, self.threads)
         self._shift(chosen, v.b[chosen] - before)
         return steps, gained
 
@@ -294,7 +294,13 @@ def _smallest(values: FloatArray, k: int) -> IntArray:
 
 
 def _sweep_set(
-    K: RealArray, v: _Variables, score: FloatArray, chosen: IntArray, tol: float, max_steps: int
+    K: RealArray,
+    v: _Variables,
+    score: FloatArray,
+    chosen: IntArray,
+    tol: float,
+    max_steps: int,
+    threads: int,
 ) -> tuple[int, float]:
     """Run a sweep on the chosen variables; v.b changes in place. Returns steps and gain."""
     slots, border, q = _slots(v.group[chosen])
@@ -304,7 +310,7 @@ def _sweep_set(
         block = K  # all variables, where they stand
     else:
         block = np.empty((q, q), dtype=K.dtype)
-        _smo_loops.gather(K, rows, block)
+        _gather(K, rows, block, threads)
     ridge = v.ridge[chosen].astype(K.dtype)
     block[slots, slots] += ridge
     arrays = []
@@ -333,6 +339,16 @@ def _sweep_set(
         block[slots, slots] -= ridge
     v.b[chosen] = b[slots]
     return int(steps), float(gained)
+
+
+def _gather(K: RealArray, rows: IntArray, block: RealArray, threads: int) -> None:
+    """block = K[rows][:, rows], by rows so that threads do not meet."""
+    width = 256
+
+    def copy(start: int) -> None:
+        _smo_loops.gather(K, rows, block, start, min(start + width, len(rows)))
+
+    for_each(copy, range(0, len(rows), width), threads if len(rows) > 2 * width else 1)
 
 
 def _slots(group: IntArray) -> tuple[IntArray, int, int]:

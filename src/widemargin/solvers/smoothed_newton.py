@@ -10,16 +10,17 @@ Problem, with slack :math:`v_i = 1 - y_i (w \cdot x_i + \lambda)`:
              - \tfrac{h}{2 c_i} (a - \bar a_i)^2 .
 
 c : costs; u = c for the hinge, infinity for the squared hinge, which has rho = 1/(2c) (else 0).
-h > 0 and the centre :math:`\bar a` smooth the hinge over a band of width h: the derivative of M_i is
+h and the centre :math:`\bar a` smooth the hinge over a band of width h: the derivative of M_i is
 
 .. math:: a_i = \mathrm{clip}((h \bar a_i + c_i v_i) / (h + \rho_i c_i),\, 0,\, u_i),
 
 the dual variable of the row. p and s are the pull of rows left out because they sit at a bound
 (:math:`p = \sum y_i a_i x_i`, :math:`s = \sum y_i a_i`).
 
-Taking the last :math:`a` as the next centre makes the levels a method of multipliers, whose limit is
-the hinge itself; a level is a piecewise quadratic problem, which Newton's method with exact steps
-along the line solves in a few steps. Only the rows in the band, *free* ones, enter its matrix.
+Taking the last :math:`a` as the next centre makes the levels a method of multipliers, whose
+limit is the hinge itself; a level is a piecewise quadratic problem, which Newton's method with a
+search along the line solves in a few steps. Only the rows in the band, the *free* ones, enter its
+matrix.
 After each step lambda is re-optimised, :math:`\sum y_i a_i = -s` holds to rounding, and
 :math:`a` is a feasible point of the dual; with :math:`u = X'(ya) + p` the gap is
 
@@ -41,12 +42,12 @@ from widemargin._typing import FloatArray, IntArray
 from widemargin.solvers.linear_rows import LinearRows
 
 LARGEST_FACTOR = 2000  # order of a matrix that may be factorised: 32 MB, a tenth of a second
-CGC = 3.0
 NEAR = 0.02  # slope at the end of a step, relative to the one at its start
 FORCING = 0.1  # relative residual of a step found by conjugate gradients
+MOST_PRODUCTS = 500  # conjugate gradients for one step
 
 
-@jit
+@jit(fast=True)
 def _stationary(
     v: Any,
     e: Any,
@@ -60,54 +61,50 @@ def _stationary(
     t: Any,
     near: Any,
 ) -> Any:
-    """Return a t where abs(slope + curve t - sum_i a_i(v_i - t e_i) e_i) <= near, from a guess of t.
+    """Return a t with abs(slope + curve t - sum_i a_i(v_i - t e_i) e_i) <= near, from a guess of t.
 
-    Inside the bars is a rising, piecewise linear function of t, so Newton's method ends exactly;
-    the bracket guards it where the function is flat.
+    Between the brackets is a rising, piecewise linear function of t, so Newton's method ends
+    exactly; the interval guards it where the function is flat.
     """
     low = -np.inf
     high = np.inf
     stride = 1.0
+    scale = 1.0 / (h + rho)
     for _ in range(200):
         value = slope + curve * t
         size = abs(slope) + abs(curve * t)
         rate = curve
         for i in range(len(v)):
-            top = cost[i] if bounded else np.inf
-            a = (h * centre[i] + cost[i] * (v[i] - t * e[i])) / (h + rho)
-            if a > 0.0:
-                if a < top:
-                    rate += cost[i] * e[i] * e[i] / (h + rho)
-                else:
-                    a = top
-                value -= a * e[i]
-                size += a * abs(e[i])
+            raw = (h * centre[i] + cost[i] * (v[i] - t * e[i])) * scale
+            a = max(raw, 0.0)
+            if bounded:
+                a = min(a, cost[i])
+            value -= a * e[i]
+            size += a * abs(e[i])
+            rate += cost[i] * e[i] * e[i] * scale if a == raw else 0.0
         if abs(value) <= max(near, 1e-15 * size):
             break
         if value < 0.0:
             low = t
         else:
             high = t
-        new = t - value / rate if rate > 0.0 else np.nan
-        if not (low < new < high):
+        new = t - value / rate if rate > 0.0 else low
+        if not low < new < high:
             if high == np.inf:
                 new = t + stride
-                stride *= 4.0
             elif low == -np.inf:
                 new = t - stride
-                stride *= 4.0
             else:
                 new = 0.5 * (low + high)
-                if new <= low or new >= high:
-                    break
+            stride *= 4.0
+        if new == t or not low <= new <= high:
+            break
         t = new
     return t
 
 
 @jit
-def _respond(
-    v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, a_out: Any
-) -> tuple[Any, Any, Any]:
+def _respond(v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, a_out: Any) -> Any:
     """Write a(v); return the sums of the losses, of the losses' gaps and of a - 1/2 rho a^2/c."""
     loss = 0.0
     gap = 0.0
@@ -145,7 +142,10 @@ class Level:
     v : slack of each row, kept up to date with them
     a : dual variable of each row, from the last :meth:`respond`
     u : X'(ya) + p
-    primal, gap, dual : of the level's own problem, from the last :meth:`respond`
+    centre, h : the smoothing
+    primal, dual, gap, residual : of the level's own problem, from the last :meth:`respond`; the
+        residual is what Newton's method could still take from the gap
+    moved : root mean square of how far the slacks have moved since the level was made
     """
 
     def __init__(
@@ -170,6 +170,7 @@ class Level:
         self.centre = np.zeros(rows.n_rows)
         self.h = 1.0
         self.moved = 0.0
+        self.forcing = FORCING
         self.cg_steps = 20.0  # what conjugate gradients are expected to need
         self.primal, self.gap, self.residual, self.dual = np.inf, np.inf, np.inf, -np.inf
 
@@ -181,36 +182,39 @@ class Level:
         self.v *= -self.y
         self.v += 1.0
 
-    def smoothing(self) -> tuple[FloatArray, FloatArray, bool, float, float]:
-        """Return the arguments of the compiled loops that describe the smoothing."""
-        return self.centre, self.cost, not self.squared, self.h, self.rho
+    def free(self, a: FloatArray) -> IntArray:
+        """Return the rows whose dual variable is strictly inside its box."""
+        return np.flatnonzero(a > 0.0 if self.squared else (a > 0.0) & (a < self.cost))
 
-    def respond(self) -> None:
-        """Re-optimise lambda, then update a, u and the objectives."""
-        if self.intercept:
-            t = _stationary(self.v, self.y, *self.smoothing(), -self.pull.sum, 0.0, 0.0, 0.0)
-            self.lam += t
-            self.v -= t * self.y
-        a = np.empty_like(self.a)
-        loss, smoothing_gap, total = _respond(self.v, *self.smoothing(), a)
-        change = self.y * (a - self.a)
-        self.u = self.u + self.rows.combine(change)
-        self.a = a
-        residual = self.w - self.u
-        self.residual = 0.5 * float(residual @ residual)
-        pull = self.pull
-        offset = pull.value - float(pull.vector @ self.w) - pull.sum * self.lam
-        self.primal = 0.5 * float(self.w @ self.w) + loss + offset
-        self.gap = self.residual + smoothing_gap
-        self.dual = total + pull.value - 0.5 * float(self.u @ self.u)
-
-    def recombine(self) -> None:
-        """Compute u afresh: it drifts with every update."""
-        self.u = self.pull.vector + self.rows.combine(self.y * self.a)
+    def near(self, reach: FloatArray) -> IntArray:
+        """Return the rows that are free or become so when their slack moves by reach."""
+        place = self.v + self.h * self.centre / self.cost
+        close = place >= -reach
+        if not self.squared:
+            close &= place <= self.h + reach
+        return np.flatnonzero(close)
 
     def recentre(self, h: float) -> None:
         """Begin the next level: the dual variables become the centre."""
         self.centre, self.h = self.a, h
+
+    def respond(self) -> None:
+        """Re-optimise lambda, then update a, u and the objectives."""
+        if self.intercept:
+            t = _stationary(self.v, self.y, *self._smoothing(), -self.pull.sum, 0.0, 0.0, 0.0)
+            self.lam += t
+            self.v -= t * self.y
+        a = np.empty_like(self.a)
+        loss, smoothing_gap, total = _respond(self.v, *self._smoothing(), a)
+        self.u = self.u + self.rows.combine(self.y * (a - self.a))
+        self.a = a
+        lag = self.w - self.u
+        pull = self.pull
+        offset = pull.value - float(pull.vector @ self.w) - pull.sum * self.lam
+        self.primal = 0.5 * float(self.w @ self.w) + loss + offset
+        self.dual = total + pull.value - 0.5 * float(self.u @ self.u)
+        self.residual = 0.5 * float(lag @ lag)
+        self.gap = self.residual + smoothing_gap
 
     def step(self, *, ahead: bool) -> None:
         """Take one Newton step.
@@ -218,35 +222,32 @@ class Level:
         With ``ahead``, the first step after :meth:`recentre`, the rows free at the centre are
         taken for the free ones: the band has just moved away from them but will come back.
         """
-        model, gradient, lack = self.a, self.w - self.u, 0.0
+        free, gradient, lack = self.free(self.a), self.w - self.u, 0.0
         if ahead:
-            model = self._unclipped()
+            free = self.free(self.centre)
+            raw = self.h * self.centre[free] + self.cost[free] * self.v[free]
+            model = self.centre.copy()
+            model[free] = raw / (self.h + self.rho)
             change = self.y * (model - self.a)
             gradient = gradient - self.rows.combine(change)
             lack = float(change.sum()) if self.intercept else 0.0
-        inside = (self.centre if ahead else self.a) > 0.0
-        if not self.squared:
-            inside &= (self.centre if ahead else self.a) < self.cost
-        free = np.flatnonzero(inside)
         dw, dlam = self._direction(free, gradient, lack)
         e = self.rows.dot(dw)
         e += dlam
         e *= self.y
-        slope = float(self.w @ dw - self.pull.vector @ dw) - self.pull.sum * dlam
+        if not np.isfinite(e).all():
+            return  # values beyond the arithmetic's range: the search will see no progress
+        slope = float((self.w - self.pull.vector) @ dw) - self.pull.sum * dlam
         near = NEAR * abs(float((self.w - self.u) @ dw))
-        t = _stationary(self.v, e, *self.smoothing(), slope, float(dw @ dw), 1.0, near)
+        t = _stationary(self.v, e, *self._smoothing(), slope, float(dw @ dw), 1.0, near)
         self.w = self.w + t * dw
         self.lam += t * dlam
         self.v -= t * e
         self.moved += abs(t) * float(np.sqrt(np.mean(e * e)))
 
-    def _unclipped(self) -> FloatArray:
-        """Return a(v) without its bounds on the rows free at the centre, the centre elsewhere."""
-        inside = self.centre > 0.0
-        if not self.squared:
-            inside &= self.centre < self.cost
-        raw = (self.h * self.centre + self.cost * self.v) / (self.h + self.rho)
-        return np.where(inside, raw, self.centre)
+    def _smoothing(self) -> tuple[FloatArray, FloatArray, bool, float, float]:
+        """Return the arguments by which the compiled loops know the smoothing."""
+        return self.centre, self.cost, not self.squared, self.h, self.rho
 
     def _direction(
         self, free: IntArray, gradient: FloatArray, lack: float
@@ -279,22 +280,25 @@ class Level:
                 return np.asarray(cho_solve(cho_factor(gram, check_finite=False), right))
             except LinAlgError:
                 pass  # conjugate gradients bear what a factorisation does not
-        dw, steps = _conjugate_gradients(self.rows, free, weight, middle, right)
+        dw, steps = _conjugate_gradients(self.rows, free, weight, middle, right, self.forcing)
         self.cg_steps = 0.5 * (self.cg_steps + steps)
         return dw
 
     def _factor_is_cheaper(self, free: IntArray, order: int) -> bool:
         """Compare a factorisation with the conjugate gradients that it would save.
 
-        Products of matrices do some ten times more operations a second than these.
+        Products of matrices do some ten times more operations a second than these, and where
+        they need many steps, their inexact directions need more Newton steps as well.
         """
         size = self.rows.size_of(free)
-        per_row = size / len(free)
-        products = 2.0 * size * per_row if self.rows.sparse else size * order / 10.0
-        if self.rows.few_rows:
+        products = size * order / 10.0
+        if self.rows.sparse:
+            products = 2.0 * size * size / len(free)
+        if self.rows.all_products is not None and len(free) < self.rows.n_features:
             products = 0.0
         factor = order**3 / 30.0 + order**2
-        return products + factor <= self.cg_steps * (CGC * size + 10.0 * self.rows.n_features)
+        steps = self.cg_steps * max(1.0, self.cg_steps / 30.0)
+        return products + factor <= steps * (3.0 * size + 10.0 * self.rows.n_features)
 
 
 def _solve_by_rows(
@@ -311,7 +315,12 @@ def _solve_by_rows(
 
 
 def _conjugate_gradients(
-    rows: LinearRows, free: IntArray, weight: FloatArray, middle: FloatArray, right: FloatArray
+    rows: LinearRows,
+    free: IntArray,
+    weight: FloatArray,
+    middle: FloatArray,
+    right: FloatArray,
+    forcing: float,
 ) -> tuple[FloatArray, int]:
     """Solve the Newton system approximately, preconditioned by its diagonal."""
     diagonal = 1.0 + rows.spread(free, weight, middle)
@@ -320,9 +329,9 @@ def _conjugate_gradients(
     z = r / diagonal
     p = z.copy()
     size = float(r @ z)
-    goal = FORCING**2 * size
+    goal = forcing**2 * size
     steps = 0
-    while steps < 500 and size > goal:
+    while steps < MOST_PRODUCTS and size > goal:
         steps += 1
         image = p + rows.curvature(free, weight, middle, p)
         length = size / float(p @ image)
