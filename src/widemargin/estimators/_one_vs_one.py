@@ -6,6 +6,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._typing import FloatArray, IntArray
 
@@ -62,3 +64,46 @@ def predicted_class(scores: FloatArray) -> IntArray:
     if scores.ndim == 1:
         return (scores > 0).astype(np.intp)
     return scores.argmax(axis=1)
+
+
+class OneVsOneClassifier(ClassifierMixin):
+    """Decision function and prediction of classifiers with one machine for each pair of classes."""
+
+    classes_: Any
+
+    def _pair_values(self, X: Any) -> FloatArray:
+        """Return the decision values of the pairs, shape (n_samples, n_pairs)."""
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the signed distance to the boundary in units of the margin.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive for ``classes_[1]``. More: won pairs plus a fraction from the
+            margins, so that the largest score is the predicted class.
+        """
+        check_is_fitted(self)
+        return combine(self._pair_values(X), len(self.classes_))
+
+    def predict(self, X: Any) -> Any:
+        """Return the predicted class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self.decision_function(X)
+        return self.classes_[predicted_class(scores)]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
@@ -26,11 +25,10 @@ from widemargin._validation import (
 )
 from widemargin.certificate import Certificate, warn_unconverged, worst
 from widemargin.estimators._one_vs_one import (
+    OneVsOneClassifier,
     check_classes,
     class_pairs,
-    combine,
     pair_rows,
-    predicted_class,
 )
 from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers.dual_cd import certify_linear, solve_linear
@@ -44,7 +42,7 @@ class _Hyperplane:
     status: str
 
 
-class LinearSVC(ClassifierMixin, BaseEstimator):
+class LinearSVC(OneVsOneClassifier, BaseEstimator):
     r"""Linear support vector classifier for many rows or many features.
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \ell(1 - y_i (w \cdot x_i + b))`, the problem of
@@ -206,37 +204,6 @@ class LinearSVC(ClassifierMixin, BaseEstimator):
         )
         return _Hyperplane(result.coef, result.intercept, certificate, result.status)
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return the signed distance to the boundary in units of the margin.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for ``classes_[1]``. More: won pairs plus a fraction from the
-            margins, so that the largest score is the predicted class.
-        """
-        check_is_fitted(self)
+    def _pair_values(self, X: Any) -> FloatArray:
         X = check_X(self, X, reset=False)
-        values = np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_
-        return combine(values, len(self.classes_))
-
-    def predict(self, X: Any) -> Any:
-        """Return the predicted class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to classify.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        scores = self.decision_function(X)
-        return self.classes_[predicted_class(scores)]
+        return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_

@@ -25,7 +25,6 @@ REACH = 3.0  # rows farther than this many times their last move are left out
 WHOLE = 2000  # rows up to which none is left out
 COPY = 1 << 22  # values that may be copied in any case: 32 MB
 STALLED = 100  # steps without a better gap after which rounding has taken over
-FORCING, FK, FMIN, FRATE = 0.1, 5, 1e-3, 0.5
 TICK = 0.02  # seconds between two calls of the monitor inside a sweep
 
 
@@ -157,12 +156,7 @@ class Search:
     def _newton(self, part: _Part, ahead: bool) -> None:
         """Take Newton steps until the level is solved well enough for its band."""
         level = part.level
-        level.forcing = FORCING
-        kk = 0
         while self.open:
-            kk += 1
-            if kk > FK:
-                level.forcing = max(FMIN, FRATE * level.forcing)
             level.step(ahead=ahead)
             ahead = False
             if level is self.level:

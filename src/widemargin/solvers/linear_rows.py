@@ -159,7 +159,7 @@ class LinearRows:
         self.n_values = int(X.nnz if self.sparse else X.size)
         self.tick = tick
         self.threads = threads
-        self.all_products: FloatArray | None = None  # X X', kept where rows are few
+        self.products: FloatArray | None = None  # X X', kept where rows are few
 
     def _arrays(self, s: slice) -> tuple[Any, ...]:
         """Return the arguments by which compiled loops know a stretch of rows."""
@@ -254,10 +254,10 @@ class LinearRows:
 
     def row_gram(self, rows: IntArray, centre: FloatArray) -> FloatArray:
         """Return (x_k - centre) . (x_l - centre) for all pairs of the given rows."""
-        if self.all_products is None and self.n_rows <= FEW and 2 * len(rows) > self.n_rows:
-            self.all_products = _products(self.X)
-        if self.all_products is not None:
-            gram = self.all_products[np.ix_(rows, rows)]
+        if self._worth_keeping(rows):
+            if self.products is None:
+                self.products = _products(self.X)
+            gram = self.products[np.ix_(rows, rows)]
             side = self.dot(centre)[rows]
         else:
             some = LinearRows(self.X[rows])
@@ -266,6 +266,18 @@ class LinearRows:
         gram -= side
         gram += centre @ centre
         return gram
+
+    def share_of_products(self, rows: IntArray) -> float:
+        """Return which part of the work for :meth:`row_gram` this call has to bear."""
+        if self.products is not None:
+            return 0.0
+        return 0.1 if self._worth_keeping(rows) else 1.0
+
+    def _worth_keeping(self, rows: IntArray) -> bool:
+        """Whether the products of all rows are kept for further calls."""
+        return self.products is not None or (
+            self.n_rows <= FEW and 2 * len(rows) > self.n_rows and self.n_rows < self.n_features
+        )
 
     def _blocks(self, rows: IntArray) -> Iterator[tuple[Any, slice]]:
         """Yield float64 copies of some rows, a few MB at a time, and their places."""

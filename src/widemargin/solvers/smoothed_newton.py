@@ -170,7 +170,6 @@ class Level:
         self.centre = np.zeros(rows.n_rows)
         self.h = 1.0
         self.moved = 0.0
-        self.forcing = FORCING
         self.cg_steps = 20.0  # what conjugate gradients are expected to need
         self.primal, self.gap, self.residual, self.dual = np.inf, np.inf, np.inf, -np.inf
 
@@ -280,7 +279,7 @@ class Level:
                 return np.asarray(cho_solve(cho_factor(gram, check_finite=False), right))
             except LinAlgError:
                 pass  # conjugate gradients bear what a factorisation does not
-        dw, steps = _conjugate_gradients(self.rows, free, weight, middle, right, self.forcing)
+        dw, steps = _conjugate_gradients(self.rows, free, weight, middle, right)
         self.cg_steps = 0.5 * (self.cg_steps + steps)
         return dw
 
@@ -291,11 +290,9 @@ class Level:
         they need many steps, their inexact directions need more Newton steps as well.
         """
         size = self.rows.size_of(free)
-        products = size * order / 10.0
-        if self.rows.sparse:
-            products = 2.0 * size * size / len(free)
-        if self.rows.all_products is not None and len(free) < self.rows.n_features:
-            products = 0.0
+        products = 2.0 * size * size / len(free) if self.rows.sparse else size * order / 10.0
+        if len(free) < self.rows.n_features:
+            products *= self.rows.share_of_products(free)
         factor = order**3 / 30.0 + order**2
         steps = self.cg_steps * max(1.0, self.cg_steps / 30.0)
         return products + factor <= steps * (3.0 * size + 10.0 * self.rows.n_features)
@@ -315,12 +312,7 @@ def _solve_by_rows(
 
 
 def _conjugate_gradients(
-    rows: LinearRows,
-    free: IntArray,
-    weight: FloatArray,
-    middle: FloatArray,
-    right: FloatArray,
-    forcing: float,
+    rows: LinearRows, free: IntArray, weight: FloatArray, middle: FloatArray, right: FloatArray
 ) -> tuple[FloatArray, int]:
     """Solve the Newton system approximately, preconditioned by its diagonal."""
     diagonal = 1.0 + rows.spread(free, weight, middle)
@@ -329,7 +321,7 @@ def _conjugate_gradients(
     z = r / diagonal
     p = z.copy()
     size = float(r @ z)
-    goal = forcing**2 * size
+    goal = FORCING**2 * size
     steps = 0
     while steps < MOST_PRODUCTS and size > goal:
         steps += 1

@@ -1,0 +1,64 @@
+"""Command line of the benchmarks: ``python -m benchmarks svc|linear|coldstart``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from benchmarks.data import MissingExtra
+from benchmarks.report import Report, machine_line
+
+BENCHMARKS = {
+    "svc": "RBF machines against scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL)",
+    "linear": "linear machines against scikit-learn (LIBLINEAR)",
+    "coldstart": "imports, compilation, warm cache, read-only install",
+}
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Compare widemargin with its peers on the same data, in one run.",
+        epilog="Targets are printed as met or not met. The exit code is 1 if objectives disagree.",
+    )
+    commands = parser.add_subparsers(dest="benchmark", required=True, metavar="benchmark")
+    for name, text in BENCHMARKS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("--quick", action="store_true", help="small problems, one round")
+        command.add_argument("--rounds", type=int, help="rounds (default: 3, or 1 with --quick)")
+        command.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
+    options = parser.parse_args(arguments)
+    if options.rounds is None:
+        options.rounds = 1 if options.quick else 3
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one benchmark; return the exit code."""
+    options = parse(arguments)
+    console = Console()
+    if not console.is_terminal:
+        console.width = 140  # a file or a pipe has no width of its own: do not fold the tables
+    console.print(machine_line(), style="dim")
+    try:
+        module = importlib.import_module(f"benchmarks.{options.benchmark}")
+        report: Report = module.run(console, quick=options.quick, rounds=options.rounds)
+    except MissingExtra as error:
+        console.print(f"[bold red]error[/] {escape(str(error))}")
+        return 2
+    report.print(console)
+    if options.json is not None:
+        report.write_json(options.json)
+        console.print(f"written: {options.json}")
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,82 @@
+"""Peak memory of one fit, measured in a process of its own: ``python -m benchmarks.memory``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.data import LOADERS
+from benchmarks.peers import SVC_PEERS
+
+ROOT = Path(__file__).resolve().parent.parent
+MB = 2**20
+
+
+def peak_of_fit(data_name: str, candidate: str, *, quick: bool) -> dict[str, float]:
+    """Start a child that fits once; return its peak above the memory held before the fit.
+
+    The baseline is taken with the data loaded and the estimator's module imported; whatever the
+    fit itself imports or compiles counts.
+    """
+    command = [sys.executable, "-m", "benchmarks.memory", data_name, candidate]
+    if quick:
+        command.append("--quick")
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _linux_status(field: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return float(line.split()[1]) * 1024 / MB
+    raise KeyError(field)
+
+
+def _reset_peak() -> float:
+    """Forget the peak so far where the system can; return the memory held now, in MB.
+
+    ``ru_maxrss`` of a child starts at the size of the process that started it and never falls,
+    so on Linux the high-water mark of the address space is reset and read instead.
+    """
+    if sys.platform.startswith("linux"):
+        Path("/proc/self/clear_refs").write_text("5")
+        return _linux_status("VmRSS")
+    return _peak()
+
+
+def _peak() -> float:
+    if sys.platform.startswith("linux"):
+        return _linux_status("VmHWM")
+    import resource  # not on Windows, where this benchmark cannot run
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MB
+
+
+def _fit_once(data_name: str, candidate: str, *, quick: bool) -> dict[str, Any]:
+    data = LOADERS[data_name](quick)
+    model = SVC_PEERS[candidate](data.C, data.gamma)
+    before = _reset_peak()
+    model.fit(data.X, data.y)
+    peak = _peak()
+    return {"before_mb": before, "peak_mb": peak, "fit_mb": peak - before}
+
+
+def main() -> None:
+    """Fit the named candidate on the named data set and print the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", choices=list(LOADERS))
+    parser.add_argument("candidate", choices=list(SVC_PEERS))
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    figures = _fit_once(arguments.data, arguments.candidate, quick=arguments.quick)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Classification and regression by kernel expansions: what the four machines have in common."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._progress import Watch
+from widemargin._typing import FloatArray, IntArray
+from widemargin._validation import TrainingSet, canonical, check_fit
+from widemargin.certificate import warn_unconverged, worst
+from widemargin.estimators._kernel_machine import Expansion, KernelMachine
+from widemargin.estimators._one_vs_one import (
+    OneVsOneClassifier,
+    check_classes,
+    class_pairs,
+    pair_rows,
+)
+from widemargin.kernels import Rows
+from widemargin.problems.soft_margin import SoftMargin
+
+
+class SupportClassifier(OneVsOneClassifier, KernelMachine):
+    """One-vs-one classification by a kernel machine; subclasses state the binary problem."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the kernel matrix when ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind, two or more classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 means the same as the row twice, 0 the same as its absence.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        self._check_parameters()
+        precomputed = self.kernel == "precomputed"
+        X, y, weight = check_fit(
+            self, X, y, sample_weight, numeric=False, accept_sparse=not precomputed
+        )
+        _check_square(X, precomputed)
+        data = canonical(X, y, weight, precomputed=precomputed)
+        self.classes_, codes = check_classes(data.y)
+        costs = self._costs(codes, data.weight)
+        rows = self._begin(data)
+        pairs = class_pairs(len(self.classes_))
+        with Watch(
+            type(self).__name__, self.tol, self.verbose, self.time_limit, len(pairs)
+        ) as watch:
+            machines = [self._fit_pair(rows, codes, costs, pair, watch) for pair in pairs]
+        self._keep_machines(data, codes, machines)
+        statuses = [machine.status for machine in machines]
+        warn_unconverged(type(self).__name__, self.certificate_, statuses, self.tol, data.X)
+        return self
+
+    def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
+        """Return the cost of each row; here, too, what needs the labels is checked."""
+        raise NotImplementedError
+
+    def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
+        """State the binary problem."""
+        raise NotImplementedError
+
+    def _fit_pair(
+        self, rows: Rows, codes: IntArray, costs: FloatArray, pair: tuple[int, int], watch: Watch
+    ) -> Expansion:
+        chosen, label = pair_rows(codes, pair)
+        if len(chosen) == rows.n:
+            part = rows
+        else:
+            X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
+            part = Rows(rows.kernel, X, rows.centre)
+        machine = self._solve(self._problem(label, costs[chosen]), part, watch)
+        return self._rescale(replace(machine, rows=chosen[machine.rows]))
+
+    def _rescale(self, machine: Expansion) -> Expansion:
+        return machine
+
+    def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
+        """Store the machines in LIBSVM's layout: support vectors by class, n_classes - 1 rows."""
+        support = np.unique(np.concatenate([m.rows for m in machines]))
+        # In the canonical order within each class, so that sums have the same bits for any input.
+        support = support[np.argsort(codes[support], kind="stable")]
+        place = np.empty(len(codes), dtype=np.intp)
+        place[support] = np.arange(len(support))
+        owner = codes[support]
+        n_classes = len(self.classes_)
+        self.dual_coef_ = np.zeros((max(1, n_classes - 1), len(support)))
+        for (i, j), machine in zip(class_pairs(n_classes), machines, strict=True):
+            at = place[machine.rows]
+            # In the columns of class i, row j - 1 is its machine against j > i; row i for j.
+            low, high = min(i, j), max(i, j)
+            row = np.where(owner[at] == low, high - 1, low) if n_classes > 2 else 0
+            self.dual_coef_[row, at] = machine.beta
+        self._keep_support(data, support)
+        self.n_support_ = np.bincount(owner, minlength=n_classes).astype(np.int32)
+        self.intercept_ = np.array([m.intercept for m in machines])
+        self.certificates_ = [m.certificate for m in machines]
+        self.certificate_ = worst(self.certificates_)
+        self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
+
+    def _pair_coefficients(self) -> FloatArray:
+        """Return the coefficients of each pair's machine, one column a pair."""
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            return self.dual_coef_.T
+        owner = np.repeat(np.arange(n_classes), self.n_support_)
+        columns = []
+        for i, j in class_pairs(n_classes):
+            first = np.where(owner == i, self.dual_coef_[j - 1], 0.0)
+            columns.append(first + np.where(owner == j, self.dual_coef_[i], 0.0))
+        return np.column_stack(columns)
+
+    def _pair_values(self, X: Any) -> FloatArray:
+        return self._expansion_values(X, self._pair_coefficients()) + self.intercept_
+
+
+class SupportRegressor(RegressorMixin, KernelMachine):
+    """Regression by a kernel machine; subclasses state the problem."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the kernel matrix when ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Real targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 means the same as the row twice, 0 the same as its absence.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        self._check_parameters()
+        precomputed = self.kernel == "precomputed"
+        X, y, weight = check_fit(
+            self, X, y, sample_weight, numeric=True, accept_sparse=not precomputed
+        )
+        _check_square(X, precomputed)
+        data = canonical(X, y.astype(np.float64), weight, precomputed=precomputed)
+        rows = self._begin(data)
+        with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
+            machine = self._solve(self._problem(data.y, data.weight), rows, watch)
+        self._keep_support(data, machine.rows)
+        self.dual_coef_ = machine.beta[None, :]
+        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
+        self._keep_threshold(machine)
+        self.certificates_ = [machine.certificate]
+        self.certificate_ = machine.certificate
+        self.n_iter_ = machine.certificate.n_iter
+        name = type(self).__name__
+        warn_unconverged(name, self.certificate_, [machine.status], self.tol, data.X)
+        return self
+
+    def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
+        """State the problem."""
+        raise NotImplementedError
+
+    def _keep_threshold(self, machine: Expansion) -> None:
+        self.intercept_ = np.array([machine.intercept])
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the predicted value of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
+        check_is_fitted(self)
+        return self._expansion_values(X, self.dual_coef_[0]) + self.intercept_[0]
+
+
+def _check_square(X: Any, precomputed: bool) -> None:
+    if precomputed and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f'X must be the square kernel matrix of the training rows when kernel="precomputed"; '
+            f"got shape {X.shape}"
+        )

@@ -1,0 +1,149 @@
+"""The parts of the benchmarks that can be wrong silently: data, objectives, bookkeeping."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import SVC, LinearSVC
+
+from benchmarks.__main__ import parse
+from benchmarks.data import DataSet, clusters, hyperplane, text_like
+from benchmarks.measure import Timings, one_pass, rounds_of
+from benchmarks.objectives import dual_objective, linear_primal, quadratic_form
+from benchmarks.report import Report, Target
+
+
+def two_points(y=(1.0, -1.0)):
+    return DataSet("two", np.array([[0.0], [1.0]]), np.array(y), C=2.0, gamma=1.0)
+
+
+def model(beta, support=(0, 1)):
+    return SimpleNamespace(support_=np.array(support), dual_coef_=np.array([beta]))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: clusters("c", rows=200, columns=12, informative=8, redundant=2),
+        lambda: hyperplane(200),
+        lambda: text_like(rows=200, columns=300),
+    ],
+)
+def test_generators_repeat_themselves_and_have_two_labels(make):
+    first, second = make(), make()
+    difference = first.X - second.X
+    assert (difference.nnz if sp.issparse(difference) else np.abs(difference).max()) == 0
+    assert np.array_equal(first.y, second.y)
+    assert set(first.y) == {-1.0, 1.0}
+    assert first.X.dtype == np.float64
+
+
+def test_clusters_are_standardised():
+    data = clusters("c", rows=500, columns=12, informative=8, redundant=2)
+    np.testing.assert_allclose(data.X.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(data.X.std(axis=0), 1, rtol=1e-12)
+
+
+def test_text_rows_are_sparse_positive_of_length_one_and_learnable():
+    data = text_like(rows=2_000)
+    assert data.X.shape == (2_000, 5_000)
+    assert 0.004 < data.X.nnz / np.prod(data.X.shape) < 0.006
+    assert data.X.data.min() > 0
+    np.testing.assert_allclose(data.X.multiply(data.X).sum(axis=1), 1.0)
+    learner = LinearSVC(C=1.0).fit(data.X[:1_500], data.y[:1_500])
+    assert learner.score(data.X[1_500:], data.y[1_500:]) > 0.65
+
+
+def test_hyperplane_flips_two_percent_of_the_labels():
+    data = hyperplane(5_000)
+    fitted = LinearSVC(C=1.0).fit(data.X, data.y)
+    assert 0.95 < fitted.score(data.X, data.y) < 0.99
+
+
+def test_dual_objective_of_two_points_by_hand():
+    # alpha = (1.5, 1.5), beta = (1.5, -1.5): 3 - 1/2 * 2.25 * (2 - 2 exp(-1))
+    point = dual_objective(model([1.5, -1.5]), two_points())
+    assert point.objective == pytest.approx(3.0 - 2.25 * (1.0 - np.exp(-1.0)), rel=1e-14)
+    assert point.infeasibility == 0
+    assert point.n_support == 2
+
+
+@pytest.mark.parametrize(
+    ("beta", "expected"),
+    [([3.0, -3.0], 0.5), ([-1.0, 1.0], 0.5), ([1.0, -0.5], 0.25)],
+    ids=["above C", "wrong sign", "sum not zero"],
+)
+def test_infeasible_dual_points_are_seen(beta, expected):
+    assert dual_objective(model(beta), two_points()).infeasibility == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_equal_rows_may_share_one_coefficient(form):
+    X, y = form([[0.0], [1.0], [0.0], [1.0]]), np.array([1.0, -1.0, 1.0, -1.0])
+    twice = DataSet("twice", X, y, C=2.0, gamma=1.0)
+    merged = dual_objective(model([3.0, -3.0]), twice)
+    shared = dual_objective(model([2.0, -2.0, 1.0, -1.0], support=(0, 1, 2, 3)), twice)
+    assert merged.infeasibility == 0
+    assert merged.objective == pytest.approx(shared.objective, rel=1e-14)
+    assert dual_objective(model([5.0, -5.0]), twice).infeasibility == pytest.approx(0.5)
+
+
+def test_quadratic_form_in_blocks_equals_the_whole_matrix(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, beta = rng.standard_normal((50, 3)), rng.standard_normal(50)
+    K = np.exp(-0.7 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    monkeypatch.setattr("benchmarks.objectives.BLOCK", 7)
+    assert quadratic_form(X, beta, 0.7) == pytest.approx(beta @ K @ beta, rel=1e-12)
+    assert quadratic_form(sp.csr_matrix(X), beta, 0.7) == pytest.approx(beta @ K @ beta, rel=1e-12)
+
+
+def test_linear_primal_by_hand_leaves_the_intercept_out_of_the_penalty():
+    # margins: 1 * (2 * 0 + 0.5) = 0.5 and -1 * (2 * 1 + 0.5) = -2.5
+    assert linear_primal([[2.0]], 0.5, two_points()) == pytest.approx(2.0 + 2.0 * (0.5 + 3.5))
+
+
+def test_one_pass_is_the_decision_function_without_its_threshold():
+    data = clusters("c", rows=700, columns=12, informative=8, redundant=2)
+    fitted = SVC(C=data.C, gamma=data.gamma).fit(data.X, data.y)
+    values = one_pass(data, fitted.support_, fitted.dual_coef_) + fitted.intercept_[0]
+    np.testing.assert_allclose(values, fitted.decision_function(data.X), atol=1e-4)
+
+
+def test_rounds_alternate_their_order():
+    assert list(rounds_of("abc", 2)) == list("abccba")
+
+
+def test_timings_compare_the_best_rounds():
+    timings = Timings()
+    for ours, peer in [(2.0, 8.0), (1.0, 4.0), (3.0, 6.0)]:
+        timings.add("ours", ours)
+        timings.add("peer", peer)
+    assert timings.ratio("peer", "ours") == 4.0
+    assert timings.median("ours") == 2.0
+
+
+@pytest.mark.parametrize(
+    ("value", "at_least", "met"),
+    [(2.0, True, True), (1.9, True, False), (2.0, False, True), (2.1, False, False)],
+)
+def test_targets_know_their_direction(value, at_least, met):
+    assert Target("t", value, 2.0, at_least).met is met
+
+
+def test_report_writes_what_was_found_and_no_half_file(tmp_path):
+    report = Report("svc", quick=True, results={"a": 1}, targets=[Target("t", 3.0, 2.0, True)])
+    report.write_json(tmp_path / "out.json")
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert content["results"] == {"a": 1}
+    assert content["targets"][0]["met"] is True
+    assert content["machine"]["cores"] >= 1
+    assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_quick_means_one_round():
+    assert parse(["svc", "--quick"]).rounds == 1
+    assert parse(["svc"]).rounds == 3
