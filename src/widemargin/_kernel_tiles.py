@@ -114,20 +114,22 @@ class SparseTiles:
         """CSR arrays (times 2 gamma for rbf) and squared norms."""
         X = self.X[rows]
         if self.gamma is None:
-            return X.data.astype(dtype), X.indices, X.indptr, None
+            return X.data.astype(dtype), X.indices, X.indptr, np.zeros(X.shape[0], dtype=dtype)
         data = X.data * (2.0 * self.gamma[X.indices])
-        return data.astype(dtype), X.indices, X.indptr, self._norms(X)[:, None]
+        return data.astype(dtype), X.indices, X.indptr, self._norms(X).astype(dtype)
 
     def right(self, rows: IntArray, dtype: np.dtype[Any]) -> Any:
         """The columns that occur, densely, where each one stands, and squared norms."""
         Z = self.X[rows]
-        used, place = np.unique(Z.indices, return_inverse=True)
         position = np.full(Z.shape[1], -1, dtype=np.intp)
+        position[Z.indices] = 0
+        used = np.flatnonzero(position == 0)
         position[used] = np.arange(len(used))
         table = np.zeros((len(used), Z.shape[0]), dtype=dtype)
         row = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))
-        table[place, row] = Z.data  # canonical CSR: no entry occurs twice
-        return position, table, None if self.gamma is None else self._norms(Z)
+        table[position[Z.indices], row] = Z.data  # canonical CSR: no entry occurs twice
+        norms = np.zeros(Z.shape[0]) if self.gamma is None else self._norms(Z)
+        return position, table, norms.astype(dtype)
 
     def _norms(self, X: Any) -> FloatArray:
         assert self.gamma is not None
@@ -137,15 +139,11 @@ class SparseTiles:
 
     def write(self, left: Any, right: Any, out: RealArray) -> None:
         """Products of sparse rows with the table, then the transform."""
-        data, indices, indptr, left_norms = left
-        position, table, right_norms = right
-        tile = np.zeros(out.shape, dtype=out.dtype)
-        sparse_product(data, indices, indptr, position, table, tile)
-        if self.gamma is not None:
-            tile -= left_norms.astype(out.dtype)
-            tile -= right_norms.astype(out.dtype)
+        tile = out if out.flags.c_contiguous else np.empty(out.shape, dtype=out.dtype)
+        sparse_product(*left, *right, tile)
         self.transform(tile)
-        out[...] = tile
+        if tile is not out:
+            out[...] = tile
 
 
 class LookedUpTiles:
@@ -200,15 +198,32 @@ class CalledTiles:
 
 
 @jit(fast=True)
-def sparse_product(data, indices, indptr, position, table, out):  # type: ignore[no-untyped-def]
-    """Add the product of CSR rows and a table of dense columns to out (n_rows, n_columns)."""
+def sparse_product(data, indices, indptr, offset, position, table, shift, out):  # type: ignore[no-untyped-def]
+    """Write the product of CSR rows and a table of columns, less offset (rows) and shift (columns).
+
+    Four table rows are added at a time: the row of the result is the bottleneck otherwise.
+    """
     n_columns = out.shape[1]
+    found = np.empty(table.shape[0] + 4, np.int64)
+    value = np.empty(table.shape[0] + 4, out.dtype)
     for r in range(out.shape[0]):
         row = out[r]
+        base = offset[r]
+        for t in range(n_columns):
+            row[t] = -base - shift[t]
+        hits = 0
         for k in range(indptr[r], indptr[r + 1]):
             p = position[indices[k]]
             if p >= 0:
-                value = data[k]
-                column = table[p]
-                for t in range(n_columns):
-                    row[t] += value * column[t]
+                found[hits] = p
+                value[hits] = data[k]
+                hits += 1
+        for k in range(hits, hits + 3):
+            found[k] = 0
+            value[k] = 0
+        for k in range(0, hits, 4):
+            v0, v1, v2, v3 = value[k], value[k + 1], value[k + 2], value[k + 3]
+            c0, c1 = table[found[k]], table[found[k + 1]]
+            c2, c3 = table[found[k + 2]], table[found[k + 3]]
+            for t in range(n_columns):
+                row[t] += v0 * c0[t] + v1 * c1[t] + v2 * c2[t] + v3 * c3[t]

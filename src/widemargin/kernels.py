@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,12 +20,16 @@ from widemargin._kernel_tiles import CalledTiles, DenseTiles, LookedUpTiles, Spa
 from widemargin._threads import for_each
 from widemargin._typing import FloatArray, IntArray, Matrix, RealArray
 
+Operands: TypeAlias = list[tuple[slice, Any]]
+"""Right operands of tiles, each with the span of its columns."""
+
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 # A tile of this many rows (see _kernel_tiles for its width) and the operands that make it stay in
 # the cache while its exponentials are taken.
 TILE_ROWS = 256
 SYMMETRIC_TILE = 512
+OPERAND_BYTES = 64_000_000  # of prepared columns that are held at once
 WORTH_A_THREAD = 65_536  # kernel values; below that, starting a thread costs more
 
 
@@ -214,23 +219,22 @@ class Rows:
     ) -> RealArray:
         """Return k(rows of self, columns of other)."""
         out = np.empty((len(rows), len(columns)), dtype=dtype)
-        rights = self._rights(other, columns, out.dtype)
 
-        def write(part: slice) -> None:
+        def write(part: slice, rights: Operands) -> None:
             left = self.tiles.left(rows[part], out.dtype)
             for span, right in rights:
                 self.tiles.write(left, right, out[part, span])
 
-        self._share(write, _spans(len(rows), TILE_ROWS), out.size)
+        self._for_tiles(write, rows, other, columns, out.dtype)
         return out
 
     def fill_symmetric(self, rows: IntArray, out: RealArray) -> None:
         """Write k(rows, rows) to out, computing each pair of rows once."""
-        spans, lefts, rights = self._square(rows, out.dtype)
+        spans, left, right = self._square(rows, out.dtype)
 
         def write(pair: tuple[int, int]) -> None:
             down, across = spans[pair[0]], spans[pair[1]]
-            self.tiles.write(lefts[pair[0]], rights[pair[1]], out[down, across])
+            self.tiles.write(left(pair[0]), right(pair[1]), out[down, across])
             if down != across:
                 out[across, down] = out[down, across].T
 
@@ -239,9 +243,10 @@ class Rows:
 
     def symmetric_sum(self, rows: IntArray, coefficients: FloatArray) -> FloatArray:
         """Return sum_j coefficients_j k(x_i, x_j) in float64, i and j over the same rows."""
-        if self.kernel.name == "linear":
+        if self.kernel.name == "linear" or sp.issparse(self.X):
+            # Operands of sparse rows are too large to be kept for all tiles, too slow to remake.
             return self.weighted_sum(rows, self, rows, coefficients)
-        spans, lefts, rights = self._square(rows, np.dtype(np.float64))
+        spans, left, right = self._square(rows, np.dtype(np.float64))
         out = np.zeros(len(rows))
         for i, down in enumerate(spans):
             # Sums are added up in a fixed order, whichever thread ends first: same bits every time.
@@ -250,7 +255,7 @@ class Rows:
             def multiply(j: int, down: slice = down, i: int = i, parts: Any = parts) -> None:
                 across = spans[j]
                 tile = np.empty((down.stop - down.start, across.stop - across.start))
-                self.tiles.write(lefts[i], rights[j], tile)
+                self.tiles.write(left(i), right(j), tile)
                 parts[j] = tile @ coefficients[across]
                 if j < i:
                     out[across] += coefficients[down] @ tile
@@ -262,11 +267,26 @@ class Rows:
 
     def _square(
         self, rows: IntArray, dtype: np.dtype[Any]
-    ) -> tuple[list[slice], list[Any], list[Any]]:
-        """Return the spans of a square block and the operands of its tiles."""
+    ) -> tuple[list[slice], Callable[[int], Any], Callable[[int], Any]]:
+        """Return the spans of a square block and what gives the operands of its tiles.
+
+        They are made once if they may all be held, else for each tile again.
+        """
         spans = _spans(len(rows), SYMMETRIC_TILE)
-        lefts = [self.tiles.left(rows[span], dtype) for span in spans]
-        return spans, lefts, [self.tiles.right(rows[span], dtype) for span in spans]
+        if not spans:
+            return spans, spans.__getitem__, spans.__getitem__
+
+        def left(i: int) -> Any:
+            return self.tiles.left(rows[spans[i]], dtype)
+
+        def right(i: int) -> Any:
+            return self.tiles.right(rows[spans[i]], dtype)
+
+        if len(spans) * _bytes(right(0)) > OPERAND_BYTES:
+            return spans, left, right
+        numbers = range(len(spans))
+        lefts, rights = [left(i) for i in numbers], [right(i) for i in numbers]
+        return spans, lefts.__getitem__, rights.__getitem__
 
     def weighted_sum(
         self,
@@ -286,9 +306,8 @@ class Rows:
             return np.asarray(self.X[rows] @ w, dtype=np.float64)
         weights = np.asarray(coefficients, dtype=dtype)
         out = np.zeros((len(rows), *weights.shape[1:]))
-        rights = self._rights(other, columns, weights.dtype)
 
-        def add(part: slice) -> None:
+        def add(part: slice, rights: Operands) -> None:
             left = self.tiles.left(rows[part], weights.dtype)
             for span, right in rights:
                 weight = weights[span]
@@ -296,20 +315,45 @@ class Rows:
                 self.tiles.write(left, right, tile)
                 out[part] += tile @ weight
 
-        self._share(add, _spans(len(rows), TILE_ROWS), len(rows) * len(columns))
+        self._for_tiles(add, rows, other, columns, weights.dtype)
         return out
 
-    def _rights(
-        self, other: Rows, columns: IntArray, dtype: np.dtype[Any]
-    ) -> list[tuple[slice, Any]]:
+    def _for_tiles(
+        self,
+        job: Callable[[slice, Operands], None],
+        rows: IntArray,
+        other: Rows,
+        columns: IntArray,
+        dtype: np.dtype[Any],
+    ) -> None:
+        """Run a job on each tile of rows with as many right operands as may be held at once."""
         spans = _spans(len(columns), self.tiles.width)
-        return [(span, other.tiles.right(columns[span], dtype)) for span in spans]
+        while spans:
+            rights: Operands = []
+            held = 0
+            while spans and held < OPERAND_BYTES:
+                span = spans.pop(0)
+                rights.append((span, other.tiles.right(columns[span], dtype)))
+                held += _bytes(rights[-1][1])
+            n_columns = rights[-1][0].stop - rights[0][0].start
+            parts = _spans(len(rows), TILE_ROWS)
+            self._share(partial(_with, job, rights), parts, len(rows) * n_columns)
 
     def _share(self, job: Callable[[Any], None], items: Iterable[Any], evaluations: int) -> None:
         """Run a job on every item, on several threads where that pays."""
         self.evaluations += evaluations
         many = self.tiles.thread_safe and evaluations > WORTH_A_THREAD
         for_each(job, items, self.threads if many else 1)
+
+
+def _with(job: Callable[[slice, Operands], None], rights: Operands, part: slice) -> None:
+    job(part, rights)
+
+
+def _bytes(operand: Any) -> int:
+    """Return the memory that an operand takes."""
+    parts = operand if isinstance(operand, tuple) else (operand,)
+    return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
 
 def _spans(n: int, width: int) -> list[slice]:

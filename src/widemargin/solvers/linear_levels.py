@@ -25,6 +25,7 @@ REACH = 3.0  # rows farther than this many times their last move are left out
 WHOLE = 2000  # rows up to which none is left out
 COPY = 1 << 22  # values that may be copied in any case: 32 MB
 STALLED = 100  # steps without a better gap after which rounding has taken over
+KW, KT = 1.0, 0.0
 TICK = 0.02  # seconds between two calls of the monitor inside a sweep
 
 
@@ -230,7 +231,8 @@ def _restricted(level: Level, active: IntArray) -> Level:
 
 def _settled(level: Level) -> bool:
     """Whether narrowing the band gains more than further steps inside it."""
-    return level.residual <= SETTLED * (level.gap - level.residual)
+    scale = max(KW * float(level.w @ level.w), KT * abs(level.primal))
+    return level.residual <= SETTLED * min(level.gap - level.residual, scale)
 
 
 def _first_band(level: Level) -> float:
