@@ -13,6 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from widemargin._typing import BoolArray, FloatArray, IntArray
 
 ROUNDS = 5
+LARGEST = 2500  # free variables: a factorisation cannot be interrupted, and must not take a second
 FLOPS_PER_PAIR_STEP = 1.3e5  # free^3 divided by this: pair steps in the time of a factorisation
 
 
@@ -133,6 +134,8 @@ class NewtonTurn:
 
     def is_due(self, n_free: int) -> bool:
         """Whether the pair steps since the last one cost as much as a Newton step."""
+        if n_free > LARGEST:
+            return False
         price = 500 + n_free + int(n_free**3 / FLOPS_PER_PAIR_STEP)
         return self.steps >= self.patience * price
 

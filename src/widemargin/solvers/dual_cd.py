@@ -160,7 +160,7 @@ def _result(search: Search, problem: SoftMargin) -> LinearResult:
     expansion = rows.combine(dual)
     dual_value = problem.dual(dual, float(expansion @ expansion))
     f = rows.dot(search.w)
-    intercept = _intercept(problem, f, search.lam) if problem.n_groups else 0.0
+    intercept = _intercept(search, problem, f) if problem.n_groups else 0.0
     primal = _primal(problem, f, search.w, intercept)
     status: Status = "optimal"
     if primal - dual_value > search.tol * max(1.0, abs(primal)):
@@ -186,10 +186,12 @@ def _balanced(problem: SoftMargin, b: FloatArray) -> FloatArray:
     return b
 
 
-def _intercept(problem: SoftMargin, f: FloatArray, near: float) -> float:
+def _intercept(search: Search, problem: SoftMargin, f: FloatArray) -> float:
     """Return the threshold that minimises the primal at f, sorting only the rows near a guess."""
+    if search.level.squared:
+        return search.level.best_intercept(f, search.lam)
     margin = problem.target - f
-    width = 1e-3 if len(margin) > 1000 and not problem.ridge.any() else np.inf
+    near, width = search.lam, 1e-3 if len(margin) > 1000 else np.inf
     while width < 10.0:
         above, below = margin > near + width, margin < near - width
         inside = np.flatnonzero(~(above | below))

@@ -25,7 +25,6 @@ REACH = 3.0  # rows farther than this many times their last move are left out
 WHOLE = 2000  # rows up to which none is left out
 COPY = 1 << 22  # values that may be copied in any case: 32 MB
 STALLED = 100  # steps without a better gap after which rounding has taken over
-KW, KT = 1.0, 0.0
 TICK = 0.02  # seconds between two calls of the monitor inside a sweep
 
 
@@ -89,6 +88,7 @@ class Search:
         self.level, self.tol, self.supervisor, self.limit = level, tol, supervisor, limit
         self.primal, self.w, self.lam = np.inf, level.w, 0.0
         self.dual, self.a = 0.0, level.a
+        self.band = WIDEST
         self.moved: FloatArray | None = None  # how far each slack moved during the last level
         self.caution = 1.0  # by how much rows have moved farther than expected
 
@@ -108,7 +108,7 @@ class Search:
         n, d = level.rows.n_rows, level.rows.n_features
         base = max(SMALL, 20 * d)
         if n <= 2 * base:
-            level.h = _first_band(level)
+            self._narrow(_first_band(level))
             return
         sample = _sampled(level, max(base, n // 16), rng)
         limit = (self.supervisor.steps + self.limit) // 2
@@ -118,7 +118,9 @@ class Search:
             ahead.run()
         finally:
             self.w, self.lam = ahead.w, ahead.lam
-        level.h = max(sample.h, 0.0 if level.squared else 1e-3)
+        # Same band where bands count, same curvature where it still limits them.
+        softer = ahead.band * float(level.cost.mean() / sample.cost.mean())
+        self._narrow(max(min(ahead.band, WIDEST), softer))
         level.centre = level.cost * _typical_share(sample)
         level.move_to(ahead.w, ahead.lam)
         self.moved = np.full(n, sqrt(d / sample.rows.n_rows))  # the error that a sample makes
@@ -131,12 +133,33 @@ class Search:
         best, improved = self.gap, since
         while self.open and self.supervisor.steps - improved <= STALLED:
             if _settled(level):
-                level.recentre(_next_band(level, self.supervisor.steps - since))
+                level.centre = level.a
+                self._narrow(self._next_band(self.supervisor.steps - since))
                 level.respond()
                 ahead, since = True, self.supervisor.steps
             ahead = not self._advance(ahead) and ahead
             if self.gap < 0.99 * best:
                 best, improved = self.gap, self.supervisor.steps
+
+    def _narrow(self, band: float) -> None:
+        """Set the smoothing of all rows for a band of typical width.
+
+        Up to the widest band that makes sense for a margin, the width in slack is the same for
+        all rows; beyond it their curvature is, for then the costs say nothing about the dual
+        variables (separable data).
+        """
+        self.band = band
+        cost = self.level.cost
+        curving = band / float(cost.mean()) * min(1.0, band / WIDEST)
+        self.level.h = np.maximum(curving * cost, min(band, WIDEST))
+
+    def _next_band(self, steps: int) -> float:
+        """Return the width of the next band, narrower the fewer steps the last one took.
+
+        The squared hinge ends without any.
+        """
+        band = self.band * min(max(1, steps), 5) / 10.0
+        return 0.0 if self.level.squared and band < 0.1 else band
 
     def _advance(self, ahead: bool) -> bool:
         """Take steps on the rows near the margin; return whether they led anywhere."""
@@ -185,7 +208,7 @@ class Search:
         if self.moved is None or level.rows.n_rows <= WHOLE:
             return everything
         typical = REACH * sqrt(float(np.mean(self.moved**2)))
-        trust = self.caution * max(typical, level.h)
+        trust = self.caution * max(typical, min(self.band, WIDEST))
         active = level.near(np.maximum(REACH * self.caution * self.moved, trust))
         values, size = level.rows.n_values, level.rows.size_of(active)
         if len(active) == 0 or size > max(values // 8, min(COPY, values // 2)):
@@ -224,15 +247,15 @@ def _restricted(level: Level, active: IntArray) -> Level:
         rows, y, level.cost[active], squared=level.squared, intercept=level.intercept, pull=pull
     )
     part.w, part.lam, part.v = level.w, level.lam, level.v[active]
-    part.a, part.u, part.centre, part.h = a, level.u, level.centre[active], level.h
+    part.a, part.u, part.centre, part.h = a, level.u, level.centre[active], level.h[active]
     part.cg_steps = level.cg_steps
     return part
 
 
 def _settled(level: Level) -> bool:
     """Whether narrowing the band gains more than further steps inside it."""
-    scale = max(KW * float(level.w @ level.w), KT * abs(level.primal))
-    return level.residual <= SETTLED * min(level.gap - level.residual, scale)
+    smoothing_gap = level.gap - level.residual
+    return level.residual <= SETTLED * min(smoothing_gap, float(level.w @ level.w))
 
 
 def _first_band(level: Level) -> float:
@@ -249,15 +272,6 @@ def _first_band(level: Level) -> float:
     if level.squared:
         return band if band > WIDEST else 0.0
     return max(band, WIDEST)
-
-
-def _next_band(level: Level, steps: int) -> float:
-    """Return the width of the next band, narrower the fewer steps the last one took.
-
-    The squared hinge ends without any.
-    """
-    band = level.h * min(max(1, steps), 5) / 10.0
-    return 0.0 if level.squared and band < 0.1 else band
 
 
 def _sampled(level: Level, size: int, rng: np.random.Generator) -> Level:

@@ -240,17 +240,34 @@ class LinearRows:
     def feature_gram(self, rows: IntArray, weight: FloatArray, centre: FloatArray) -> FloatArray:
         """Return sum_k weight_k (x_k - centre) (x_k - centre)', of shape (d, d)."""
         out = np.zeros((self.n_features, self.n_features))
-        for block, k in self._blocks(rows):
-            scale = np.sqrt(weight[k])
-            if self.sparse:
-                scaled = sp.diags_array(scale) @ block
+        thin = self.sparse and self._thin(rows)
+        for block, k in self._blocks(rows, dense=not thin):
+            root = np.sqrt(weight[k])
+            if thin:
+                scaled = sp.diags_array(root) @ block
                 out += (scaled.T @ scaled).toarray()
             else:
-                scaled = (block - centre) * scale[:, None]
-                out += scaled.T @ scaled
-        if self.sparse:
+                block -= centre
+                block *= root[:, None]
+                out += block.T @ block
+        if thin:
             out -= weight.sum() * np.outer(centre, centre)
         return out
+
+    def cost_of_gram(self, rows: IntArray) -> float:
+        """Return the work of :meth:`feature_gram` or :meth:`row_gram` in nanoseconds, roughly."""
+        size, order = self.size_of(rows), min(len(rows), self.n_features)
+        if self.sparse and self._thin(rows):
+            work = 3.0 * size * size / len(rows)
+        else:
+            work = 0.1 * len(rows) * self.n_features * order
+        if len(rows) >= self.n_features or not self._worth_keeping(rows):
+            return work
+        return 0.0 if self.products is not None else 0.1 * work
+
+    def _thin(self, rows: IntArray) -> bool:
+        """Whether rows hold so few values that products of sparse matrices are cheaper."""
+        return 30.0 * (self.size_of(rows) / len(rows)) ** 2 < self.n_features**2
 
     def row_gram(self, rows: IntArray, centre: FloatArray) -> FloatArray:
         """Return (x_k - centre) . (x_l - centre) for all pairs of the given rows."""
@@ -267,23 +284,20 @@ class LinearRows:
         gram += centre @ centre
         return gram
 
-    def share_of_products(self, rows: IntArray) -> float:
-        """Return which part of the work for :meth:`row_gram` this call has to bear."""
-        if self.products is not None:
-            return 0.0
-        return 0.1 if self._worth_keeping(rows) else 1.0
-
     def _worth_keeping(self, rows: IntArray) -> bool:
         """Whether the products of all rows are kept for further calls."""
         return self.products is not None or (
             self.n_rows <= FEW and 2 * len(rows) > self.n_rows and self.n_rows < self.n_features
         )
 
-    def _blocks(self, rows: IntArray) -> Iterator[tuple[Any, slice]]:
+    def _blocks(self, rows: IntArray, *, dense: bool) -> Iterator[tuple[Any, slice]]:
         """Yield float64 copies of some rows, a few MB at a time, and their places."""
-        per_row = max(1, self.size_of(rows) // max(1, len(rows)))
+        per_row = self.n_features if dense else 1 + self.size_of(rows) // len(rows)
         step = max(1, BLOCK // per_row)
         for first in range(0, len(rows), step):
             k = slice(first, min(first + step, len(rows)))
-            yield self.X[rows[k]].astype(np.float64), k
+            block = self.X[rows[k]]
+            if dense and self.sparse:
+                block = block.toarray()
+            yield block.astype(np.float64, copy=False), k
             self.tick()

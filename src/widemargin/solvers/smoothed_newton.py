@@ -6,13 +6,13 @@ Problem, with slack :math:`v_i = 1 - y_i (w \cdot x_i + \lambda)`:
 
     \min_{w, \lambda} \; \psi = \tfrac12 |w|^2 + \sum_i M_i(v_i) - p \cdot w - s \lambda,
     \qquad
-    M_i(v) = \max_{0 \le a \le u_i} \; a v - \tfrac12 \rho_i a^2
-             - \tfrac{h}{2 c_i} (a - \bar a_i)^2 .
+    M_i(v) = \max_{0 \le a \le u_i} \; a v - \tfrac{\rho}{2 c_i} a^2
+             - \tfrac{h_i}{2 c_i} (a - \bar a_i)^2 .
 
-c : costs; u = c for the hinge, infinity for the squared hinge, which has rho = 1/(2c) (else 0).
-h and the centre :math:`\bar a` smooth the hinge over a band of width h: the derivative of M_i is
+c : costs; u = c and rho = 0 for the hinge, u = infinity and rho = 1/2 for the squared hinge.
+The centre :math:`\bar a` and h smooth the hinge over a band of width h: the derivative of M is
 
-.. math:: a_i = \mathrm{clip}((h \bar a_i + c_i v_i) / (h + \rho_i c_i),\, 0,\, u_i),
+.. math:: a_i = \mathrm{clip}((h_i \bar a_i + c_i v_i) / (h_i + \rho),\, 0,\, u_i),
 
 the dual variable of the row. p and s are the pull of rows left out because they sit at a bound
 (:math:`p = \sum y_i a_i x_i`, :math:`s = \sum y_i a_i`).
@@ -24,7 +24,7 @@ matrix.
 After each step lambda is re-optimised, :math:`\sum y_i a_i = -s` holds to rounding, and
 :math:`a` is a feasible point of the dual; with :math:`u = X'(ya) + p` the gap is
 
-.. math:: \tfrac12 |w - u|^2 + \sum_i (\phi_i(v_i) - a_i v_i + \tfrac12 \rho_i a_i^2),
+.. math:: \tfrac12 |w - u|^2 + \sum_i (\phi_i(v_i) - a_i v_i + \tfrac{\rho}{2 c_i} a_i^2),
 
 a sum of nonnegative terms (phi: the loss) that rounding cannot spoil.
 """
@@ -42,6 +42,7 @@ from widemargin._typing import FloatArray, IntArray
 from widemargin.solvers.linear_rows import LinearRows
 
 LARGEST_FACTOR = 2000  # order of a matrix that may be factorised: 32 MB, a tenth of a second
+SMALL_FACTOR = 200  # order up to which a matrix is always factorised
 NEAR = 0.02  # slope at the end of a step, relative to the one at its start
 FORCING = 0.1  # relative residual of a step found by conjugate gradients
 MOST_PRODUCTS = 500  # conjugate gradients for one step
@@ -69,13 +70,13 @@ def _stationary(
     low = -np.inf
     high = np.inf
     stride = 1.0
-    scale = 1.0 / (h + rho)
     for _ in range(200):
         value = slope + curve * t
         size = abs(slope) + abs(curve * t)
         rate = curve
         for i in range(len(v)):
-            raw = (h * centre[i] + cost[i] * (v[i] - t * e[i])) * scale
+            scale = 1.0 / (h[i] + rho)
+            raw = (h[i] * centre[i] + cost[i] * (v[i] - t * e[i])) * scale
             a = max(raw, 0.0)
             if bounded:
                 a = min(a, cost[i])
@@ -110,8 +111,7 @@ def _respond(v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, a_o
     gap = 0.0
     total = 0.0
     for i in range(len(v)):
-        a = (h * centre[i] + cost[i] * v[i]) / (h + rho)
-        a = max(a, 0.0)
+        a = max((h[i] * centre[i] + cost[i] * v[i]) / (h[i] + rho), 0.0)
         if bounded:
             a = min(a, cost[i])
         a_out[i] = a
@@ -142,7 +142,7 @@ class Level:
     v : slack of each row, kept up to date with them
     a : dual variable of each row, from the last :meth:`respond`
     u : X'(ya) + p
-    centre, h : the smoothing
+    centre, h : the smoothing of each row
     primal, dual, gap, residual : of the level's own problem, from the last :meth:`respond`; the
         residual is what Newton's method could still take from the gap
     moved : root mean square of how far the slacks have moved since the level was made
@@ -168,7 +168,7 @@ class Level:
         self.a = np.zeros(rows.n_rows)
         self.u = self.pull.vector.copy()
         self.centre = np.zeros(rows.n_rows)
-        self.h = 1.0
+        self.h = np.ones(rows.n_rows)
         self.moved = 0.0
         self.cg_steps = 20.0  # what conjugate gradients are expected to need
         self.primal, self.gap, self.residual, self.dual = np.inf, np.inf, np.inf, -np.inf
@@ -193,9 +193,12 @@ class Level:
             close &= place <= self.h + reach
         return np.flatnonzero(close)
 
-    def recentre(self, h: float) -> None:
-        """Begin the next level: the dual variables become the centre."""
-        self.centre, self.h = self.a, h
+    def best_intercept(self, f: FloatArray, guess: float) -> float:
+        """Return the lambda that minimises the squared hinge itself at f = Xw."""
+        bare = np.zeros_like(self.cost)
+        v = 1.0 - self.y * (f + guess)
+        t = _stationary(v, self.y, bare, self.cost, False, bare, self.rho, 0.0, 0.0, 0.0, 0.0)
+        return guess + float(t)
 
     def respond(self) -> None:
         """Re-optimise lambda, then update a, u and the objectives."""
@@ -218,15 +221,15 @@ class Level:
     def step(self, *, ahead: bool) -> None:
         """Take one Newton step.
 
-        With ``ahead``, the first step after :meth:`recentre`, the rows free at the centre are
+        With ``ahead``, the first step after the dual variables became the centre, the rows free at the centre are
         taken for the free ones: the band has just moved away from them but will come back.
         """
         free, gradient, lack = self.free(self.a), self.w - self.u, 0.0
         if ahead:
             free = self.free(self.centre)
-            raw = self.h * self.centre[free] + self.cost[free] * self.v[free]
+            h = self.h[free]
             model = self.centre.copy()
-            model[free] = raw / (self.h + self.rho)
+            model[free] = (h * model[free] + self.cost[free] * self.v[free]) / (h + self.rho)
             change = self.y * (model - self.a)
             gradient = gradient - self.rows.combine(change)
             lack = float(change.sum()) if self.intercept else 0.0
@@ -244,7 +247,7 @@ class Level:
         self.v -= t * e
         self.moved += abs(t) * float(np.sqrt(np.mean(e * e)))
 
-    def _smoothing(self) -> tuple[FloatArray, FloatArray, bool, float, float]:
+    def _smoothing(self) -> tuple[FloatArray, FloatArray, bool, FloatArray, float]:
         """Return the arguments by which the compiled loops know the smoothing."""
         return self.centre, self.cost, not self.squared, self.h, self.rho
 
@@ -254,7 +257,7 @@ class Level:
         """Solve the Newton system of the free rows; lambda is eliminated from it."""
         if len(free) == 0:
             return -gradient, 0.0
-        weight = self.cost[free] / (self.h + self.rho)
+        weight = self.cost[free] / (self.h[free] + self.rho)
         mass = float(weight.sum())
         middle = np.zeros(self.rows.n_features)
         if self.intercept:
@@ -286,16 +289,14 @@ class Level:
     def _factor_is_cheaper(self, free: IntArray, order: int) -> bool:
         """Compare a factorisation with the conjugate gradients that it would save.
 
-        Products of matrices do some ten times more operations a second than these, and where
-        they need many steps, their inexact directions need more Newton steps as well.
+        Where these need many steps, their inexact directions need more Newton steps as well.
         """
-        size = self.rows.size_of(free)
-        products = 2.0 * size * size / len(free) if self.rows.sparse else size * order / 10.0
-        if len(free) < self.rows.n_features:
-            products *= self.rows.share_of_products(free)
+        if order <= SMALL_FACTOR:
+            return True
         factor = order**3 / 30.0 + order**2
         steps = self.cg_steps * max(1.0, self.cg_steps / 30.0)
-        return products + factor <= steps * (3.0 * size + 10.0 * self.rows.n_features)
+        product = 3.0 * self.rows.size_of(free) + 10.0 * self.rows.n_features
+        return self.rows.cost_of_gram(free) + factor <= steps * product
 
 
 def _solve_by_rows(
