@@ -137,11 +137,13 @@ def warn_unconverged(
 
 def _scale_range(X: Matrix) -> float:
     """Largest over smallest non-zero standard deviation of the features."""
+    n = X.shape[0]
     with np.errstate(over="ignore", invalid="ignore"):
         if sp.issparse(X):
-            squares = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
-            deviation = np.sqrt(squares)
-        else:
-            deviation = np.asarray(X, dtype=np.float64).std(axis=0)
+            variance = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
+        else:  # without a copy of X
+            mean = X.mean(axis=0, dtype=np.float64)
+            variance = np.einsum("ij,ij->j", X, X, dtype=np.float64) / n - mean**2
+        deviation = np.sqrt(np.maximum(variance, 0.0))
     deviation = deviation[np.isfinite(deviation) & (deviation > 0)]
     return float(deviation.max() / deviation.min()) if len(deviation) else 1.0

@@ -133,14 +133,14 @@ MACHINES = {"SVC": "SVC(C=10, cache_size={})", "SVR": "SVR(C=10, cache_size={}, 
 @pytest.mark.parametrize("cache_size", [40, 250])
 @pytest.mark.parametrize("name", MACHINES)
 def test_peak_memory_stays_within_the_cache(name: str, cache_size: int) -> None:
-    """The kernel matrix of 12,000 rows takes 576 MB in float32; 300 MB are for everything else."""
+    """The kernel matrix of 12,000 rows takes 576 MB in float32; 100 MB are for all but kernels."""
     machine = MACHINES[name].format(cache_size)
     fit = "SVC().fit(X[:200], y[:200]); start = peak()\n"
     fit += f"model = {machine}.fit(X, y); print(start, peak(), len(model.support_))"
     start, peak, n_support = _numbers(DATA + fit)
     print(f"{machine}: {start:.0f} MB after a small fit, {peak:.0f} MB after this one")
     assert n_support > 1500
-    assert peak < cache_size + 300
+    assert peak - start < cache_size + 100
 
 
 @pytest.mark.parametrize("max_iter", [2, 1000], ids=["warned", "converged"])

@@ -242,25 +242,38 @@ def _staircase_threshold(
 def _ridge_threshold(
     s: FloatArray, lower: FloatArray, upper: FloatArray, ridge: FloatArray, total: float
 ) -> float:
-    """Solve sum_v clip((s_v - x) / ridge_v, lower_v, upper_v) = total by safeguarded Newton.
+    """Solve sum_v clip((s_v - x) / ridge_v, lower_v, upper_v) = total for x.
 
-    The left side falls piecewise linearly, so Newton's method ends exactly after finitely many
-    steps; the bracket makes it safe where the slope is zero.
+    The left side falls piecewise linearly: each variable is at its upper bound up to the kink
+    s - ridge * upper, at its lower bound from s - ridge * lower on. Between two kinks the left
+    side is height - slope * x, and both numbers are running sums over the sorted kinks.
     """
-    width = float(ridge.max()) * max(1.0, abs(total))
-    low, high = float(s.min()) - width, float(s.max()) + width
-    x = 0.5 * (low + high)
-    for _ in range(200):
-        raw = (s - x) / ridge
-        excess = float(np.clip(raw, lower, upper).sum()) - total
-        slope = float((1.0 / ridge)[(raw > lower) & (raw < upper)].sum())
-        low, high = (x, high) if excess > 0 else (low, x)
-        step = x + excess / slope if slope > 0 else 0.5 * (low + high)
-        step = step if low <= step <= high else 0.5 * (low + high)
-        if abs(step - x) <= 1e-15 * max(1.0, abs(x)):
-            return float(step)
-        x = step
-    return float(x)
+    begin, end = s - ridge * upper, s - ridge * lower
+    kinks = np.concatenate([begin, end])
+    heights = np.concatenate([s / ridge - upper, lower - s / ridge])
+    slopes = np.concatenate([1.0 / ridge, -1.0 / ridge])
+    always = np.isinf(kinks)  # no bound on that side: sloping from the start, or to the end
+    started = always[: len(s)]
+    height = float((s / ridge)[started].sum() + upper[~started].sum()) - total
+    order = np.argsort(kinks[~always], kind="stable")
+    kinks = kinks[~always][order]
+    height_after = height + np.concatenate([[0.0], np.cumsum(heights[~always][order])])
+    slope_after = float((1.0 / ridge)[started].sum()) + np.concatenate(
+        [[0.0], np.cumsum(slopes[~always][order])]
+    )
+    # The first kink where the left side has fallen to the total: the crossing is just before it.
+    excess = height_after[1:] - slope_after[1:] * kinks
+    rounding = 1e-12 * max(1.0, float(np.abs(height_after).max()))
+    crossing = int(np.argmax(excess <= rounding)) if (excess <= rounding).any() else len(kinks)
+    slope = float(slope_after[crossing])
+    if slope > 1e-12 * float((1.0 / ridge).max()):
+        x = float(height_after[crossing] / slope)
+    else:
+        x = float(kinks[min(crossing, len(kinks) - 1)])
+    level = np.flatnonzero(np.abs(excess) <= rounding)
+    if len(level) > 1 and excess[crossing] >= -rounding:
+        return float(0.5 * (kinks[level[0]] + kinks[level[-1]]))  # a flat stretch: its midpoint
+    return x
 
 
 def c_classification(

@@ -24,7 +24,7 @@ SETTLED = 0.2  # share of the gap left to Newton's method when a level ends
 REACH = 3.0  # rows farther than this many times their last move are left out
 WHOLE = 2000  # rows up to which none is left out
 COPY = 1 << 22  # values that may be copied in any case: 32 MB
-STALLED = 100  # steps without a better gap after which rounding has taken over
+STALLED = 200  # steps without a better gap after which rounding has taken over
 TICK = 0.02  # seconds between two calls of the monitor inside a sweep
 
 
@@ -88,6 +88,7 @@ class Search:
         self.level, self.tol, self.supervisor, self.limit = level, tol, supervisor, limit
         self.primal, self.w, self.lam = np.inf, level.w, 0.0
         self.dual, self.a = 0.0, level.a
+        self.improved = supervisor.steps  # when the gap last fell noticeably
         self.band = WIDEST
         self.moved: FloatArray | None = None  # how far each slack moved during the last level
         self.caution = 1.0  # by how much rows have moved farther than expected
@@ -99,8 +100,9 @@ class Search:
 
     @property
     def open(self) -> bool:
-        """Whether another step is wanted and may be taken."""
-        return self.gap > self.tol and self.supervisor.steps < self.limit
+        """Whether another step is wanted, may be taken and has a chance."""
+        steps = self.supervisor.steps
+        return self.gap > self.tol and steps < self.limit and steps - self.improved <= STALLED
 
     def start(self, rng: np.random.Generator) -> None:
         """Choose the first point and band: from a sample where there are many rows."""
@@ -130,16 +132,13 @@ class Search:
         level = self.level
         self._respond(level)
         ahead, since = False, self.supervisor.steps
-        best, improved = self.gap, since
-        while self.open and self.supervisor.steps - improved <= STALLED:
-            if _settled(level):
+        while self.open:
+            if self._settled(level):
                 level.centre = level.a
                 self._narrow(self._next_band(self.supervisor.steps - since))
                 level.respond()
                 ahead, since = True, self.supervisor.steps
             ahead = not self._advance(ahead) and ahead
-            if self.gap < 0.99 * best:
-                best, improved = self.gap, self.supervisor.steps
 
     def _narrow(self, band: float) -> None:
         """Set the smoothing of all rows for a band of typical width.
@@ -189,16 +188,25 @@ class Search:
                 level.respond()
             self.supervisor.spend(1)
             closed = level.gap <= 0.9 * self.tol * max(1.0, abs(level.primal))
-            if closed or _settled(level) or level.moved > part.trust:
+            if closed or self._settled(level) or level.moved > part.trust:
                 return
+
+    def _settled(self, level: Level) -> bool:
+        """Whether narrowing the band gains more than further steps inside it."""
+        negligible = 0.1 * self.tol * max(1.0, abs(level.primal))
+        known = max(float(level.w @ level.w), negligible)  # residuals beyond it are mere noise
+        return level.residual <= SETTLED * min(level.gap - level.residual, known)
 
     def _respond(self, level: Level) -> None:
         """Update the level of all rows and keep its points where they are the best."""
         level.respond()
+        before = self.gap
         if level.primal < self.primal:
             self.primal, self.w, self.lam = level.primal, level.w, level.lam
         if level.dual > self.dual:
             self.dual, self.a = level.dual, level.a
+        if not self.gap > 0.99 * before:
+            self.improved = self.supervisor.steps
         self.supervisor.gap = self.gap
 
     def _part(self) -> _Part:
@@ -250,12 +258,6 @@ def _restricted(level: Level, active: IntArray) -> Level:
     part.a, part.u, part.centre, part.h = a, level.u, level.centre[active], level.h[active]
     part.cg_steps = level.cg_steps
     return part
-
-
-def _settled(level: Level) -> bool:
-    """Whether narrowing the band gains more than further steps inside it."""
-    smoothing_gap = level.gap - level.residual
-    return level.residual <= SETTLED * min(smoothing_gap, float(level.w @ level.w))
 
 
 def _first_band(level: Level) -> float:

@@ -221,8 +221,8 @@ class Level:
     def step(self, *, ahead: bool) -> None:
         """Take one Newton step.
 
-        With ``ahead``, the first step after the dual variables became the centre, the rows free at the centre are
-        taken for the free ones: the band has just moved away from them but will come back.
+        With ``ahead``, the first step after the dual variables became the centre, the rows free
+        there are taken for the free ones: the band has moved away from them but will come back.
         """
         free, gradient, lack = self.free(self.a), self.w - self.u, 0.0
         if ahead:
@@ -255,8 +255,9 @@ class Level:
         self, free: IntArray, gradient: FloatArray, lack: float
     ) -> tuple[FloatArray, float]:
         """Solve the Newton system of the free rows; lambda is eliminated from it."""
-        if len(free) == 0:
-            return -gradient, 0.0
+        if len(free) == 0:  # down the slope, the threshold following the rows
+            middle = self.rows.combine(np.full(self.rows.n_rows, 1.0 / self.rows.n_rows))
+            return -gradient, float(middle @ gradient) if self.intercept else 0.0
         weight = self.cost[free] / (self.h[free] + self.rho)
         mass = float(weight.sum())
         middle = np.zeros(self.rows.n_features)
