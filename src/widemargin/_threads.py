@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
@@ -67,18 +68,17 @@ def for_each(function: Callable[[_Item], None], items: Iterable[_Item], threads:
     The first exception stops the others after the item at hand and is raised here; so is an
     interrupt of the main thread, which therefore waits for one item at most.
     """
-    queue = iter(items)
-    lock = threading.Lock()
+    queue = deque(items)
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
             while not failures:
-                with lock:
-                    item = next(queue, queue)
-                if item is queue:
+                try:
+                    item = queue.popleft()  # atomic: no lock that an interrupt could leave held
+                except IndexError:
                     return
-                function(item)  # type: ignore[arg-type]
+                function(item)
         except BaseException as failure:  # handed to the calling thread below
             failures.append(failure)
 
