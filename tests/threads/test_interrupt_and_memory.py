@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ SOURCE = str(Path(widemargin.__file__).parents[1])
 
 # DESIGN.md: "Ctrl-C acts within a second". Three leaves room for a loaded machine.
 REACTION = 3.0
+LOST = 90.0
 
 LONG_FITS = {
     "SVC": "SVC(C=1e6, gamma=0.05, tol=1e-12, max_iter=10**12)",
@@ -37,8 +39,11 @@ n = {n}
 X, y = rng.normal(size=(n, 8)), rng.integers(0, 2, n)
 small = rng.normal(size=(60, 8))
 label = (small[:, 0] > 0).astype(int)
-SVC().fit(small, label); LinearSVC().fit(small, label)
+SVC().fit(small, label)
 model = {model}
+# Everything is compiled now: numba loses a KeyboardInterrupt that falls into its own callbacks.
+model.set_params(time_limit=1.0).fit(X[:4000], y[:4000])
+model.set_params(time_limit=None)
 try:
     print("FITTING", flush=True)
     model.fit(X, y)
@@ -53,14 +58,16 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": SOURCE}
 
 
-@pytest.mark.parametrize("delay", [0.3, 2.0], ids=["early", "late"])
+@pytest.mark.parametrize("delay", [0.1, 1.0], ids=["early", "late"])
 @pytest.mark.parametrize("name", LONG_FITS)
 def test_interrupt_returns_and_the_process_stays_usable(name: str, delay: float) -> None:
-    rows = {"small": 1500, "LinearSVC": 2_000_000}.get(name, 20_000)
+    rows = {"small": 1500, "LinearSVC": 3_000_000}.get(name, 20_000)
     program = PROGRAM.format(n=rows, model=LONG_FITS[name])
     child = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=_environment()
     )
+    guard = threading.Timer(LOST, child.kill)  # a signal that is lost must not hang the suite
+    guard.start()
     try:
         assert child.stdout.readline() == "FITTING\n"
         time.sleep(delay)
@@ -69,11 +76,13 @@ def test_interrupt_returns_and_the_process_stays_usable(name: str, delay: float)
         answer = child.stdout.readline()
         seen = time.perf_counter() - sent
         print(f"{name}: reaction to SIGINT after {seen:.3f} s")
+        assert answer != "", "no reaction to SIGINT at all"
         assert answer == "INTERRUPTED\n", "the fit ended before it could be interrupted"
         assert seen < REACTION
         assert float(child.stdout.readline().split()[1]) > 0.9
         assert child.wait() == 0
     finally:
+        guard.cancel()
         child.kill()
         child.wait()
         child.stdout.close()

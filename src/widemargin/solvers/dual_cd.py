@@ -134,15 +134,17 @@ def certify_linear(
     n_iter : int
         Steps of the solver, for the record.
     """
-    rows = LinearRows(X)
-    primal = _primal(problem, rows.dot(result_coef), result_coef, intercept)
-    expansion = rows.combine(dual)
+    with worker_threads() as threads:
+        rows = LinearRows(X, threads=threads)
+        primal = _primal(problem, rows.dot(result_coef), result_coef, intercept)
+        expansion = rows.combine(dual)
+        images = rows.dot(expansion)
     dual_value = problem.dual(dual, float(expansion @ expansion))
     return Certificate.from_objectives(
         problem.name,
         primal=primal,
         dual=dual_value,
-        kkt_violation=problem.kkt_violation(dual, rows.dot(expansion)),
+        kkt_violation=problem.kkt_violation(dual, images),
         converged=primal - dual_value <= tol * max(1.0, abs(primal)),
         n_iter=n_iter,
     )

@@ -280,7 +280,9 @@ class Level:
                     return _solve_by_rows(self.rows, free, weight, middle, right)
                 gram = self.rows.feature_gram(free, weight, middle)
                 gram[np.diag_indices_from(gram)] += 1.0
-                return np.asarray(cho_solve(cho_factor(gram, check_finite=False), right))
+                return np.asarray(
+                    cho_solve(cho_factor(gram, check_finite=False), right, check_finite=False)
+                )
             except LinAlgError:
                 pass  # conjugate gradients bear what a factorisation does not
         dw, steps = _conjugate_gradients(self.rows, free, weight, middle, right)
@@ -308,7 +310,7 @@ def _solve_by_rows(
     system[np.diag_indices_from(system)] += 1.0 / weight
     everywhere = np.zeros(rows.n_rows)
     projected = rows.dot(right)[free] - middle @ right
-    inner = cho_solve(cho_factor(system, check_finite=False), projected)
+    inner = cho_solve(cho_factor(system, check_finite=False), projected, check_finite=False)
     everywhere[free] = inner
     return right - (rows.combine(everywhere) - inner.sum() * middle)
 
