@@ -20,8 +20,8 @@ from widemargin._kernel_tiles import CalledTiles, DenseTiles, LookedUpTiles, Spa
 from widemargin._threads import for_each
 from widemargin._typing import FloatArray, IntArray, Matrix, RealArray
 
-Operands: TypeAlias = list[tuple[slice, Any]]
-"""Right operands of tiles, each with the span of its columns."""
+# Right operands of tiles, each with the span of its columns.
+_Operands: TypeAlias = list[tuple[slice, Any]]
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
@@ -220,7 +220,7 @@ class Rows:
         """Return k(rows of self, columns of other)."""
         out = np.empty((len(rows), len(columns)), dtype=dtype)
 
-        def write(part: slice, rights: Operands) -> None:
+        def write(part: slice, rights: _Operands) -> None:
             left = self.tiles.left(rows[part], out.dtype)
             for span, right in rights:
                 self.tiles.write(left, right, out[part, span])
@@ -244,7 +244,7 @@ class Rows:
     def symmetric_sum(self, rows: IntArray, coefficients: FloatArray) -> FloatArray:
         """Return sum_j coefficients_j k(x_i, x_j) in float64, i and j over the same rows."""
         if self.kernel.name == "linear" or sp.issparse(self.X):
-            # Operands of sparse rows are too large to be kept for all tiles, too slow to remake.
+            # _Operands of sparse rows are too large to be kept for all tiles, too slow to remake.
             return self.weighted_sum(rows, self, rows, coefficients)
         spans, left, right = self._square(rows, np.dtype(np.float64))
         out = np.zeros(len(rows))
@@ -307,7 +307,7 @@ class Rows:
         weights = np.asarray(coefficients, dtype=dtype)
         out = np.zeros((len(rows), *weights.shape[1:]))
 
-        def add(part: slice, rights: Operands) -> None:
+        def add(part: slice, rights: _Operands) -> None:
             left = self.tiles.left(rows[part], weights.dtype)
             for span, right in rights:
                 weight = weights[span]
@@ -320,7 +320,7 @@ class Rows:
 
     def _for_tiles(
         self,
-        job: Callable[[slice, Operands], None],
+        job: Callable[[slice, _Operands], None],
         rows: IntArray,
         other: Rows,
         columns: IntArray,
@@ -329,7 +329,7 @@ class Rows:
         """Run a job on each tile of rows with as many right operands as may be held at once."""
         spans = _spans(len(columns), self.tiles.width)
         while spans:
-            rights: Operands = []
+            rights: _Operands = []
             held = 0
             while spans and held < OPERAND_BYTES:
                 span = spans.pop(0)
@@ -346,7 +346,7 @@ class Rows:
         for_each(job, items, self.threads if many else 1)
 
 
-def _with(job: Callable[[slice, Operands], None], rights: Operands, part: slice) -> None:
+def _with(job: Callable[[slice, _Operands], None], rights: _Operands, part: slice) -> None:
     job(part, rights)
 
 
