@@ -155,6 +155,7 @@ class _Dense:
         self.start_b = self.v.b.copy()
         self.start_field = self.field.copy()
         self.objectives: list[float] = []
+        self.width = WORKING_SET
 
     def write_back(self, b: FloatArray, f: FloatArray) -> None:
         """Copy the variables and decision values to where the caller wants them."""
@@ -182,10 +183,12 @@ class _Dense:
         """Take pair steps on one working set; return their number and gain."""
         v = self.v
         score = v.scores(self.field)
-        chosen = _working_set(score, v)
+        chosen = _working_set(score, v, self.width)
         before = v.b[chosen]
         steps, gained = _sweep_set(self.K, v, score, chosen, tol, max_steps, self.threads)
         self._shift(chosen, v.b[chosen] - before)
+        if steps < self.width // 8:  # gathering the block cost more than was done with it
+            self.width = min(2 * self.width, len(v.b))
         return steps, gained
 
     def newton_step(self) -> float:
@@ -266,15 +269,15 @@ def _parts(group: IntArray) -> list[slice]:
     return [part for part in parts if part.start < part.stop]
 
 
-def _working_set(score: FloatArray, v: _Variables) -> IntArray:
+def _working_set(score: FloatArray, v: _Variables, width: int) -> IntArray:
     """Positions of the variables to work on: the ends of the order of violation, in order."""
     n = len(score)
-    if n <= WORKING_SET:
+    if n <= width:
         return np.arange(n)
     chosen = np.zeros(n, dtype=bool)
     chosen[v.index < 0] = True
     parts = _parts(v.group)
-    quota = WORKING_SET // (2 * len(parts))
+    quota = width // (2 * len(parts))
     for part in parts:
         s, b = score[part], v.b[part]
         rising = np.where(b < v.upper[part], -s, np.inf)
