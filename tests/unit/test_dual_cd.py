@@ -191,6 +191,15 @@ def test_few_rows_and_single_features(n, d, C):
         check(case, case.solve(tol=1e-7), 1e-7)
 
 
+def test_a_translation_moves_the_threshold_only():
+    """Fewer free rows than features, so that an offset could swallow their products' digits."""
+    case = make("overlap", 200.0, n=290, d=215)
+    check(case, case.solve(tol=1e-6), 1e-6)
+    far = Case(case.X + 5e3, case.y, case.cost).solve(tol=1e-6)
+    assert far.status == "optimal"
+    assert far.primal == pytest.approx(case.solve(tol=1e-6).primal, rel=2e-6)
+
+
 def test_weights_mean_repetition():
     case = make("overlap", 1.0, n=80, d=3)
     times = rng_of("times").integers(1, 4, 80)

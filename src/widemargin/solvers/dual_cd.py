@@ -100,13 +100,14 @@ def solve_linear(
     with worker_threads() as threads, np.errstate(over="ignore", invalid="ignore"):
         rows = LinearRows(X, supervisor.tick, threads=threads)
         level = Level(rows, problem.target, cost, squared=squared, intercept=problem.n_groups > 0)
-        search = Search(level, tol, supervisor, max_iter)
+        # A little beyond tol, for the final evaluation differs in its last digits.
+        search = Search(level, 0.999 * tol, supervisor, max_iter)
         try:
             search.start(np.random.default_rng(seed))
             search.run()
         except Stopped:
             pass
-        return _result(search, problem)
+        return _result(search, problem, tol)
 
 
 def certify_linear(
@@ -155,7 +156,7 @@ def _primal(problem: SoftMargin, f: FloatArray, coef: FloatArray, intercept: flo
     return problem.primal(f, float(coef @ coef), thresholds)
 
 
-def _result(search: Search, problem: SoftMargin) -> LinearResult:
+def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
     """Evaluate the best points of a search afresh and wrap them up."""
     rows = search.level.rows
     dual = _balanced(problem, problem.target * search.a)
@@ -165,7 +166,7 @@ def _result(search: Search, problem: SoftMargin) -> LinearResult:
     intercept = _intercept(search, problem, f) if problem.n_groups else 0.0
     primal = _primal(problem, f, search.w, intercept)
     status: Status = "optimal"
-    if primal - dual_value > search.tol * max(1.0, abs(primal)):
+    if primal - dual_value > tol * max(1.0, abs(primal)):
         status = "stopped" if search.supervisor.stopped else "max_iter"
     return LinearResult(
         coef=search.w,

@@ -77,6 +77,8 @@ class Search:
         Budget and monitor.
     limit : int
         Count of steps at which this search ends.
+    reports : bool
+        Whether its gap is the one to show: that of a sample says nothing about the whole.
 
     Attributes
     ----------
@@ -84,8 +86,17 @@ class Search:
     dual, a : the best dual point (without the labels' signs) and its objective
     """
 
-    def __init__(self, level: Level, tol: float, supervisor: Supervisor, limit: int) -> None:
+    def __init__(
+        self,
+        level: Level,
+        tol: float,
+        supervisor: Supervisor,
+        limit: int,
+        *,
+        reports: bool = True,
+    ) -> None:
         self.level, self.tol, self.supervisor, self.limit = level, tol, supervisor, limit
+        self.reports = reports
         self.primal, self.w, self.lam = np.inf, level.w, 0.0
         self.dual, self.a = 0.0, level.a
         self.improved = supervisor.steps  # when the gap last fell noticeably
@@ -114,7 +125,8 @@ class Search:
             return
         sample = _sampled(level, max(base, n // 16), rng)
         limit = (self.supervisor.steps + self.limit) // 2
-        ahead = Search(sample, max(self.tol, SAMPLE_TOL), self.supervisor, limit)
+        tol = max(self.tol, SAMPLE_TOL)
+        ahead = Search(sample, tol, self.supervisor, limit, reports=False)
         try:
             ahead.start(rng)
             ahead.run()
@@ -207,7 +219,8 @@ class Search:
             self.dual, self.a = level.dual, level.a
         if not self.gap > 0.99 * before:
             self.improved = self.supervisor.steps
-        self.supervisor.gap = self.gap
+        if self.reports:
+            self.supervisor.gap = self.gap
 
     def _part(self) -> _Part:
         """Return the rows that may leave their bound soon, all of them where that saves little."""

@@ -128,13 +128,6 @@ def _csr_squares(indptr: Any, indices: Any, data: Any, rows: Any, weight: Any, o
             out[indices[p]] += weight[k] * data[p] * data[p]
 
 
-def _products(X: Matrix) -> FloatArray:
-    """Return X X' in float64."""
-    X = X.astype(np.float64)
-    product = X @ X.T
-    return product.toarray() if sp.issparse(product) else np.asarray(product)
-
-
 def _nothing() -> None:
     """Tick of a product that nobody watches."""
 
@@ -159,7 +152,8 @@ class LinearRows:
         self.n_values = int(X.nnz if self.sparse else X.size)
         self.tick = tick
         self.threads = threads
-        self.products: FloatArray | None = None  # X X', kept where rows are few
+        self.products: FloatArray | None = None  # of all rows about origin, where they are few
+        self.origin = np.zeros(self.n_features)
 
     def _arrays(self, s: slice) -> tuple[Any, ...]:
         """Return the arguments by which compiled loops know a stretch of rows."""
@@ -271,18 +265,39 @@ class LinearRows:
 
     def row_gram(self, rows: IntArray, centre: FloatArray) -> FloatArray:
         """Return (x_k - centre) . (x_l - centre) for all pairs of the given rows."""
-        if self._worth_keeping(rows):
-            if self.products is None:
-                self.products = _products(self.X)
-            gram = self.products[np.ix_(rows, rows)]
-            side = self.dot(centre)[rows]
-        else:
-            some = LinearRows(self.X[rows])
-            gram, side = _products(some.X), some.dot(centre)
+        if not self._worth_keeping(rows):
+            return self._products(rows, centre)
+        if self.products is None:
+            # Products about the mean: about zero, a large offset would swallow their digits.
+            self.origin = self.combine(np.full(self.n_rows, 1.0 / self.n_rows))
+            self.products = self._products(np.arange(self.n_rows), self.origin)
+        return self._moved(self.products[np.ix_(rows, rows)], rows, self.origin, centre)
+
+    def _moved(
+        self, gram: FloatArray, rows: IntArray, origin: FloatArray, centre: FloatArray
+    ) -> FloatArray:
+        """Return the products about centre, given those about origin (which is overwritten)."""
+        shift = centre - origin
+        side = self.dot(shift)[rows] - origin @ shift
         gram -= side[:, None]
         gram -= side
-        gram += centre @ centre
+        gram += shift @ shift
         return gram
+
+    def _products(self, rows: IntArray, centre: FloatArray) -> FloatArray:
+        """Compute (x_k - centre) . (x_l - centre) for all pairs of the given rows."""
+        if self.sparse:
+            some = self.X[rows].astype(np.float64, copy=False)
+            gram: FloatArray = (some @ some.T).toarray()
+            return self._moved(gram, rows, np.zeros(self.n_features), centre)
+        out = np.zeros((len(rows), len(rows)))
+        step = max(1, BLOCK // len(rows))
+        for first in range(0, self.n_features, step):
+            stretch = slice(first, first + step)
+            block = self.X[rows, stretch] - centre[stretch]
+            out += block @ block.T
+            self.tick()
+        return out
 
     def _worth_keeping(self, rows: IntArray) -> bool:
         """Whether the products of all rows are kept for further calls."""
