@@ -150,6 +150,8 @@ def test_peak_memory_stays_within_the_cache(name: str, cache_size: int) -> None:
     print(f"{machine}: {start:.0f} MB after a small fit, {peak:.0f} MB after this one")
     assert n_support > 1500
     assert peak - start < cache_size + 100
+    if cache_size == 250:  # with 40 the libraries alone, about 300 MB, leave no room for the cache
+        assert peak < cache_size + 300
 
 
 @pytest.mark.parametrize("max_iter", [2, 1000], ids=["warned", "converged"])

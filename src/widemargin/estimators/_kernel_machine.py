@@ -150,11 +150,12 @@ class KernelMachine(BaseEstimator):
         return Kernel(self.kernel, gamma, self.degree, self.coef0)
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
-        """Warn of kernels that are not positive semi-definite; return whether X is known to be."""
-        if kernel.name == "sigmoid":
+        """Warn of kernels that are not positive semi-definite; return whether this one is not."""
+        if kernel.name in ("poly", "sigmoid") and not kernel.is_mercer_by_name:
             warnings.warn(
-                "kernel='sigmoid' is not positive semi-definite in general: the fit may end at a "
-                "stationary point that is not the optimum", UserWarning, stacklevel=4,
+                f"kernel={kernel.name!r} with these parameters is not positive semi-definite in "
+                "general: the fit may end at a stationary point that is not the optimum",
+                UserWarning, stacklevel=4,
             )  # fmt: skip
         if kernel.name != "precomputed":
             return False

@@ -31,8 +31,8 @@ FLOAT64_ROWS = 1500  # up to this size float64 costs nothing worth saving
 WHOLE = 5000  # up to this size the band is everything
 SAMPLE_TOL = 1.0  # a sample predicts no better, so there is no use in solving it further
 UNCERTAIN = 0.1  # half width, in units of the margin, of the zone where a new row is undecided
-AUDIT_ROWS = 512
-BAND = 4096  # rows of a band, unless there are more free variables than half of it
+AUDIT_ROWS = 512  # rows beyond doubt that the float64 check evaluates all the same
+BAND = 4096  # rows of a band, unless the free variables and a quarter more need more
 
 
 def solve(
