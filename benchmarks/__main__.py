@@ -1,4 +1,4 @@
-"""Command line of the benchmarks: ``python -m benchmarks svc|linear|coldstart``."""
+"""Command line of the benchmarks: ``python -m benchmarks svc|linear|loo|proba|...``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ BENCHMARKS = {
     "svc": "RBF machines against scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL)",
     "linear": "linear machines against scikit-learn (LIBLINEAR)",
     "coldstart": "imports, compilation, warm cache, read-only install",
+    "loo": "exact leave-one-out against scikit-learn's loop of n fits",
+    "proba": "probabilities against scikit-learn's CalibratedClassifierCV: losses and time",
+    "tuning": "gradient tuning against a cross-validated grid: time and test error",
 }
 
 
@@ -24,7 +27,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Compare widemargin with its peers on the same data, in one run.",
-        epilog="Targets are printed as met or not met. The exit code is 1 if objectives disagree.",
+        epilog="Targets are printed as met or not met. The exit code is 1 if results disagree.",
     )
     commands = parser.add_subparsers(dest="benchmark", required=True, metavar="benchmark")
     for name, text in BENCHMARKS.items():

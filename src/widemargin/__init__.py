@@ -1,10 +1,26 @@
 """Large-margin machines with certificates, under scikit-learn's interface."""
 
 from widemargin import kernels
+from widemargin.assess import loo
+from widemargin.assess.doubt import suspects
 from widemargin.certificate import Certificate
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
+from widemargin.tuning.gradient import tune
+from widemargin.tuning.search import LOOSearch
 
 __version__ = "0.1.0"
 
-__all__ = ["SVC", "SVR", "Certificate", "LinearSVC", "NuSVC", "NuSVR", "kernels"]
+__all__ = [
+    "SVC",
+    "SVR",
+    "Certificate",
+    "LOOSearch",
+    "LinearSVC",
+    "NuSVC",
+    "NuSVR",
+    "kernels",
+    "loo",
+    "suspects",
+    "tune",
+]

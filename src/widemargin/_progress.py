@@ -41,12 +41,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         if self.verbose:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-            self.bar = Progress(
-                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"),
-                TimeElapsedColumn(),
-            )  # fmt: skip
+            self.bar = _columns()
             self.bar.start()
             self.task = self.bar.add_task(self.title, total=self.parts, state="")
         return self
@@ -79,3 +74,54 @@ class Watch:
             place = max(0, self.part - 1) + min(max(done / whole, 0.0), 1.0)
             self.bar.update(self.task, completed=place, state=state)
         return time.monotonic() < self.deadline
+
+
+class Bar:
+    """A progress bar over a known number of items, shown only if asked for.
+
+    Parameters
+    ----------
+    title : str
+        What is going on.
+    verbose : int
+        Show the bar if positive.
+    total : int
+        Number of items.
+    """
+
+    def __init__(self, title: str, verbose: int, total: int) -> None:
+        self.title = title
+        self.verbose = verbose
+        self.total = total
+        self.done = 0
+        self.bar: Any = None
+        self.task: Any = None
+
+    def __enter__(self) -> Bar:
+        if self.verbose:
+            self.bar = _columns()
+            self.bar.start()
+            self.task = self.bar.add_task(self.title, total=self.total, state="")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def advance(self, state: str) -> None:
+        """One more item is done."""
+        self.done += 1
+        if self.bar is not None:
+            self.bar.update(
+                self.task, completed=self.done, state=f"{self.done}/{self.total}, {state}"
+            )
+
+
+def _columns() -> Any:
+    """Return a bar with a title, a state and the time."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+    )  # fmt: skip

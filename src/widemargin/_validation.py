@@ -95,30 +95,36 @@ def _canonical_csr(X: Any) -> Any:
     return X
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Rows ready for a solver.
+    """Rows ready for a solver, and how they came about.
 
     Attributes
     ----------
     X : ndarray or CSR
-        Rows with positive weight.
+        Rows with positive weight; of a precomputed kernel, the block of these rows.
     y : ndarray
         Their targets.
     weight : ndarray
         Their weights, those of equal rows added up.
     index : ndarray
         For each row, its number in the user's data (of equal rows, the first).
+    member : ndarray of shape (n_given,)
+        For each row of the user's data, the row here that stands for it; -1 for zero weight.
+    given_y, given_weight : ndarray of shape (n_given,)
+        Targets and weights of the user's data.
+    outside : ndarray or CSR
+        The user's rows of zero weight.
     """
 
     X: Matrix
     y: Any
     weight: FloatArray
     index: IntArray
-
-    def take(self, rows: IntArray) -> TrainingSet:
-        """Return some of the rows."""
-        return TrainingSet(self.X[rows], self.y[rows], self.weight[rows], self.index[rows])
+    member: IntArray
+    given_y: Any
+    given_weight: FloatArray
+    outside: Matrix
 
 
 def canonical(X: Matrix, y: Any, weight: FloatArray, *, precomputed: bool = False) -> TrainingSet:
@@ -128,19 +134,29 @@ def canonical(X: Matrix, y: Any, weight: FloatArray, *, precomputed: bool = Fals
     model to the last bit. A precomputed kernel has no rows that could be compared.
     """
     used = np.flatnonzero(weight > 0)
+    unused = np.flatnonzero(weight <= 0)
+    member = np.full(len(weight), -1, dtype=np.intp)
     if precomputed:
-        return TrainingSet(X[np.ix_(used, used)], y[used], weight[used], used)
-    if len(used) < len(weight):
+        member[used] = np.arange(len(used))
+        inside, outside = X, X[:0]
+        if len(unused):
+            inside, outside = X[np.ix_(used, used)], X[np.ix_(unused, used)]
+        return TrainingSet(inside, y[used], weight[used], used, member, y, weight, outside)
+    outside = X[unused]
+    given_y, given_weight = y, weight
+    if len(unused):
         X, y, weight = X[used], y[used], weight[used]
     if len(used) > CANONICAL_ROWS:
-        return TrainingSet(X, y, weight, used)
+        member[used] = np.arange(len(used))
+        return TrainingSet(X, y, weight, used, member, given_y, given_weight, outside)
     codes = np.unique(y, return_inverse=True)[1]
     order = np.lexsort((used, row_hash(X), codes))
     first = ~_equal_to_previous(X, codes, order)
+    member[used[order]] = np.cumsum(first) - 1
     starts = np.flatnonzero(first)
     rows = order[starts]
     merged = np.add.reduceat(weight[order], starts)
-    return TrainingSet(X[rows], y[rows], merged, used[rows])
+    return TrainingSet(X[rows], y[rows], merged, used[rows], member, given_y, given_weight, outside)
 
 
 def row_hash(X: Matrix) -> np.ndarray[Any, np.dtype[np.uint64]]:

@@ -189,7 +189,7 @@ def test_kernel_parameters(machine, params, match) -> None:
     refused(machine, params, X, y, rf"\b{match}\b")
 
 
-@by_name("solver", ["adatron", "sampling"])
+@by_name("solver", ["sampling"])
 def test_solvers_that_are_not_there_yet_are_refused_and_not_ignored(solver: str) -> None:
     X, y = _data()
     refused(SVC, {"solver": solver}, X, y, rf"(?s)\bsolver\b.*{solver}")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks.__main__ import parse
+from benchmarks import loo, proba
+from benchmarks.__main__ import BENCHMARKS, parse
 from benchmarks.data import DataSet, clusters, hyperplane, text_like
 from benchmarks.measure import Timings, one_pass, rounds_of
 from benchmarks.objectives import dual_objective, linear_primal, quadratic_form
@@ -147,3 +151,136 @@ def test_report_writes_what_was_found_and_no_half_file(tmp_path):
 def test_quick_means_one_round():
     assert parse(["svc", "--quick"]).rounds == 1
     assert parse(["svc"]).rounds == 3
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_on_the_command_line_can_run(name):
+    assert callable(importlib.import_module(f"benchmarks.{name}").run)
+
+
+def small_clusters(rows=80):
+    return clusters("c", rows=rows, columns=6, informative=4, redundant=0)
+
+
+def test_the_loop_leaves_each_row_out_once():
+    data = small_clusters(rows=30)
+    values = loo.left_out_values(data, np.array([0, 7]))
+    for row, value in zip((0, 7), values, strict=True):
+        X, y = np.delete(data.X, row, axis=0), np.delete(data.y, row)
+        fitted = SVC(C=data.C, gamma=data.gamma).fit(X, y)
+        assert value == fitted.decision_function(data.X[[row]])[0]
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_a_refined_fit_is_optimal_and_keeps_the_value(C):
+    data = replace(small_clusters(), C=C)
+    fitted = SVC(C=C, gamma=data.gamma, tol=1e-8).fit(data.X, data.y)
+    value, violation = loo.refined_value(fitted, data, data.X[:1] + 0.1)
+    assert violation < 1e-10
+    assert value == pytest.approx(fitted.decision_function(data.X[:1] + 0.1)[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("spoil", ["free as bounded", "row forgotten"])
+def test_a_refined_fit_with_the_wrong_free_rows_is_not_believed(spoil):
+    data = small_clusters()
+    fitted = SVC(C=data.C, gamma=data.gamma, tol=1e-8).fit(data.X, data.y)
+    beta = fitted.dual_coef_[0]
+    free = np.flatnonzero(np.abs(beta) < data.C)[0]
+    kept = np.arange(len(beta)) != free
+    spoilt = SimpleNamespace(support_=fitted.support_, dual_coef_=beta.copy()[None])
+    if spoil == "free as bounded":
+        spoilt.dual_coef_[0, free] = data.C * np.sign(beta[free])
+    else:
+        spoilt.support_, spoilt.dual_coef_ = fitted.support_[kept], beta[None, kept]
+    assert loo.refined_value(spoilt, data, data.X[:1])[1] > loo.OPTIMAL
+
+
+def test_free_and_bounded_support_vectors_are_told_apart():
+    fitted = SimpleNamespace(C=2.0, support_=np.arange(3), dual_coef_=np.array([[2.0, -2.0, 0.5]]))
+    assert loo.free_and_bounded(fitted) == (1, 2)
+
+
+def test_a_left_out_value_of_zero_is_an_error():
+    assert loo.error_rate(np.array([1.0, -1.0, 0.0, -2.0]), np.array([1.0, 1.0, 1.0, -1.0])) == 0.5
+
+
+def test_a_sampled_loop_is_scaled_to_all_rows(monkeypatch):
+    data = small_clusters(rows=40)
+    comparison = loo.Comparison(data, np.arange(0, 40, 4))
+    monkeypatch.setattr(loo, "timed", lambda action: (0.5, action()))
+    loo._run_loop(comparison)
+    assert comparison.sampled
+    assert comparison.times.best("loop") == 0.5 * 40 / 10
+    assert comparison.times.best("their fit") == 0.5
+
+
+def compared(shift=0.0):
+    comparison = loo.Comparison(small_clusters(), np.arange(80))
+    for part in (loo.SKLEARN, loo.OURS, loo.ONE_THREAD):
+        loo._one_round(comparison, part)
+    comparison.ours = comparison.ours + shift
+    loo._check_values(comparison)
+    return comparison
+
+
+def test_our_left_out_values_are_those_of_retraining_and_others_fail():
+    good = compared()
+    assert good.refined == good.checked > loo.WORST_CHECKS
+    assert loo._disagreements(good) == []
+    assert good.errors()[0] == good.errors()[1]
+    assert len(loo._disagreements(compared(shift=1e-6))) == 1
+
+
+def test_report_of_leave_one_out_is_complete(tmp_path):
+    report = Report("loo", quick=True)
+    loo._collect(report, [compared()])
+    report.write_json(tmp_path / "out.json")
+    found = json.loads((tmp_path / "out.json").read_text())["results"]["c 80 C=1"]
+    assert found["loop_over_ours"] > 0
+    assert found["loop_is_scaled"] is False
+    assert [target.bound for target in report.targets] == [100, 300, 6, 6]
+
+
+def test_a_split_is_stratified_and_standardised_by_its_training_rows():
+    data = small_clusters(rows=200)
+    part = proba.split(data, 120, seed=0)
+    np.testing.assert_allclose(part.train.X.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(part.train.X.std(axis=0), 1, rtol=1e-12)
+    assert abs(part.X_test.mean(axis=0)).max() > 1e-3
+    assert part.train.shape[0] == 120
+    assert len(part.y_test) == 80
+    assert abs(np.mean(part.train.y) - np.mean(data.y)) < 0.02
+    scaled = SVC().fit(part.train.X, part.train.y)
+    assert scaled._gamma == pytest.approx(part.train.gamma, rel=1e-12)
+
+
+def test_losses_of_probabilities_by_hand():
+    P, y = np.array([[0.8, 0.2], [0.5, 0.5]]), np.array([-1.0, 1.0])
+    found = proba.losses_of(P, y)
+    assert found["log-loss"] == pytest.approx(-(np.log(0.8) + np.log(0.5)) / 2)
+    assert found["Brier"] == pytest.approx((0.04 + 0.25) / 2)
+
+
+def test_the_machine_behind_a_calibration_is_found():
+    data = small_clusters()
+    fitted = proba.calibrated().fit(data.X, data.y)
+    assert isinstance(fitted, CalibratedClassifierCV)
+    alone = SVC().fit(data.X, data.y)
+    np.testing.assert_array_equal(proba.machine_of(fitted).support_, alone.support_)
+    assert proba.machine_of(alone) is alone
+
+
+def test_probabilities_are_compared_at_equal_objectives():
+    splits = [proba.split(small_clusters(rows=200), 120, seed) for seed in range(2)]
+    comparison = proba.Comparison("c", splits, (proba.OURS, proba.CALIBRATED))
+    for candidate in comparison.candidates:
+        proba._judge(comparison, candidate)
+        proba._one_round(comparison, candidate)
+    assert comparison.disagreeing[proba.OURS] == 0
+    report = Report("proba", quick=True)
+    proba._collect(report, [comparison])
+    assert report.failures == []
+    assert report.results["c"]["differences"][proba.CALIBRATED]["log-loss"] < 0.1
+    comparison.objectives[proba.OURS][1] *= 1.001
+    comparison.disagreeing[proba.OURS] = 3
+    assert len(proba._disagreements(comparison)) == 2

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from widemargin.assess.record import Record
 from widemargin.cli._encoding import Encoding, Task
 from widemargin.cli._files import check_is_file, write_whole
 from widemargin.cli._messages import UserError, listing
@@ -86,5 +87,5 @@ def trusted_types() -> list[str]:
     import widemargin as wm
 
     machines = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC)
-    records = (wm.Certificate, wm.kernels.Kernel)
+    records = (wm.Certificate, wm.kernels.Kernel, Record)
     return [f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records]

@@ -52,9 +52,20 @@ def fit_pipeline(X: FloatArray, y: Target, task: Task, settings: Settings) -> An
         raise UserError(f"The target has only one value, {y[0]!r}: there is nothing to learn.")
     pipeline = make_pipeline(StandardScaler(), _machine(task, settings, n_rows=len(y)))
     try:
-        return pipeline.fit(X, y)
+        return _compact(pipeline.fit(X, y))
     except ValueError as error:  # the machine's word on a parameter or on the data
         raise UserError(str(error)) from error
+
+
+def _compact(pipeline: Any) -> Any:
+    """Return the pipeline without its training data, which have no place in a model file."""
+    smaller = machine_of(pipeline).compact()
+    name, last = pipeline.steps[-1]
+    if hasattr(last, "regressor_"):
+        last.regressor_ = smaller
+    else:
+        pipeline.steps[-1] = (name, smaller)
+    return pipeline
 
 
 def _machine(task: Task, settings: Settings, *, n_rows: int) -> Any:

@@ -22,10 +22,12 @@ from widemargin._validation import (
     scale_gamma,
     seed_of,
 )
+from widemargin.assess.record import Machine, Record, Training
 from widemargin.certificate import Certificate
+from widemargin.estimators._diagnosed import Diagnosed
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers import active_set
+from widemargin.solvers import active_set, adatron
 
 MERCER_ROWS = 2_000  # a principal block of this size is checked: an indefinite one proves it all
 
@@ -40,9 +42,10 @@ class Expansion:
     thresholds: FloatArray
     certificate: Certificate
     status: str
+    machine: Machine  # the problem that was solved and its optimum
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(Diagnosed, BaseEstimator):
     """Base of the machines that expand their decision function in kernel values."""
 
     def __init__(
@@ -187,18 +190,19 @@ class KernelMachine(BaseEstimator):
         budget = self.max_iter if self.max_iter > 0 else max(500_000, 100 * n)
         watch.next_part()
         evaluations = rows.evaluations
-        with worker_threads() as threads:
-            rows.threads = threads
-            result = active_set.solve(
-                problem,
-                rows,
-                tol=self.tol,
-                max_iter=int(budget),
-                cache_bytes=self.cache_size * 1e6,
-                seed=seed_of(self.random_state),
-                sample=getattr(self, "solver", "auto") == "auto",
-                monitor=watch,
-            )
+        solver = getattr(self, "solver", "auto")
+        options: dict[str, Any] = {
+            "tol": self.tol,
+            "max_iter": int(budget),
+            "cache_bytes": self.cache_size * 1e6,
+            "seed": seed_of(self.random_state),
+            "monitor": watch,
+        }
+        with worker_threads() as rows.threads:
+            if solver == "adatron":
+                result = adatron.solve(problem, rows, **options)
+            else:
+                result = active_set.solve(problem, rows, sample=solver == "auto", **options)
         certificate = problem.certificate(
             result.b,
             result.f,
@@ -212,7 +216,19 @@ class KernelMachine(BaseEstimator):
         used = np.flatnonzero(beta)
         thresholds = problem.thresholds(result.f)
         intercept = float(thresholds.mean()) if len(thresholds) else 0.0
-        return Expansion(used, beta[used], intercept, thresholds, certificate, result.status)
+        machine = Machine(np.arange(n), problem, result.b, intercept)
+        return Expansion(
+            used, beta[used], intercept, thresholds, certificate, result.status, machine
+        )
+
+    def _keep_record(
+        self, data: TrainingSet, machines: list[Machine], pairs: list[tuple[int, int]]
+    ) -> None:
+        """Keep what leave-one-out and everything that rests on it need."""
+        intercept = any(machine.problem.n_groups for machine in machines)
+        self._record_ = Record(
+            Training(data, self._kernel_, self._centre_, pairs, machines, intercept)
+        )
 
     def _keep_support(self, data: TrainingSet, rows: IntArray) -> None:
         """Store the support vectors, given as rows of the training set."""

@@ -2,74 +2,31 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._typing import FloatArray, IntArray
-
-
-def check_classes(y: Any) -> tuple[Any, IntArray]:
-    """Return the classes and the code of each row's class."""
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y must hold at least two classes; got one class, {classes.tolist()[0]!r} "
-            "(rows of zero sample_weight do not count)"
-        )
-    return classes, codes.astype(np.intp)
-
-
-def class_pairs(n_classes: int) -> list[tuple[int, int]]:
-    """Return the pairs (positive class, negative class), in LIBSVM's order.
-
-    With two classes the second one is positive, as in scikit-learn.
-    """
-    if n_classes == 2:
-        return [(1, 0)]
-    return list(combinations(range(n_classes), 2))
-
-
-def pair_rows(codes: IntArray, pair: tuple[int, int]) -> tuple[IntArray, FloatArray]:
-    """Return the rows of two classes and their labels +1 and -1."""
-    positive, negative = pair
-    rows = np.flatnonzero((codes == positive) | (codes == negative))
-    return rows, np.where(codes[rows] == positive, 1.0, -1.0)
-
-
-def combine(pair_values: FloatArray, n_classes: int) -> FloatArray:
-    """Turn pairwise decision values into one score a class.
-
-    A score is the number of pairs that the class wins plus a fraction between -1/3 and 1/3 that
-    grows with the sum of its margins: votes decide, margins break ties.
-    """
-    if n_classes == 2:
-        return pair_values[:, 0]
-    votes = np.zeros((len(pair_values), n_classes))
-    margins = np.zeros_like(votes)
-    for k, (i, j) in enumerate(class_pairs(n_classes)):
-        value = pair_values[:, k]
-        votes[:, i] += value > 0
-        votes[:, j] += value <= 0
-        margins[:, i] += value
-        margins[:, j] -= value
-    return votes + margins / (3.0 * (np.abs(margins) + 1.0))
-
-
-def predicted_class(scores: FloatArray) -> IntArray:
-    """Return the code of the class with the highest score (two classes: the sign)."""
-    if scores.ndim == 1:
-        return (scores > 0).astype(np.intp)
-    return scores.argmax(axis=1)
+from widemargin._typing import FloatArray
+from widemargin.assess._left_out import Refused, fitted_values
+from widemargin.assess.loo import left_out_values
+from widemargin.assess.probability import (
+    Calibration,
+    couple,
+    fit_calibration,
+    project_on_prediction,
+)
+from widemargin.assess.record import Record, Training, record_of
+from widemargin.problems.one_vs_one import class_pairs, combine, predicted_class
 
 
 class OneVsOneClassifier(ClassifierMixin):
     """Decision function and prediction of classifiers with one machine for each pair of classes."""
 
     classes_: Any
+    calibration: str
 
     def _pair_values(self, X: Any) -> FloatArray:
         """Return the decision values of the pairs, shape (n_samples, n_pairs)."""
@@ -107,3 +64,71 @@ class OneVsOneClassifier(ClassifierMixin):
         """
         scores = self.decision_function(X)
         return self.classes_[predicted_class(scores)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class, calibrated on leave-one-out decision values.
+
+        The first call computes them for the training rows (see :mod:`widemargin.loo`); nothing is
+        refitted and nothing is random. The likeliest class is always the predicted one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of `classes_`.
+        """
+        check_is_fitted(self)
+        values = self._pair_values(X)
+        calibrations = self._calibrations()
+        each = [c.probability(values[:, k]) for k, c in enumerate(calibrations)]
+        if len(each) == 1:
+            return np.column_stack([1.0 - each[0], each[0]])
+        n_classes = len(self.classes_)
+        coupled = couple(np.column_stack(each), class_pairs(n_classes), n_classes)
+        return project_on_prediction(coupled, predicted_class(combine(values, n_classes)))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of :meth:`predict_proba`.
+        """
+        return np.log(self.predict_proba(X))
+
+    def _calibrations(self) -> list[Calibration]:
+        """Return how each machine's values become probabilities; found at the first call."""
+        record = record_of(self)
+        method = self.calibration
+        question = f"predict_proba with calibration={method!r}"
+        return record.remember(question, lambda training: _calibrate(record, training, method))
+
+
+def _calibrate(record: Record, training: Training, method: str) -> list[Calibration]:
+    """Fit the probabilities of each pair on the left-out values of the rows of its classes."""
+    data = training.data
+    try:
+        values = left_out_values(record).values
+    except Refused as refusal:
+        warnings.warn(
+            f"probabilities are calibrated on values of the rows that the model was fitted to, "
+            f"and hence too certain: {refusal}", UserWarning, stacklevel=5,
+        )  # fmt: skip
+        values = fitted_values(training, needed=np.ones(len(data.member), dtype=bool))
+    codes = np.append(np.unique(data.y, return_inverse=True)[1], -1)[data.member]
+    found = []
+    for k, (positive, negative) in enumerate(training.pairs):
+        own = (codes == positive) | (codes == negative)
+        is_positive, weight = codes[own] == positive, data.given_weight[own]
+        found.append(fit_calibration(values[own, k], is_positive, weight, method))
+    return found

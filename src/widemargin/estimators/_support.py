@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -12,16 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._progress import Watch
 from widemargin._typing import FloatArray, IntArray
 from widemargin._validation import TrainingSet, canonical, check_fit
+from widemargin.assess.record import Machine
 from widemargin.certificate import warn_unconverged, worst
 from widemargin.estimators._kernel_machine import Expansion, KernelMachine
-from widemargin.estimators._one_vs_one import (
-    OneVsOneClassifier,
-    check_classes,
-    class_pairs,
-    pair_rows,
-)
+from widemargin.estimators._one_vs_one import OneVsOneClassifier
 from widemargin.kernels import Rows
+from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
 from widemargin.problems.soft_margin import SoftMargin
+
+Part: TypeAlias = tuple[IntArray, SoftMargin]
+"""Rows of the training set and the problem on them."""
 
 
 class SupportClassifier(OneVsOneClassifier, KernelMachine):
@@ -51,15 +51,15 @@ class SupportClassifier(OneVsOneClassifier, KernelMachine):
         )
         _check_square(X, precomputed)
         data = canonical(X, y, weight, precomputed=precomputed)
-        self.classes_, codes = check_classes(data.y)
-        costs = self._costs(codes, data.weight)
+        codes = self._codes(data)
+        pairs, problems = self._problems(data)
         rows = self._begin(data)
-        pairs = class_pairs(len(self.classes_))
         with Watch(
             type(self).__name__, self.tol, self.verbose, self.time_limit, len(pairs)
         ) as watch:
-            machines = [self._fit_pair(rows, codes, costs, pair, watch) for pair in pairs]
+            machines = [self._fit_pair(rows, chosen, part, watch) for chosen, part in problems]
         self._keep_machines(data, codes, machines)
+        self._keep_record(data, [machine.machine for machine in machines], pairs)
         statuses = [machine.status for machine in machines]
         warn_unconverged(type(self).__name__, self.certificate_, statuses, self.tol, data.X)
         return self
@@ -72,17 +72,30 @@ class SupportClassifier(OneVsOneClassifier, KernelMachine):
         """State the binary problem."""
         raise NotImplementedError
 
+    def _codes(self, data: TrainingSet) -> IntArray:
+        """Note the classes; return the code of each row's class."""
+        self.classes_, codes = check_classes(data.y)
+        return codes
+
+    def _problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
+        """Return the pairs of classes and, for each, its rows and its problem."""
+        codes = self._codes(data)
+        costs = self._costs(codes, data.weight)
+        pairs = class_pairs(len(self.classes_))
+        parts = [pair_rows(codes, pair) for pair in pairs]
+        return pairs, [(chosen, self._problem(label, costs[chosen])) for chosen, label in parts]
+
     def _fit_pair(
-        self, rows: Rows, codes: IntArray, costs: FloatArray, pair: tuple[int, int], watch: Watch
+        self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
     ) -> Expansion:
-        chosen, label = pair_rows(codes, pair)
         if len(chosen) == rows.n:
             part = rows
         else:
             X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
             part = Rows(rows.kernel, X, rows.centre)
-        machine = self._solve(self._problem(label, costs[chosen]), part, watch)
-        return self._rescale(replace(machine, rows=chosen[machine.rows]))
+        found = self._solve(problem, part, watch)
+        machine = replace(found.machine, rows=chosen)
+        return self._rescale(replace(found, rows=chosen[found.rows], machine=machine))
 
     def _rescale(self, machine: Expansion) -> Expansion:
         return machine
@@ -153,13 +166,15 @@ class SupportRegressor(RegressorMixin, KernelMachine):
         )
         _check_square(X, precomputed)
         data = canonical(X, y.astype(np.float64), weight, precomputed=precomputed)
+        _, [(_, problem)] = self._problems(data)
         rows = self._begin(data)
         with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
-            machine = self._solve(self._problem(data.y, data.weight), rows, watch)
+            machine = self._solve(problem, rows, watch)
         self._keep_support(data, machine.rows)
         self.dual_coef_ = machine.beta[None, :]
         self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
         self._keep_threshold(machine)
+        self._keep_record(data, [self._single_threshold(machine)], [])
         self.certificates_ = [machine.certificate]
         self.certificate_ = machine.certificate
         self.n_iter_ = machine.certificate.n_iter
@@ -171,8 +186,16 @@ class SupportRegressor(RegressorMixin, KernelMachine):
         """State the problem."""
         raise NotImplementedError
 
+    def _problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
+        """Return no pairs of classes, and the one problem with all rows."""
+        return [], [(np.arange(len(data.weight)), self._problem(data.y, data.weight))]
+
     def _keep_threshold(self, machine: Expansion) -> None:
         self.intercept_ = np.array([machine.intercept])
+
+    def _single_threshold(self, machine: Expansion) -> Machine:
+        """Return the machine as the optimum of a problem with one threshold at most."""
+        return machine.machine
 
     def predict(self, X: Any) -> FloatArray:
         """Return the predicted value of each row.

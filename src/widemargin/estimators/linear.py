@@ -23,13 +23,13 @@ from widemargin._validation import (
     require_number,
     seed_of,
 )
+from widemargin.assess.probability import check_calibration
+from widemargin.assess.record import Machine, Record, Training
 from widemargin.certificate import Certificate, warn_unconverged, worst
-from widemargin.estimators._one_vs_one import (
-    OneVsOneClassifier,
-    check_classes,
-    class_pairs,
-    pair_rows,
-)
+from widemargin.estimators._diagnosed import Diagnosed
+from widemargin.estimators._one_vs_one import OneVsOneClassifier
+from widemargin.kernels import Kernel
+from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
 from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers.dual_cd import certify_linear, solve_linear
 
@@ -40,9 +40,10 @@ class _Hyperplane:
     intercept: float
     certificate: Certificate
     status: str
+    machine: Machine
 
 
-class LinearSVC(OneVsOneClassifier, BaseEstimator):
+class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
     r"""Linear support vector classifier for many rows or many features.
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \ell(1 - y_i (w \cdot x_i + b))`, the problem of
@@ -57,6 +58,8 @@ class LinearSVC(OneVsOneClassifier, BaseEstimator):
         Linear or squared slack.
     fit_intercept : bool, default=True
         Whether there is a threshold b.
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        As for :class:`SVC`.
     tol : float, default=1e-4
         Relative duality gap at which the fit ends.
     class_weight : dict or "balanced", default=None
@@ -105,6 +108,7 @@ class LinearSVC(OneVsOneClassifier, BaseEstimator):
         C: float = 1.0,
         loss: str = "hinge",
         fit_intercept: bool = True,
+        calibration: str = "sigmoid",
         tol: float = 1e-4,
         class_weight: Any = None,
         max_iter: int = 1000,
@@ -115,6 +119,7 @@ class LinearSVC(OneVsOneClassifier, BaseEstimator):
         self.C = C
         self.loss = loss
         self.fit_intercept = fit_intercept
+        self.calibration = calibration
         self.tol = tol
         self.class_weight = class_weight
         self.max_iter = max_iter
@@ -131,6 +136,7 @@ class LinearSVC(OneVsOneClassifier, BaseEstimator):
         require_number("C", self.C, "a positive number")
         require_number("tol", self.tol, "a positive number")
         require_bool("fit_intercept", self.fit_intercept)
+        check_calibration(self.calibration)
         losses = ("hinge", "squared_hinge")
         require(self.loss in losses, "loss", self.loss, '"hinge" or "squared_hinge"')
         good = isinstance(self.max_iter, numbers.Integral) and self.max_iter > 0
@@ -172,6 +178,10 @@ class LinearSVC(OneVsOneClassifier, BaseEstimator):
         self.certificates_ = [plane.certificate for plane in planes]
         self.certificate_ = worst(self.certificates_)
         self.n_iter_ = max(c.n_iter for c in self.certificates_)
+        machines = [plane.machine for plane in planes]
+        self._record_ = Record(
+            Training(data, Kernel("linear"), None, pairs, machines, bool(self.fit_intercept))
+        )
         statuses = [plane.status for plane in planes]
         warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, data.X, "gap")
         return self
@@ -202,7 +212,8 @@ class LinearSVC(OneVsOneClassifier, BaseEstimator):
             tol=self.tol,
             n_iter=result.n_iter,
         )
-        return _Hyperplane(result.coef, result.intercept, certificate, result.status)
+        machine = Machine(rows, problem, result.dual, result.intercept)
+        return _Hyperplane(result.coef, result.intercept, certificate, result.status, machine)
 
     def _pair_values(self, X: Any) -> FloatArray:
         X = check_X(self, X, reset=False)

@@ -9,9 +9,11 @@ import numpy as np
 
 from widemargin._typing import FloatArray, IntArray
 from widemargin._validation import TrainingSet, class_costs, require, require_bool, require_number
+from widemargin.assess.probability import check_calibration
+from widemargin.assess.record import Machine
 from widemargin.estimators._kernel_machine import Expansion
-from widemargin.estimators._one_vs_one import class_pairs
 from widemargin.estimators._support import SupportClassifier, SupportRegressor
+from widemargin.problems.one_vs_one import class_pairs
 from widemargin.problems.soft_margin import (
     SoftMargin,
     c_classification,
@@ -47,9 +49,13 @@ class SVC(SupportClassifier):
         Linear or squared slack.
     fit_intercept : bool, default=True
         Whether there is a threshold b.
-    solver : {"auto", "smo"}, default="auto"
+    solver : {"auto", "smo", "adatron"}, default="auto"
         "auto" grows a sample and works in a band around the margin; "smo" works on all rows from
-        the start. Both end at the same optimum.
+        the start. "adatron" is the Kernel Adatron, one coordinate at a time: the solver of seed
+        002 and the historical baseline, slow where C is large. All end at the same optimum.
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        How `predict_proba` turns decision values into probabilities: one slope on each side of
+        zero, or any increasing function.
     tol : float, default=1e-3
         Largest violation of the optimality conditions, as in LIBSVM.
     class_weight : dict or "balanced", default=None
@@ -62,7 +68,8 @@ class SVC(SupportClassifier):
     time_limit : float, default=None
         Seconds after which the fit stops with the model reached.
     random_state : int, RandomState or None, default=None
-        Seed of the samples; it moves the result within the tolerance only. None is a fixed seed.
+        Seed of the samples, and of the order of rows of "adatron"; it moves the result within the
+        tolerance only. None is a fixed seed.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -114,6 +121,7 @@ class SVC(SupportClassifier):
         loss: str = "hinge",
         fit_intercept: bool = True,
         solver: str = "auto",
+        calibration: str = "sigmoid",
         tol: float = 1e-3,
         class_weight: Any = None,
         cache_size: float = 500,
@@ -138,6 +146,7 @@ class SVC(SupportClassifier):
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.calibration = calibration
         self.class_weight = class_weight
 
     def _check_parameters(self) -> None:
@@ -146,7 +155,9 @@ class SVC(SupportClassifier):
         losses = ("hinge", "squared_hinge")
         require(self.loss in losses, "loss", self.loss, '"hinge" or "squared_hinge"')
         require_bool("fit_intercept", self.fit_intercept)
-        require(self.solver in ("auto", "smo"), "solver", self.solver, '"auto" or "smo"')
+        check_calibration(self.calibration)
+        solvers = ("auto", "smo", "adatron")
+        require(self.solver in solvers, "solver", self.solver, '"auto", "smo" or "adatron"')
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
         factors = class_costs(self.class_weight, self.classes_, codes, weight)
@@ -169,6 +180,8 @@ class NuSVC(SupportClassifier):
     ----------
     nu : float, default=0.2
         In (0, 1]; at most twice the share of the smaller class of each pair.
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        As for :class:`SVC`.
     kernel, degree, gamma, coef0, tol, cache_size, max_iter, time_limit, random_state, verbose
         As for :class:`SVC`.
 
@@ -194,6 +207,7 @@ class NuSVC(SupportClassifier):
         self,
         *,
         nu: float = 0.2,
+        calibration: str = "sigmoid",
         kernel: Any = "rbf",
         degree: float = 3,
         gamma: Any = "scale",
@@ -218,9 +232,11 @@ class NuSVC(SupportClassifier):
             verbose=verbose,
         )
         self.nu = nu
+        self.calibration = calibration
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_calibration(self.calibration)
         require_number("nu", self.nu, "in (0, 1]")
         require(self.nu <= 1, "nu", self.nu, "in (0, 1]")
 
@@ -245,7 +261,21 @@ class NuSVC(SupportClassifier):
         """Divide by rho; where the reduced hulls touch, rho is 0 and there is no margin."""
         rho = self._rho(machine)
         scale = 1.0 / rho if rho > 1e-10 * max(1.0, abs(machine.intercept)) else 1.0
-        return replace(machine, beta=machine.beta * scale, intercept=machine.intercept * scale)
+        trained, nu = machine.machine, machine.machine.problem
+        label = np.where(nu.upper > 0, 1.0, -1.0)
+        # In units of rho it is the optimum of the C problem with C = 1 / rho.
+        equivalent = Machine(
+            trained.rows,
+            c_classification(label, scale * (nu.upper - nu.lower)),
+            trained.b * scale,
+            machine.intercept * scale,
+        )
+        return replace(
+            machine,
+            beta=machine.beta * scale,
+            intercept=machine.intercept * scale,
+            machine=equivalent,
+        )
 
     @staticmethod
     def _rho(machine: Expansion) -> float:
@@ -407,3 +437,10 @@ class NuSVR(SupportRegressor):
         super()._keep_threshold(machine)
         # Where both thresholds cross, the tube has closed: epsilon = 0 is its bound.
         self.epsilon_ = max(0.0, float(0.5 * (machine.thresholds[0] - machine.thresholds[1])))
+
+    def _single_threshold(self, machine: Expansion) -> Machine:
+        """With the tube's width held at what was found it is the optimum of SVR."""
+        trained, nu = machine.machine, machine.machine.problem
+        n = nu.n_rows
+        tube = epsilon_tube(nu.target[:n], nu.upper[:n], self.epsilon_)
+        return replace(trained, problem=tube, threshold=machine.intercept)

@@ -1,0 +1,431 @@
+"""Exact leave-one-out against scikit-learn's loop of n fits: time, values, errors.
+
+Both are timed end to end with fresh models: scikit-learn fits n - 1 rows and evaluates the row
+left out, n times; ours fits all rows once and follows the solution path for each row. The loop
+runs on one core, so ours is timed a second time with one thread.
+
+LIBSVM keeps the kernel in float32, which leaves errors of 1e-5 in its values at large C however
+tight its tolerance. Retraining is therefore checked twice: as LIBSVM returns it, and with its free
+coefficients and threshold solved for again in float64, which the optimality conditions confirm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
+
+from benchmarks.data import SEED, DataSet, clusters, keel
+from benchmarks.measure import Timings, geometric_mean, rounds_of, timed
+from benchmarks.objectives import dual_objective, relative_difference
+from benchmarks.peers import OURS, SKLEARN, ours_svc, sklearn_svc
+from benchmarks.report import Report, Target
+
+PROBLEMS: list[tuple[str, int | None, tuple[float, ...]]] = [
+    ("wisconsin", None, (1.0, 10.0, 100.0)),
+    ("pima", 600, (1.0, 10.0, 100.0)),
+    ("banana", 600, (1.0, 10.0, 100.0)),
+    ("ring", 2000, (1.0,)),
+    ("magic", 2000, (10.0,)),
+]
+"""Data, rows and penalties; gamma is one over the number of columns."""
+
+QUICK_ROWS = 300
+FULL_LOOP = 700  # rows up to which the loop leaves out every row
+SAMPLE, QUICK_SAMPLE = 150, 40  # rows that it leaves out otherwise
+
+OUR_RUNS = 5  # ours takes milliseconds where the loop takes seconds: more runs for the same noise
+ONE_THREAD = "one thread"
+
+TIGHT_TOL = 1e-8
+RANDOM_CHECKS, WORST_CHECKS = 8, 4
+OPTIMAL = 1e-9  # violation of the optimality conditions up to which a refined fit is believed
+SAME_VALUE = 1e-8
+"""Beyond this a left-out value is not that of retraining."""
+
+SAME_OBJECTIVE = 1e-5
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass
+class Comparison:
+    """What was measured on one problem.
+
+    Attributes
+    ----------
+    left_out : ndarray
+        The rows that scikit-learn's loop leaves out: all of them or a sample.
+    loop, ours : ndarray
+        Left-out values, of these rows and of all rows.
+    tight_difference, refined_difference : float
+        Largest difference of ours to scikit-learn at TIGHT_TOL on the rows checked, as returned
+        and refined in float64.
+    checked, refined : int
+        Rows checked, and those of them where the refined fit is optimal.
+    """
+
+    data: DataSet
+    left_out: IntArray
+    times: Timings = field(default_factory=Timings)
+    loop: FloatArray = field(default_factory=lambda: np.zeros(0))
+    ours: FloatArray = field(default_factory=lambda: np.zeros(0))
+    free: int = 0
+    bounded: int = 0
+    support: int = 0
+    objective: float = float("nan")
+    events: float = 0.0
+    retrained: float = 0.0
+    checked: int = 0
+    refined: int = 0
+    tight_difference: float = float("nan")
+    refined_difference: float = float("nan")
+
+    @property
+    def name(self) -> str:
+        """Name of the problem, as in the tables."""
+        return f"{self.data.name} {self.data.shape[0]:,} C={self.data.C:g}"
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the loop was run on a sample of the rows and scaled up."""
+        return len(self.left_out) < self.data.shape[0]
+
+    def errors(self) -> tuple[float, float]:
+        """Leave-one-out error of ours and of the loop, on the rows of the loop."""
+        y = self.data.y[self.left_out]
+        return error_rate(self.ours[self.left_out], y), error_rate(self.loop, y)
+
+    @property
+    def difference(self) -> float:
+        """Largest difference of a left-out value to the loop's."""
+        return float(np.abs(self.ours[self.left_out] - self.loop).max())
+
+    @property
+    def speed_up(self) -> float:
+        """The loop in units of our total."""
+        return self.times.ratio("loop", "total")
+
+    @property
+    def speed_up_of_medians(self) -> float:
+        """The same for the median rounds: noise that a loop of seconds cannot escape counts."""
+        return self.times.median("loop") / self.times.median("total")
+
+
+def error_rate(values: FloatArray, y: FloatArray) -> float:
+    """Return the share of rows whose value has not the sign of its label."""
+    return float(np.mean(values * y <= 0))
+
+
+def run(console: Console, *, quick: bool, rounds: int) -> Report:
+    """Run the whole benchmark."""
+    report = Report("loo", quick)
+    comparisons = []
+    with console.status("warming up") as status:
+        _warm_up()
+        for name, rows, penalties in PROBLEMS:
+            for C in penalties:
+                comparison = problem(name, rows, C, quick=quick)
+                for part in rounds_of((SKLEARN, OURS, ONE_THREAD), rounds):
+                    status.update(f"{comparison.name}: {part}")
+                    _one_round(comparison, part)
+                status.update(f"{comparison.name}: retraining at tol={TIGHT_TOL:g}")
+                _check_values(comparison)
+                comparisons.append(comparison)
+    _collect(report, comparisons)
+    return report
+
+
+def problem(name: str, rows: int | None, C: float, *, quick: bool) -> Comparison:
+    """Load a data set and choose the rows that the loop leaves out."""
+    data = keel(name, C=C, gamma=1.0, rows=QUICK_ROWS if quick else rows)
+    n, columns = data.shape
+    data = replace(data, gamma=1.0 / columns)
+    if quick or n > FULL_LOOP:
+        size = min(n, QUICK_SAMPLE if quick else SAMPLE)
+        chosen = np.random.default_rng(SEED).choice(n, size=size, replace=False)
+        return Comparison(data, np.sort(chosen))
+    return Comparison(data, np.arange(n))
+
+
+def left_out_values(data: DataSet, rows: IntArray) -> FloatArray:
+    """Retrain scikit-learn's machine without each of some rows; return the rows' values."""
+    values = np.empty(len(rows))
+    kept = np.ones(data.shape[0], dtype=bool)
+    for k, row in enumerate(rows):
+        kept[row] = False
+        model = sklearn_svc(data.C, data.gamma).fit(data.X[kept], data.y[kept])
+        values[k] = model.decision_function(data.X[row : row + 1])[0]
+        kept[row] = True
+    return values
+
+
+def refined_value(model: SVC, data: DataSet, x: FloatArray) -> tuple[float, float]:
+    """Solve for a fitted machine's free coefficients and threshold in float64.
+
+    Returns
+    -------
+    value : float
+        Decision value of the row x.
+    violation : float
+        Largest violation of the optimality conditions: the value is that of the optimum if this
+        is rounding error, else the machine has not found which of its rows are free.
+    """
+    y, support = data.y, model.support_
+    beta = np.array(model.dual_coef_[0])
+    K = rbf_kernel(data.X, data.X[support], gamma=data.gamma)
+    bounded = np.abs(beta) >= data.C * (1 - 1e-9)
+    free = ~bounded
+    count = np.count_nonzero(free)
+    system = np.ones((count + 1, count + 1))
+    system[:count, :count] = K[support[free]][:, free]
+    system[count, count] = 0.0
+    fixed = K[support[free]][:, bounded] @ beta[bounded]
+    right = np.append(y[support[free]] - fixed, -beta[bounded].sum())
+    solution = np.linalg.lstsq(system, right, rcond=1e-14)[0]
+    beta[free] = solution[:count]
+    alpha = np.zeros(len(y))
+    alpha[support] = beta * y[support]
+    excess = y * (K @ beta + solution[count]) - 1.0
+    at_bound = np.isin(np.arange(len(y)), support[bounded])
+    is_free = np.isin(np.arange(len(y)), support[free])
+    violations = np.where(at_bound, excess, np.where(is_free, np.abs(excess), -excess))
+    outside = max(-alpha.min(), alpha.max() - data.C, 0.0) / data.C
+    value = rbf_kernel(x, data.X[support], gamma=data.gamma)[0] @ beta + solution[count]
+    return float(value), float(max(violations.max(), outside))
+
+
+def free_and_bounded(model: SVC) -> tuple[int, int]:
+    """Count the support vectors of scikit-learn's machine below C and at it."""
+    bounded = int(np.count_nonzero(np.abs(model.dual_coef_) >= model.C * (1 - 1e-9)))
+    return len(model.support_) - bounded, bounded
+
+
+def _warm_up() -> None:
+    """Compile and start everything, with and without threads."""
+    from widemargin import loo
+
+    data = clusters("warm-up", rows=300, columns=12, informative=8, redundant=2)
+    left_out_values(data, np.arange(3))
+    for threads in (None, 1):
+        with threadpool_limits(limits=threads, user_api="blas"):
+            loo.decision_values(ours_svc(data.C, data.gamma).fit(data.X, data.y), "exact")
+
+
+def _one_round(comparison: Comparison, part: str) -> None:
+    if part == SKLEARN:
+        _run_loop(comparison)
+    elif part == OURS:
+        for _ in range(OUR_RUNS):
+            _run_ours(comparison)
+    else:
+        with threadpool_limits(limits=1, user_api="blas"):
+            for _ in range(OUR_RUNS):
+                _run_ours(comparison, f", {ONE_THREAD}")
+
+
+def _run_loop(comparison: Comparison) -> None:
+    """Time the loop, scaled to all rows if it was sampled, and single fits on all rows."""
+    data = comparison.data
+    seconds, comparison.loop = timed(lambda: left_out_values(data, comparison.left_out))
+    comparison.times.add("loop", seconds * data.shape[0] / len(comparison.left_out))
+    for _ in range(OUR_RUNS):
+        model = sklearn_svc(data.C, data.gamma)
+        seconds, _ = timed(lambda model=model: model.fit(data.X, data.y))
+        comparison.times.add("their fit", seconds)
+    comparison.free, comparison.bounded = free_and_bounded(model)
+    comparison.objective = dual_objective(model, data).objective
+
+
+def _run_ours(comparison: Comparison, label: str = "") -> None:
+    """Time a fit and its leave-one-out values; the model would remember them, so it is fresh."""
+    from widemargin import loo
+
+    data = comparison.data
+    model = ours_svc(data.C, data.gamma)
+    fit, _ = timed(lambda: model.fit(data.X, data.y))
+    path, values = timed(lambda: loo.decision_values(model, "exact"))
+    comparison.times.add(f"fit{label}", fit)
+    comparison.times.add(f"path{label}", path)
+    comparison.times.add(f"total{label}", fit + path)
+    comparison.ours = values
+    if not comparison.support:
+        cost = loo.result(model, "exact").cost
+        comparison.events, comparison.retrained = cost["events"], cost["retrained"]
+        comparison.support = len(model.support_)
+
+
+def _check_values(comparison: Comparison) -> None:
+    """Retrain at a tight tolerance without some support vectors and the rows that differ most.
+
+    A row that is no support vector changes nothing, so checking it would prove nothing.
+    """
+    data = comparison.data
+    model = sklearn_svc(data.C, data.gamma).fit(data.X, data.y)
+    rng = np.random.default_rng(SEED)
+    size = min(RANDOM_CHECKS, len(model.support_))
+    random = rng.choice(model.support_, size=size, replace=False)
+    apart = np.abs(comparison.ours[comparison.left_out] - comparison.loop)
+    worst = comparison.left_out[np.argsort(-apart)[:WORST_CHECKS]]
+    rows = np.union1d(random, worst).astype(np.intp)
+    tight, refined = [], []
+    for row in rows:
+        kept = np.arange(data.shape[0]) != row
+        rest = replace(data, X=data.X[kept], y=data.y[kept])
+        model = sklearn_svc(data.C, data.gamma).set_params(tol=TIGHT_TOL).fit(rest.X, rest.y)
+        x = data.X[row : row + 1]
+        tight.append(abs(comparison.ours[row] - model.decision_function(x)[0]))
+        value, violation = refined_value(model, rest, x)
+        if violation <= OPTIMAL:
+            refined.append(abs(comparison.ours[row] - value))
+    comparison.checked, comparison.refined = len(rows), len(refined)
+    comparison.tight_difference = float(max(tight))
+    comparison.refined_difference = float(max(refined, default=np.nan))
+
+
+def _collect(report: Report, comparisons: list[Comparison]) -> None:
+    _time_table(report, comparisons)
+    _value_table(report, comparisons)
+    for comparison in comparisons:
+        report.results[comparison.name] = _as_json(comparison)
+        report.failures += _disagreements(comparison)
+    mean = geometric_mean([c.speed_up for c in comparisons])
+    report.results["geometric_mean"] = mean
+    report.targets = _targets(comparisons, mean)
+
+
+def _targets(comparisons: list[Comparison], mean: float) -> list[Target]:
+    slowest = min(comparisons, key=lambda c: c.speed_up)
+    loop = f"{SKLEARN}'s loop / ours with the fit"
+    found = [
+        Target(f"{loop}, worst ({slowest.name})", slowest.speed_up, 100, True, "x"),
+        Target(f"{loop}, geometric mean (ambition)", mean, 300, True, "x"),
+    ]
+    for label, whose in (("their fit", f"{SKLEARN}'s fits"), ("fit", "our fits")):
+        ratios = {c.name: c.times.ratio("path", label) for c in comparisons}
+        dearest = max(ratios, key=ratios.__getitem__)
+        found.append(Target(f"paths in {whose}, worst ({dearest})", ratios[dearest], 6, False))
+    return found
+
+
+def _disagreements(comparison: Comparison) -> list[str]:
+    found = []
+    if not comparison.refined_difference <= SAME_VALUE:
+        found.append(
+            f"{comparison.name}: a left-out value differs from retraining "
+            f"by {comparison.refined_difference:.1e}"
+        )
+    model = ours_svc(comparison.data.C, comparison.data.gamma)
+    model.fit(comparison.data.X, comparison.data.y)
+    ours = dual_objective(model, comparison.data).objective
+    difference = relative_difference(ours, comparison.objective)
+    if not abs(difference) <= SAME_OBJECTIVE:
+        found.append(f"{comparison.name}: dual objectives differ by {difference:+.1e} relative")
+    return found
+
+
+def _time_table(report: Report, comparisons: list[Comparison]) -> None:
+    table = report.table(
+        "Leave-one-out of all rows, best (median); ~ a loop over some random rows, scaled to all",
+        [
+            "data",
+            "free/bound",
+            "loop s",
+            "ours ms",
+            "= fit",
+            "+ paths",
+            "loop/ours",
+            "1 thread",
+            "paths/sklearn fit",
+            "/our fit",
+        ],
+    )
+    for comparison in comparisons:
+        times = comparison.times
+        table.add_row(
+            comparison.name,
+            f"{comparison.free}/{comparison.bounded}",
+            ("~ " if comparison.sampled else "") + _both(times, "loop"),
+            _both(times, "total", 1e3),
+            f"{1e3 * times.best('fit'):.1f}",
+            f"{1e3 * times.best('path'):.1f}",
+            f"{comparison.speed_up:.0f}x ({comparison.speed_up_of_medians:.0f}x)",
+            f"{times.ratio('loop', f'total, {ONE_THREAD}'):.0f}x",
+            f"{times.ratio('path', 'their fit'):.1f}",
+            f"{times.ratio('path', 'fit'):.1f}",
+        )
+
+
+def _value_table(report: Report, comparisons: list[Comparison]) -> None:
+    table = report.table(
+        "Errors and largest differences of values on the rows that the loop left out; on some "
+        f"also to {SKLEARN} at tol={TIGHT_TOL:g}",
+        [
+            "data",
+            "rows",
+            "error ours",
+            "loop",
+            "difference",
+            "tight tol",
+            "+ float64",
+            "checked",
+            "events/SV",
+            "retrained",
+        ],
+    )
+    for comparison in comparisons:
+        ours, loop = comparison.errors()
+        table.add_row(
+            comparison.name,
+            f"{len(comparison.left_out):,}",
+            f"{ours:.4f}",
+            f"{loop:.4f}",
+            f"{comparison.difference:.1e}",
+            f"{comparison.tight_difference:.1e}",
+            f"{comparison.refined_difference:.1e}",
+            f"{comparison.refined} of {comparison.checked}",
+            f"{comparison.events / comparison.support:.1f}",
+            f"{comparison.retrained:.0f}",
+        )
+
+
+def _both(timings: Timings, label: str, unit: float = 1.0) -> str:
+    return f"{unit * timings.best(label):.1f} ({unit * timings.median(label):.1f})"
+
+
+def _as_json(comparison: Comparison) -> dict[str, Any]:
+    data, times = comparison.data, comparison.times
+    ours, loop = comparison.errors()
+    return {
+        "rows": data.shape[0],
+        "columns": data.shape[1],
+        "C": data.C,
+        "gamma": data.gamma,
+        "free": comparison.free,
+        "bounded": comparison.bounded,
+        "rows_of_the_loop": len(comparison.left_out),
+        "loop_is_scaled": comparison.sampled,
+        "seconds": times.summary(),
+        "loop_over_ours": comparison.speed_up,
+        "loop_over_ours_medians": comparison.speed_up_of_medians,
+        "loop_over_ours_one_thread": times.ratio("loop", f"total, {ONE_THREAD}"),
+        "paths_in_their_fits": times.ratio("path", "their fit"),
+        "paths_in_our_fits": times.ratio("path", "fit"),
+        "events_per_support_vector": comparison.events / comparison.support,
+        "retrained": comparison.retrained,
+        "error_ours": ours,
+        "error_loop": loop,
+        "error_ours_all_rows": error_rate(comparison.ours, data.y),
+        "rows_checked": comparison.checked,
+        "rows_refined": comparison.refined,
+        "largest_difference": comparison.difference,
+        "largest_difference_at_tight_tol": comparison.tight_difference,
+        "largest_difference_refined": comparison.refined_difference,
+    }

@@ -1,0 +1,1 @@
+"""How good a fitted model is: leave-one-out, margins, bounds, metrics, probabilities."""

@@ -1,0 +1,205 @@
+"""Training rows whose label is doubtful, by what the model says of them without having seen them.
+
+Seed 002, section 8.7, looks only at the rows with the largest coefficients, on the ground that a
+wrong label needs a large one to be learnt. That is much cheaper and finds nearly the same rows;
+`suspects` does so on request and says how many rows it has evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+
+from widemargin._typing import BoolArray, FloatArray, IntArray
+from widemargin._validation import require
+from widemargin.assess import loo
+from widemargin.assess._left_out import machine_values
+from widemargin.assess.record import Training, record_of
+
+__all__ = ["Suspect", "Suspects", "suspects"]
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A training row and the evidence against its label.
+
+    Attributes
+    ----------
+    row : int
+        Number of the row in the training data.
+    label : object
+        The label it has.
+    predicted : object
+        What the model without the row predicts (for a regressor, the value).
+    margin : float
+        Left-out margin of the label: negative where the model without the row contradicts it, and
+        the more so the further below zero. For a regressor, minus the absolute error.
+    weight : float
+        Weight of the row.
+    """
+
+    row: int
+    label: Any
+    predicted: Any
+    margin: float
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class Suspects(Sequence[Suspect]):
+    """Doubtful training rows, the most doubtful one first.
+
+    Attributes
+    ----------
+    found : list of Suspect
+        The rows.
+    evaluated : int
+        How many rows were left out to find them.
+    n_rows : int
+        How many there are.
+    error : float
+        Leave-one-out error; a lower bound where not all rows were evaluated.
+    kind : {"exact", "estimate", "lower bound"}
+        What `error` is.
+    seconds : float
+        Time taken.
+    """
+
+    found: list[Suspect] = field(repr=False)
+    evaluated: int
+    n_rows: int
+    error: float
+    kind: str
+    seconds: float
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __iter__(self) -> Iterator[Suspect]:
+        return iter(self.found)
+
+    @overload
+    def __getitem__(self, index: int) -> Suspect: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Suspect]: ...
+    def __getitem__(self, index: int | slice) -> Suspect | list[Suspect]:
+        return self.found[index]
+
+    @property
+    def rows(self) -> IntArray:
+        """Numbers of the rows."""
+        return np.array([suspect.row for suspect in self.found], dtype=np.intp)
+
+    def __str__(self) -> str:
+        lines = [f"{'row':>8} {'label':>12} {'left-out says':>14} {'margin':>9}"]
+        for s in self.found:
+            predicted = f"{s.predicted:.4g}" if isinstance(s.predicted, float) else s.predicted
+            lines.append(f"{s.row:>8} {s.label!s:>12} {predicted!s:>14} {s.margin:>9.3f}")
+        lines.append(
+            f"{self.evaluated} of {self.n_rows} rows left out in {self.seconds:.2f} s; "
+            f"leave-one-out error {self.error:.4f} ({self.kind})"
+        )
+        return "\n".join(lines)
+
+
+def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
+    """Return the training rows whose label is most doubtful.
+
+    Rows are ranked by the margin that their label has in the model without them. With several
+    classes that is the label's score less the best other one.
+
+    Parameters
+    ----------
+    est : estimator
+        A fitted SVC, NuSVC, SVR, NuSVR or LinearSVC, or a pipeline that ends in one.
+    n : int, default=10
+        How many rows to return.
+    screen : float, default=None
+        Fraction of the rows to evaluate, those with the largest coefficients (seed 002, section
+        8.7 takes 0.1). The others are taken to be unsuspicious, so the error that is reported is
+        a lower bound. None evaluates all rows.
+
+    Returns
+    -------
+    Suspects
+        A sequence of :class:`Suspect` with the cost and the error found; printing it shows a
+        table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC, suspects
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[20] = 2  # a wrong label
+    >>> found = suspects(SVC(C=10).fit(X, y), 3)
+    >>> found[0].row, int(found[0].label), int(found[0].predicted)
+    (20, 2, 0)
+    """
+    whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
+    require(whole and n > 0, "n", n, "a positive integer")
+    started = time.perf_counter()
+    record = record_of(est)
+    if screen is None:
+        result = loo.result(est)
+        values, errors, kind = result.values, result.errors, result.kind
+        training = record.require_training("suspects")
+        chosen = np.ones(len(errors), dtype=bool)
+    else:
+        good = isinstance(screen, float | int) and not isinstance(screen, bool)
+        require(good and 0 < screen <= 1, "screen", screen, "None or a fraction in (0, 1]")
+        training = record.require_training("suspects")
+        chosen = _largest_coefficients(training, float(screen))
+        exact = len(training.data.weight) <= loo.EXACT_ROWS
+        left_out = machine_values(training, exact=exact, chosen=chosen)
+        values, errors = loo.judged(training, left_out.values)
+        errors = np.where(chosen, errors, 0)
+        kind = "lower bound"
+    assert values is not None
+    weight = training.data.given_weight
+    margin, predicted = _evidence(training, values)
+    candidates = np.flatnonzero(chosen & (weight > 0))
+    ranked = candidates[np.argsort(margin[candidates], kind="stable")][:n]
+    found = [
+        Suspect(int(row), training.data.given_y[row], predicted[row], float(margin[row]),
+                float(weight[row]))
+        for row in ranked
+    ]  # fmt: skip
+    mean = float(weight @ errors) / float(weight.sum())
+    seconds = time.perf_counter() - started
+    return Suspects(found, int(np.count_nonzero(chosen)), len(weight), mean, kind, seconds)
+
+
+def _largest_coefficients(training: Training, screen: float) -> BoolArray:
+    """Mark the user's rows with the largest coefficients, per unit of weight, of any machine."""
+    data = training.data
+    size = np.zeros(len(data.weight))
+    for machine in training.machines:
+        beta = np.abs(machine.problem.coefficients(machine.b))
+        np.maximum.at(size, machine.rows, beta)
+    given = np.append(size / data.weight, -1.0)[data.member]
+    count = max(1, math.ceil(screen * np.count_nonzero(data.given_weight)))
+    chosen = np.zeros(len(given), dtype=bool)
+    chosen[np.argsort(-given, kind="stable")[:count]] = True
+    return chosen
+
+
+def _evidence(training: Training, values: FloatArray) -> tuple[FloatArray, Any]:
+    """Return the margin of each row's label and what is predicted instead."""
+    y = training.data.given_y
+    if not training.pairs:
+        return -np.abs(y - values), values
+    classes = np.unique(training.data.y)
+    known = np.isin(y, classes)
+    codes = np.where(known, np.searchsorted(classes, y), 0)
+    if values.ndim == 1:
+        return np.where(codes == 1, values, -values), classes[(values > 0).astype(np.intp)]
+    own = np.take_along_axis(values, codes[:, None], axis=1)[:, 0]
+    others = values.copy()
+    np.put_along_axis(others, codes[:, None], -np.inf, axis=1)
+    return own - others.max(axis=1), classes[values.argmax(axis=1)]

@@ -1,0 +1,143 @@
+"""What a fitted machine keeps so that questions about it can be answered later.
+
+A record belongs to one fit. It holds the training rows, the problems that were solved and their
+optima; answers that take work (leave-one-out values, calibrations) are remembered in it, each
+computed once however many threads ask.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._typing import FloatArray, IntArray, Matrix
+from widemargin._validation import TrainingSet
+from widemargin.kernels import Kernel, Rows
+from widemargin.problems.soft_margin import SoftMargin
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """One binary or regression machine as it was trained.
+
+    Attributes
+    ----------
+    rows : ndarray
+        Rows of the training set that it saw.
+    problem : SoftMargin
+        A problem with at most one threshold whose optimum the machine is.
+    b : ndarray of shape (n_variables,)
+        Its dual variables.
+    threshold : float
+        Its threshold.
+    """
+
+    rows: IntArray
+    problem: SoftMargin
+    b: FloatArray
+    threshold: float
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The data and the machines of a fit.
+
+    Attributes
+    ----------
+    data : TrainingSet
+        The rows.
+    kernel : Kernel
+        The kernel with its parameters.
+    centre : ndarray or None
+        Origin of the rbf kernel, see `Rows`.
+    pairs : list of (int, int)
+        Positive and negative class of each machine; empty for regression.
+    machines : list of Machine
+        In the order of the pairs.
+    intercept : bool
+        Whether there is a threshold.
+    """
+
+    data: TrainingSet
+    kernel: Kernel
+    centre: FloatArray | None
+    pairs: list[tuple[int, int]]
+    machines: list[Machine]
+    intercept: bool
+
+    def rows_of(self, machine: Machine) -> Rows:
+        """Return the rows of a machine seen through the kernel."""
+        X: Matrix = self.data.X
+        if len(machine.rows) < X.shape[0]:
+            square = np.ix_(machine.rows, machine.rows)
+            X = X[square] if self.kernel.name == "precomputed" else X[machine.rows]
+        return Rows(self.kernel, X, self.centre)
+
+
+class Record:
+    """The training of a fitted model, if it is still there, and the answers found so far.
+
+    Parameters
+    ----------
+    training : Training or None
+        None in a compact model.
+    answers : dict, optional
+        Answers that are known already.
+    """
+
+    def __init__(self, training: Training | None, answers: dict[str, Any] | None = None) -> None:
+        self.training = training
+        self.answers = dict(answers or {})
+        self._lock = threading.RLock()
+
+    def remember(self, question: str, find: Callable[[Training], _Answer]) -> _Answer:
+        """Return the answer to a question, finding it the first time."""
+        with self._lock:
+            if question not in self.answers:
+                self.answers[question] = find(self.require_training(question))
+            answer: _Answer = self.answers[question]
+            return answer
+
+    def require_training(self, question: str) -> Training:
+        """Return the training, which a compact model does not have."""
+        if self.training is None:
+            raise ValueError(
+                f"{question} needs the training data, which compact() has dropped: ask the "
+                "fitted model itself, or ask it once before calling compact()"
+            )
+        return self.training
+
+    def compact(self) -> Record:
+        """Return the answers without the training."""
+        with self._lock:
+            return Record(None, self.answers)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {"training": self.training, "answers": dict(self.answers)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.training = state["training"]
+        self.answers = state["answers"]
+        self._lock = threading.RLock()
+
+
+def record_of(est: Any) -> Record:
+    """Return the record of a fitted estimator, or of the last step of a pipeline."""
+    if hasattr(est, "steps"):  # a pipeline; importing its class would import much else
+        est = est[-1]
+    check_is_fitted(est)
+    record = getattr(est, "_record_", None)
+    if not isinstance(record, Record):
+        raise TypeError(
+            f"{type(est).__name__} keeps no training record: leave-one-out knows the machines "
+            "of widemargin (SVC, NuSVC, SVR, NuSVR, LinearSVC)"
+        )
+    return record

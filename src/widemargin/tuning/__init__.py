@@ -1,0 +1,1 @@
+"""HOW TO CHOOSE: kernel and cost by leave-one-out, without cross-validation."""

@@ -1,0 +1,291 @@
+"""Leave-one-out scores of many parameter settings, sharing what they have in common.
+
+Settings of a pipeline that differ in its last step only have the same transformed rows: they are a
+branch. Settings that differ in C (or epsilon, or class weights) have the same kernel matrix, and
+the optimum of one is near that of the next. So the settings of a branch are grouped by their
+kernel; within a group the matrix is computed once, and the machines are solved in the order of C,
+each from the one before. No estimator is fitted on the way: only the best one is, at the end.
+"""
+
+from __future__ import annotations
+
+import numbers
+import threading
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from widemargin._typing import BoolArray, FloatArray
+from widemargin._validation import TrainingSet, canonical, check_fit
+from widemargin.assess import loo
+from widemargin.assess._left_out import Workshop, machine_values
+from widemargin.assess.record import Machine, Training, record_of
+from widemargin.estimators._support import _check_square
+from widemargin.estimators.svm import SVC, SVR
+from widemargin.kernels import Rows
+
+SHARED_ROWS = 1_500  # beyond that, fits steer in float32 and are faster than shared float64
+KERNEL = ("kernel", "gamma", "degree", "coef0", "loss", "fit_intercept")
+
+
+@dataclass(frozen=True)
+class Score:
+    """Leave-one-out of one setting.
+
+    Attributes
+    ----------
+    error : float
+        Error rate or mean absolute error.
+    spread : float
+        Its standard error over the rows left out.
+    n_left_out : int
+        Number of rows left out, one at a time.
+    kind : {"exact", "estimate", "failed"}
+        As in `LOOResult`, or that there is none.
+    fit_time, score_time : float
+        Seconds for the optimum and for leaving rows out.
+    """
+
+    error: float
+    spread: float
+    n_left_out: int
+    kind: str
+    fit_time: float
+    score_time: float
+
+    @staticmethod
+    def of(
+        errors: BoolArray | FloatArray, weight: FloatArray, kind: str, fit: float, score: float
+    ) -> Score:
+        """Sum up the errors of the rows, which count by their weights."""
+        total = float(weight.sum())
+        mean = float(weight @ errors) / total
+        variance = float(weight @ (errors - mean) ** 2) / total
+        spread = float(np.sqrt(variance / total))
+        return Score(mean, spread, int(np.count_nonzero(weight)), kind, fit, score)
+
+
+# -- settings with something in common ------------------------------------------------------
+
+
+class Branch:
+    """Settings with the same transformers: they share the transformed rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A machine, or a pipeline that ends in one.
+    settings : dict of int to dict
+        Settings by their number; those of a pipeline differ in its last step only.
+    X, y : array-like
+        The data.
+    """
+
+    def __init__(self, estimator: Any, settings: dict[int, dict[str, Any]], X: Any, y: Any) -> None:
+        self.machine, self.head, prefix = estimator, None, ""
+        if is_pipeline(estimator):
+            prefix = last_step(estimator) + "__"
+            first = next(iter(settings.values()))
+            common = {n: v for n, v in first.items() if not n.startswith(prefix)}
+            changed = changed_by(estimator, common)
+            self.machine = changed.steps[-1][1]
+            self.head = changed[:-1] if len(changed.steps) > 1 else None
+        self.settings = {
+            k: {n[len(prefix) :]: v for n, v in setting.items() if n.startswith(prefix)}
+            for k, setting in settings.items()
+        }
+        self.X, self.y = X, y
+        self.failure: Exception | None = None
+        self.lock = threading.Lock()
+
+    def rows(self) -> Any:
+        """Return the rows as the machine gets them; the first call fits the transformers."""
+        with self.lock:
+            if self.failure is not None:
+                raise self.failure
+            if self.head is not None:
+                try:
+                    self.X, self.head = self.head.fit_transform(self.X, self.y), None
+                except Exception as failure:  # of all settings of this branch alike
+                    self.failure = failure
+                    raise
+            return self.X
+
+    def forget(self, k: int) -> None:
+        """A setting is done; after the last one nobody needs the rows."""
+        with self.lock:
+            del self.settings[k]
+            if not self.settings:
+                self.X = None
+
+    def machine_of(self, k: int) -> Any:
+        """Return the machine of a setting, not fitted."""
+        return changed_by(self.machine, self.settings[k])
+
+    def kernel_groups(self, n_rows: int) -> list[list[int]]:
+        """Return groups of settings that can share a kernel, each in the order of C."""
+        groups: dict[Hashable, list[int]] = {}
+        for k in self.settings:
+            key: Hashable = k
+            if can_share(self.machine_of(k), n_rows):
+                key = tuple(mark(self._value(k, name)) for name in KERNEL)
+            groups.setdefault(key, []).append(k)
+        return [sorted(group, key=self._cost) for group in groups.values()]
+
+    def _value(self, k: int, name: str) -> Any:
+        return self.settings[k].get(name, getattr(self.machine, name, None))
+
+    def _cost(self, k: int) -> float:
+        cost = self._value(k, "C")
+        return float(cost) if isinstance(cost, numbers.Real) else 0.0
+
+
+def branches(estimator: Any, settings: list[dict[str, Any]], X: Any, y: Any) -> list[Branch]:
+    """Return the settings in branches: one, unless transformers are searched too."""
+    prefix = last_step(estimator) + "__" if is_pipeline(estimator) else ""
+    groups: dict[Hashable, dict[int, dict[str, Any]]] = {}
+    for k, setting in enumerate(settings):
+        common = sorted(name for name in setting if not name.startswith(prefix))
+        key = tuple((name, mark(setting[name])) for name in common)
+        groups.setdefault(key, {})[k] = setting
+    return [Branch(estimator, group, X, y) for group in groups.values()]
+
+
+def is_pipeline(estimator: Any) -> bool:
+    """Tell a pipeline, without the import of its class, which would import much else."""
+    return hasattr(estimator, "steps")
+
+
+def last_step(pipeline: Any) -> str:
+    """Return the name of the last step."""
+    return str(pipeline.steps[-1][0])
+
+
+def changed_by(estimator: Any, setting: dict[str, Any]) -> Any:
+    """Return a copy with a setting; what the grid holds (whole steps, perhaps) stays untouched."""
+    return clone(estimator).set_params(**clone(setting, safe=False))
+
+
+def mark(value: Any) -> Hashable:
+    """Return what tells values of a parameter apart; a grid repeats the objects that it holds."""
+    plain = value is None or isinstance(value, str | numbers.Number)
+    return (type(value), value) if plain else id(value)
+
+
+def can_share(machine: Any, n_rows: int) -> bool:
+    """Whether settings of this machine can share kernel values and starting points."""
+    kinds = type(machine) in (SVC, SVR)
+    return kinds and n_rows <= SHARED_ROWS and isinstance(machine.kernel, str)
+
+
+# -- scores ---------------------------------------------------------------------------------
+
+
+class SharedKernel:
+    """Scores the settings that have one kernel, each from the optimum of the one before.
+
+    Parameters
+    ----------
+    machine : SVC or SVR
+        The machine of one of the settings.
+    X, y, sample_weight
+        The data, as for its fit.
+    method : {"exact", "linear_response"}
+        How rows are left out.
+    threads : int
+        Threads that one setting may use.
+    """
+
+    def __init__(
+        self, machine: Any, X: Any, y: Any, sample_weight: Any, method: str, threads: int
+    ) -> None:
+        self.data = _prepared(machine, X, y, sample_weight)
+        self.kernel = machine._resolved_kernel(self.data.X, self.data.weight)
+        self.centre = Rows(self.kernel, self.data.X).centre
+        self.exact = method == "exact"
+        self.threads = threads
+        self.workshop: Workshop | None = None
+        self.last: Training | None = None
+
+    def score(self, machine: Any) -> Score:
+        """Return the leave-one-out of the machine of one setting, whose parameters are checked."""
+        started = time.perf_counter()
+        training = self._training(machine)
+        before = 0.0 if self.workshop is None else self.workshop.seconds
+        if self.workshop is None:
+            self.workshop = Workshop(training, self.threads)
+        values = machine_values(training, exact=self.exact, workshop=self.workshop).values.copy()
+        self.last = training
+        if len(training.pairs) > 1:
+            _add_bystanders(training, self.workshop, values)
+        _, errors = loo.judged(training, values)
+        kind = "exact" if self.exact else "estimate"
+        fitting = self.workshop.seconds - before
+        scoring = time.perf_counter() - started - fitting
+        return Score.of(errors, self.data.given_weight, kind, fitting, scoring)
+
+    def _training(self, machine: Any) -> Training:
+        """State the problems of a setting, with the last optimum as where to start."""
+        pairs, parts = machine._problems(self.data)
+        machines = []
+        for k, (rows, problem) in enumerate(parts):
+            start = np.zeros(problem.n_variables)
+            if self.workshop is not None and self.last is not None:
+                start = _carried_over(
+                    self.workshop.optima[k], self.last.machines[k].problem, problem
+                )
+            machines.append(Machine(rows, problem, start, 0.0))
+        intercept = bool(machine.fit_intercept)
+        return Training(self.data, self.kernel, self.centre, pairs, machines, intercept)
+
+
+def _carried_over(b: FloatArray, before: Any, now: Any) -> FloatArray:
+    """Return a start from a neighbour's optimum: what was at its cap stays at its cap."""
+    if before.n_variables != now.n_variables:
+        return np.zeros(now.n_variables)
+    if now.ridge.any() or before.ridge.any():
+        return b
+    start = np.clip(b, now.lower, now.upper)
+    start = np.where((b >= before.upper) & (before.upper > 0), now.upper, start)
+    return np.where((b <= before.lower) & (before.lower < 0), now.lower, start)
+
+
+def _add_bystanders(training: Training, workshop: Workshop, values: FloatArray) -> None:
+    """Write what each machine at its optimum says of the rows of the classes it did not see."""
+    data = training.data
+    n = len(data.weight)
+    for k, (machine, b) in enumerate(zip(training.machines, workshop.optima, strict=True)):
+        f = workshop.K[:n, machine.rows] @ machine.problem.coefficients(b)
+        threshold = float(machine.problem.thresholds(f[machine.rows]).sum())  # or none
+        stranger = np.ones(n + 1, dtype=bool)
+        stranger[machine.rows] = stranger[n] = False  # the last entry: rows of zero weight
+        given = np.flatnonzero(stranger[data.member])
+        values[given, k] = f[data.member[given]] + threshold
+
+
+def _prepared(machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+    """Check the data as the machine's own fit would."""
+    precomputed = machine.kernel == "precomputed"
+    numeric = isinstance(machine, SVR)
+    X, y, weight = check_fit(
+        machine, X, y, sample_weight, numeric=numeric, accept_sparse=not precomputed
+    )
+    _check_square(X, precomputed)
+    y = y.astype(np.float64) if numeric else y
+    return canonical(X, y, weight, precomputed=precomputed)
+
+
+def score_alone(machine: Any, X: Any, y: Any, sample_weight: Any, method: str) -> Score:
+    """Return the leave-one-out of a machine that is fitted on its own."""
+    started = time.perf_counter()
+    machine.fit(X, y, sample_weight=sample_weight)
+    fitted = time.perf_counter()
+    # "auto" is exact as long as that is affordable.
+    found = loo.result(machine, "auto" if method == "exact" else method)
+    weight = record_of(machine).require_training("LOOSearch").data.given_weight
+    times = fitted - started, time.perf_counter() - fitted
+    return Score.of(found.errors, weight, found.kind, *times)

@@ -1,0 +1,220 @@
+"""From an estimator and its data to a landscape: what can be tuned, where, from which start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin._typing import FloatArray, IntArray, Matrix
+from widemargin._validation import (
+    TrainingSet,
+    canonical,
+    check_fit,
+    class_costs,
+    require,
+    require_number,
+    scale_gamma,
+)
+from widemargin.estimators.linear import LinearSVC
+from widemargin.estimators.svm import SVC
+from widemargin.kernels import Kernel, is_mercer
+from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
+from widemargin.tuning._kernel_paths import (
+    FixedPath,
+    KernelPath,
+    PolyPath,
+    ScalesPath,
+    WidthPath,
+    squared_distances,
+)
+from widemargin.tuning._landscape import Landscape, Point
+from widemargin.tuning._smooth_loss import Pair
+
+NAMES = ("C", "gamma", "ard")
+WIDTHS = (0.1, 1.0, 10.0)  # starts: multiples of gamma="scale"
+SCALES = (1.0, 2.0, 5.0)  # the same with one gamma a feature; only local kernels see noise features
+DENSE_ENTRIES = 20_000_000  # of sparse rows that one gamma a feature needs as an array
+
+
+def check_names(params: Any) -> frozenset[str]:
+    """Return the names of the parameters to tune."""
+    fix = 'a tuple of "C" and of "gamma" or "ard", for instance ("C", "gamma")'
+    good = isinstance(params, Collection) and not isinstance(params, str) and len(params) > 0
+    require(good and all(name in NAMES for name in params), "params", params, fix)
+    require(not {"gamma", "ard"} <= set(params), "params", params,
+            'without either "gamma" (one for all features) or "ard" (one for each)')  # fmt: skip
+    return frozenset(params)
+
+
+def check_machine(model: Any, names: frozenset[str]) -> None:
+    """Raise an error that names the way out where these parameters cannot be tuned."""
+    if isinstance(model, LinearSVC):
+        require(names == {"C"}, "params", tuple(sorted(names)), '("C",) for LinearSVC')
+        return
+    if not isinstance(model, SVC):
+        raise ValueError(
+            "estimator must be widemargin's SVC or LinearSVC, or a Pipeline that ends in one; got "
+            f"{type(model).__name__}. Other estimators can be tuned by cross-validation "
+            "(sklearn.model_selection.GridSearchCV)"
+        )
+    kernel = model.kernel
+    if "ard" in names:
+        require(kernel == "rbf", "kernel", kernel, '"rbf" for params with "ard"')
+    if "gamma" in names:
+        fix = '"rbf" or "poly" for params with "gamma"; with this kernel use params=("C",)'
+        require(kernel in ("rbf", "poly"), "kernel", kernel, fix)
+    if kernel == "poly" and not Kernel("poly", 1.0, model.degree, model.coef0).is_mercer_by_name:
+        fix = "a whole number, with coef0 >= 0: leave-one-out needs a positive semi-definite kernel"
+        require(False, "degree", model.degree, fix)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A checked request: the model to be fitted, its training rows, what to tune and how."""
+
+    model: Any
+    names: frozenset[str]
+    data: TrainingSet
+    codes: IntArray
+    factors: FloatArray
+    kernel: Kernel
+    prior: float
+
+    @classmethod
+    def of(
+        cls, model: Any, names: frozenset[str], X: Any, y: Any, sample_weight: Any, prior: float
+    ) -> Task:
+        """Check the data as fit would."""
+        precomputed = getattr(model, "kernel", None) == "precomputed"
+        X, y, weight = check_fit(
+            model, X, y, sample_weight, numeric=False, accept_sparse=not precomputed
+        )
+        if precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(f"X must be the square kernel matrix; got shape {X.shape}")
+        data = canonical(X, y, weight, precomputed=precomputed)
+        classes, codes = check_classes(data.y)
+        factors = class_costs(model.class_weight, classes, codes, data.weight)
+        linear = isinstance(model, LinearSVC)
+        kernel = Kernel("linear") if linear else model._resolved_kernel(data.X, data.weight)
+        return cls(model, names, data, codes, factors, kernel, prior)
+
+    @property
+    def hinge(self) -> bool:
+        """Whether the final machine has the hinge loss: then C is chosen in a step of its own."""
+        return bool(self.model.loss == "hinge")
+
+    def sample(self, size: int, rng: np.random.Generator) -> IntArray:
+        """Return at most about `size` random rows with the classes in proportion."""
+        n = len(self.codes)
+        if n <= size:
+            return np.arange(n)
+        chosen = []
+        for code in range(len(self.factors)):
+            members = rng.permutation(np.flatnonzero(self.codes == code))
+            chosen.append(members[: max(5, round(size * len(members) / n))])
+        return np.sort(np.concatenate(chosen))
+
+    def landscape(self, rows: IntArray, observe: Callable[[Point], None]) -> Landscape:
+        """Return the objective on some rows."""
+        weight, codes = self.data.weight[rows], self.codes[rows]
+        cost = weight * self.factors[codes]
+        path, base = self._path(rows)
+        intercept = bool(self.model.fit_intercept)
+        n_classes = len(self.factors)
+        parts: list[IntArray | None] = []
+        pairs = []
+        for pair in class_pairs(n_classes):
+            chosen, label = pair_rows(codes, pair)
+            parts.append(None if n_classes == 2 else chosen)
+            pairs.append(Pair(label, weight[chosen], cost[chosen], intercept))
+        tune_cost = "C" in self.names or self.hinge
+        scale = float(path.kernel(base).diagonal().mean()) * float(cost.mean())
+        C = 1.0 / max(scale, 1e-300) if tune_cost else float(self.model.C)
+        return Landscape(path, parts, pairs, C, base, tune_cost, self.prior, observe)
+
+    def _path(self, rows: IntArray) -> tuple[KernelPath, FloatArray]:
+        """Return the kernel as a function of log gamma, and log gamma on a natural scale."""
+        X, kernel = self.data.X, self.kernel
+        if kernel.name == "precomputed":
+            return self._fixed(X[np.ix_(rows, rows)]), np.empty(0)
+        part = X[rows]
+        if "ard" in self.names:
+            return ScalesPath(_dense(part)), _log_scales(_dense(X), self.data.weight)
+        if "gamma" not in self.names:
+            return self._fixed(kernel(part, part)), np.empty(0)
+        base = np.log([scale_gamma(X, self.data.weight)])
+        if kernel.name == "poly":
+            products = np.asarray(Kernel("linear")(part, part), dtype=np.float64)
+            return PolyPath(products, float(kernel.degree), float(kernel.coef0)), base
+        return WidthPath(squared_distances(part)), base
+
+    def _fixed(self, K: Any) -> FixedPath:
+        K = np.ascontiguousarray(K, dtype=np.float64)
+        if self.kernel.name not in ("rbf", "linear", "poly") and not is_mercer(K):
+            raise ValueError(
+                f"kernel={self.kernel.name!r} is not positive semi-definite on these rows "
+                "(widemargin.kernels.is_mercer), and leave-one-out needs it to be; use a kernel "
+                'that is, such as "rbf"'
+            )
+        return FixedPath(K)
+
+
+def starting_points(task: Task, landscape: Landscape, starts: Any) -> list[FloatArray]:
+    """Return coordinates to start from: the given ones, else a few on the data's own scale."""
+    size, offset = len(landscape.bounds), int(landscape.tune_cost)
+    if starts is None:
+        factors = (SCALES if "ard" in task.names else WIDTHS) if landscape.path.size else (1.0,)
+        points = []
+        for factor in factors:
+            x = np.zeros(size)
+            x[offset : offset + 1] = np.log(factor)
+            points.append(x)
+        return points
+    fix = 'a list of dicts such as [{"C": 1.0, "gamma": 0.1}], or None'
+    good = isinstance(starts, Collection) and not isinstance(starts, str | Mapping) and len(starts)
+    require(bool(good), "starts", starts, fix)
+    return [_coordinates(landscape, start, fix) for start in starts]
+
+
+def _coordinates(landscape: Landscape, start: Any, fix: str) -> FloatArray:
+    known = isinstance(start, Mapping) and set(start) <= {"C", "gamma"}
+    require(known, "starts", start, fix)
+    x = np.zeros(len(landscape.bounds))
+    offset = int(landscape.tune_cost)
+    if "C" in start:
+        require_number('starts["C"]', start["C"], "a positive number")
+        require(bool(offset), "starts", start, 'without "C", which is not tuned')
+        x[0] = np.log(start["C"] / landscape.cost)
+    if "gamma" in start:
+        require(landscape.path.size > 0, "starts", start, 'without "gamma", which is not tuned')
+        gamma = np.asarray(start["gamma"], dtype=np.float64).ravel()
+        good = len(gamma) in (1, landscape.path.size) and bool((gamma > 0).all())
+        require(good, "starts", start, "positive gamma: one number or one for each feature")
+        relative = np.log(gamma) - landscape.base
+        x[offset] = relative.mean()
+        x[offset + 1 :] = (relative - relative.mean())[: landscape.n_deltas]
+    return x
+
+
+def _dense(X: Matrix) -> FloatArray:
+    if sp.issparse(X):
+        if X.shape[0] * X.shape[1] > DENSE_ENTRIES:
+            raise ValueError(
+                f'X is sparse with {X.shape[1]} features: "ard" needs one gamma for each, on dense '
+                'rows; use params=("C", "gamma") or fewer features'
+            )
+        X = X.toarray()
+    return np.asarray(X, dtype=np.float64)
+
+
+def _log_scales(X: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return log(1 / (n_features variance)) of each feature; constant ones get the median."""
+    share = weight / weight.sum()
+    variance = share @ (X - share @ X) ** 2
+    varies = variance > 1e-12 * max(float(variance.max()), 1e-300)
+    variance[~varies] = np.median(variance[varies]) if varies.any() else 1.0
+    return -np.log(X.shape[1] * variance)

@@ -1,0 +1,296 @@
+r"""Tuning by gradient: C and gamma, or one gamma for each feature, without cross-validation.
+
+The leave-one-out margins t_l of the squared-hinge machine follow from one factorisation
+(:mod:`widemargin.tuning._smooth_loss`), and so does the exact gradient of the smooth loss
+
+.. math:: J = \min_s \frac1n \sum_l \log(1 + \exp(-s t_l))
+
+with respect to log C and log gamma. L-BFGS descends it from a few starts. Each evaluation
+costs about as much as one fit, where a grid with cross-validation pays for hundreds.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from widemargin._progress import Watch
+from widemargin._threads import worker_threads
+from widemargin._typing import FloatArray
+from widemargin._validation import require, require_number, seed_of
+from widemargin.tuning._hinge_cost import choose_hinge_cost
+from widemargin.tuning._landscape import Landscape, Point, descend
+from widemargin.tuning._setup import Task, check_machine, check_names, starting_points
+
+ROWS = 2_000  # rows that are tuned on, at most: one evaluation takes about a quarter second
+COARSE_ROWS = 500  # rows on which descents begin when there are more than twice as many
+SCAN_ROWS = 200  # rows on which the starts of one gamma are compared
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How the parameters of a tuned model were found.
+
+    Attributes
+    ----------
+    params : dict
+        The parameters found: C, and gamma as a number or one for each feature.
+    loss : float
+        Smooth leave-one-out loss at them, in nats a row; log(2) = 0.69 is that of a coin.
+    trace : list of dict
+        One entry an evaluation: stage ("scan" of the starts, "kernel" for the descents of the
+        squared hinge, "cost" for the C of the hinge), start, C, gamma (None where it is not
+        tuned), loss and objective (with the prior).
+    starts : list of dict
+        For each start the parameters it ended at, their loss and objective.
+    n_evaluations : int
+        Length of the trace.
+    n_rows : int
+        Rows that were tuned on (equal ones count once).
+    seconds : float
+        Time taken, without the final fit.
+    message : str
+        Why the best descent ended.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC
+    >>> from widemargin.tuning.gradient import tune
+    >>> tuning = tune(SVC(), *load_iris(return_X_y=True)).tuning_
+    >>> sorted(tuning.params)
+    ['C', 'gamma']
+    >>> tuning.loss < min(start["loss"] for start in tuning.starts) + 0.1
+    True
+    """
+
+    params: dict[str, Any]
+    loss: float
+    trace: list[dict[str, Any]] = field(repr=False)
+    starts: list[dict[str, Any]] = field(repr=False)
+    n_evaluations: int
+    n_rows: int
+    seconds: float
+    message: str
+
+
+def tune(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    params: Any = ("C", "gamma"),
+    prior: float | None = None,
+    *,
+    sample_weight: Any = None,
+    starts: Any = None,
+    max_iter: int = 50,
+    verbose: int = 0,
+    random_state: Any = None,
+) -> Any:
+    """Choose C and the kernel's width by gradient descent on the leave-one-out loss; then fit.
+
+    The kernel is found with the squared hinge, whose leave-one-out loss is differentiable. For
+    ``loss="hinge"`` the cost is then chosen for the hinge, on a geometric grid by its own
+    leave-one-out loss. More than 2,000 distinct rows are tuned on a random sample of that size,
+    and C and gamma carried over to the fit on all rows.
+
+    Parameters
+    ----------
+    estimator : SVC, LinearSVC or Pipeline
+        What to tune; it is not changed. Of a pipeline the last step is tuned, on the data as
+        the other steps, fitted to all rows, transform them.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training rows. Features are best on similar scales.
+    y : array-like of shape (n_samples,)
+        Class labels. With more than two classes the loss is the mean over all pairs of classes.
+    params : tuple of {"C", "gamma", "ard"}, default=("C", "gamma")
+        What to tune: the cost, one gamma (rbf, poly), or one gamma for each feature (rbf).
+        LinearSVC and other kernels: ("C",). If C is left out it keeps its value (for the hinge
+        the kernel is then found at the squared hinge's own best cost).
+    prior : float, default=None
+        Weight of the prior: 0 is none, None is 1. It holds C and gamma weakly to the data's own
+        scale, and the gammas of features to a common one unless the data speak clearly.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weight 2 means the same as the row twice, of which one at a time is left out.
+    starts : list of dict, default=None
+        Points to start from, such as ``[{"C": 1.0, "gamma": 0.1}]``; None takes the best of
+        three values of gamma, or descends from all three with one gamma a feature. The best end
+        is kept.
+    max_iter : int, default=50
+        Largest number of descent steps from each start.
+    verbose : int, default=0
+        1 shows a progress bar.
+    random_state : int, RandomState or None, default=None
+        Seed of the samples of rows on which the search begins. None is a fixed seed.
+
+    Returns
+    -------
+    estimator
+        A fitted copy with the parameters found; its `tuning_` is a :class:`Tuning`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from widemargin import SVC
+    >>> from widemargin.tuning.gradient import tune
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> model = tune(SVC(), X, y)
+    >>> model.tuning_.n_evaluations < 100
+    True
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+    names = check_names(params)
+    prior = 1.0 if prior is None else prior
+    require_number("prior", prior, "a number, not negative, or None", above=-1e-300)
+    whole = isinstance(max_iter, int | np.integer) and not isinstance(max_iter, bool)
+    require(whole and max_iter > 0, "max_iter", max_iter, "a positive integer")
+    options = {"sample_weight": sample_weight, "starts": starts, "max_iter": int(max_iter)}
+    options |= {"verbose": verbose, "random_state": random_state}
+    if hasattr(estimator, "steps"):  # a pipeline; to import its class would import half of sklearn
+        return _tune_last_step(estimator, X, y, params, prior, options)
+    check_machine(estimator, names)
+    model = clone(estimator)
+    model._check_parameters()
+    task = Task.of(model, names, X, y, sample_weight, float(prior))
+    watch = _SearchWatch(f"tuning {type(model).__name__}", verbose)
+    with watch:
+        tuning = _Search(task, watch, int(max_iter), seed_of(random_state)).run(starts)
+    model.set_params(**tuning.params)
+    model.fit(X, y, sample_weight)
+    model.tuning_ = tuning
+    return model
+
+
+def _tune_last_step(
+    pipeline: Any, X: Any, y: Any, params: Any, prior: float, options: dict[str, Any]
+) -> Any:
+    """Fit the other steps, tune the last one on what they return, and put both together."""
+    fitted = clone(pipeline)
+    head, (name, last) = fitted[:-1], fitted.steps[-1]
+    check_machine(last, check_names(params))
+    transformed = head.fit_transform(X, y) if len(head) else X
+    model = tune(last, transformed, y, params, prior, **options)
+    fitted.steps = [*head.steps, (name, model)]
+    fitted.tuning_ = model.tuning_
+    return fitted
+
+
+class _SearchWatch(Watch):
+    """A bar for searches: their length is not known, so it fills by descents."""
+
+    def __init__(self, title: str, verbose: int) -> None:
+        super().__init__(title, 1.0, verbose, None)
+
+    def show(self, evaluations: int, loss: float, done: float, parts: int) -> None:
+        """Show the least loss so far and how much of the search is done."""
+        if self.bar is not None:
+            self.parts = parts
+            state = f"leave-one-out loss {loss:.4f}, {evaluations} evaluations"
+            self.bar.update(self.task, total=parts, completed=done, state=state)
+
+
+class _Search:
+    """One run of tune: descents, the choice among them and the record of both."""
+
+    def __init__(self, task: Task, watch: _SearchWatch, max_iter: int, seed: int) -> None:
+        self.task = task
+        self.watch = watch
+        self.max_iter = max_iter
+        self.rng = np.random.default_rng(seed)
+        self.trace: list[dict[str, Any]] = []
+        self.ends: list[dict[str, Any]] = []
+        self.parts = 1
+        self.least = math.inf
+        self.stage = "kernel"
+
+    def run(self, starts: Any) -> Tuning:
+        """Descend from every start and return the best end, with C for the loss of the model."""
+        began = time.perf_counter()
+        task = self.task
+        rows = task.sample(ROWS, self.rng)
+        # BLAS at one thread is faster on small matrices, and gives them the same bits everywhere.
+        with worker_threads():
+            landscape, x, message = self._descents(rows, starts)
+            C, theta = landscape.split(x)
+            loss = min(end["loss"] for end in self.ends if end["x"] is x)
+            if task.hinge and "C" in task.names:
+                C, loss = self._hinge_cost(landscape, C, theta)
+        params: dict[str, Any] = {"C": C} if "C" in task.names else {}
+        if landscape.path.size:
+            params["gamma"] = self._gamma(theta)
+        starts = [{k: v for k, v in end.items() if k != "x"} for end in self.ends]
+        seconds = time.perf_counter() - began
+        n = len(self.trace)
+        return Tuning(params, loss, self.trace, starts, n, len(rows), seconds, message)
+
+    def _descents(self, rows: Any, starts: Any) -> tuple[Landscape, FloatArray, str]:
+        """Return the landscape, the best point on it and why its descent ended."""
+        task = self.task
+        whole = task.landscape(rows, self._observe)
+        points = starting_points(task, whole, starts)
+        if starts is None and not whole.n_deltas and len(points) > 1:
+            points = [self._best_of(points)]
+        self.parts = len(points) + 1
+        if len(rows) > 2 * COARSE_ROWS:
+            # The starts compete on fewer rows; the winner goes on with all of them.
+            coarse = task.landscape(task.sample(COARSE_ROWS, self.rng), self._observe)
+            ends = [self._descend(coarse, x) for x in points]
+            points = [min(ends, key=lambda end: end[1])[0]]
+        ends = [self._descend(whole, x) for x in points]
+        x, _, message = min(ends, key=lambda end: end[1])
+        return whole, x, message
+
+    def _best_of(self, points: list[FloatArray]) -> FloatArray:
+        """Return the point of least objective on few rows.
+
+        With one gamma the way down is short and mostly the same from anywhere, except from where
+        the kernel is so wide or so narrow that the loss does not change.
+        """
+        few = self.task.landscape(self.task.sample(SCAN_ROWS, self.rng), self._observe)
+        self.stage = "scan"
+        values = [few(x)[0] for x in points]
+        self.stage = "kernel"
+        return points[int(np.argmin(values))]
+
+    def _descend(self, landscape: Landscape, start: FloatArray) -> tuple[FloatArray, float, str]:
+        before = len(self.trace)
+        x, objective, message = descend(landscape, start, max_iter=self.max_iter)
+        best = min(self.trace[before:], key=lambda entry: entry["objective"])
+        self.ends.append(
+            {"x": x, "C": best["C"], "gamma": best["gamma"], "loss": best["loss"],
+             "objective": objective, "message": message}
+        )  # fmt: skip
+        return x, objective, message
+
+    def _hinge_cost(self, landscape: Landscape, C: float, theta: FloatArray) -> tuple[float, float]:
+        """Return C for the hinge with this kernel, and its loss."""
+        found, tried = choose_hinge_cost(landscape.kernels(theta), landscape.pairs, C)
+        for cost, loss in tried:
+            self._note("cost", cost, self._gamma(theta), loss, loss)
+        return found, dict(tried)[found]
+
+    def _observe(self, point: Point) -> None:
+        self._note(self.stage, point.C, self._gamma(point.theta), point.loss, point.objective)
+        self.least = min(self.least, point.loss)
+        # Within a descent the bar creeps on: its steps are not known beforehand.
+        creep = 1.0 - 0.9 ** (len(self.trace) / (len(self.ends) + 1))
+        self.watch.show(len(self.trace), self.least, len(self.ends) + creep, self.parts)
+
+    def _note(self, stage: str, C: float, gamma: Any, loss: float, objective: float) -> None:
+        start = min(len(self.ends), self.parts - 1)
+        self.trace.append(
+            {"stage": stage, "start": start, "C": C, "gamma": gamma, "loss": loss,
+             "objective": objective}
+        )  # fmt: skip
+
+    def _gamma(self, theta: FloatArray) -> Any:
+        """Return gamma as the estimator takes it; None where it is not tuned."""
+        if "ard" in self.task.names:
+            return np.exp(theta)
+        return float(np.exp(theta[0])) if "gamma" in self.task.names else None
