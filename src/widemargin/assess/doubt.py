@@ -18,7 +18,7 @@ import numpy as np
 from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import require
 from widemargin.assess import loo
-from widemargin.assess._left_out import machine_values
+from widemargin.assess._left_out import fitted_values, machine_values
 from widemargin.assess.record import Training, record_of
 
 __all__ = ["Suspect", "Suspects", "suspects"]
@@ -176,7 +176,10 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
 
 
 def _largest_coefficients(training: Training, screen: float) -> BoolArray:
-    """Mark the user's rows with the largest coefficients, per unit of weight, of any machine."""
+    """Mark the user's rows with the largest coefficients, per unit of weight, of any machine.
+
+    Among those at the cap of the hinge, the worst fitted ones.
+    """
     data = training.data
     size = np.zeros(len(data.weight))
     for machine in training.machines:
@@ -184,8 +187,12 @@ def _largest_coefficients(training: Training, screen: float) -> BoolArray:
         np.maximum.at(size, machine.rows, beta)
     given = np.append(size / data.weight, -1.0)[data.member]
     count = max(1, math.ceil(screen * np.count_nonzero(data.given_weight)))
+    every = np.ones(len(given), dtype=bool)
+    margin, _ = _evidence(training, loo.judged(training, fitted_values(training, needed=every))[0])
+    # Coefficients that differ by rounding are equal: those at the cap.
+    order = np.lexsort((margin, -np.round(given / given.max(), 9)))
     chosen = np.zeros(len(given), dtype=bool)
-    chosen[np.argsort(-given, kind="stable")[:count]] = True
+    chosen[order[:count]] = True
     return chosen
 
 
