@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from byhand import gram
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -629,3 +629,11 @@ def test_probabilities_of_more_than_five_thousand_rows(machine) -> None:
     assert np.abs(p.mean() - y.mean()) < 0.02
     brier = np.mean((p - y) ** 2)
     assert brier < 0.1
+
+
+def test_no_small_fit_is_refused() -> None:
+    """Sums that miss their total by rounding must not look like a fit that failed."""
+    X, y = make_moons(800, noise=0.3, random_state=0)
+    for C in (0.1, 0.3, 1.0, 3.0, 10.0, 30.0):
+        for gamma in (0.1, 0.3, 1.0, 3.0):
+            assert loo.result(SVC(C=C, gamma=gamma).fit(X[:100], y[:100])).kind == "exact"

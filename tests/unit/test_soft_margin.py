@@ -235,3 +235,12 @@ def test_optimum_of_two_points_closes_the_gap() -> None:
     assert c.gap == pytest.approx(0.0, abs=1e-15)
     assert c.kkt_violation == pytest.approx(0.0, abs=1e-15)
     assert c.converged
+
+
+def test_a_lack_of_rounding_size_moves_nothing() -> None:
+    """0.1 + 0.2 is not 0.3 in floating point, and all three variables are at their bounds."""
+    y = np.array([1.0, 1.0, -1.0])
+    problem = c_classification(y, np.array([0.1, 0.2, 0.3]))
+    b = np.array([0.1, 0.2, -0.3])
+    assert b.sum() != 0
+    np.testing.assert_array_equal(problem.repair(b), b)

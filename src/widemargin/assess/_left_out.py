@@ -68,6 +68,7 @@ class Workshop:
     def __init__(self, training: Training, threads: int) -> None:
         started = time.perf_counter()
         rows = Rows(training.kernel, training.data.X, training.centre, threads)
+        self.n = rows.n
         self.threads = threads
         self.K = _kernel_matrix(rows)
         self.optima: list[FloatArray] = []
@@ -76,7 +77,7 @@ class Workshop:
     def block(self, machine: Machine) -> FloatArray:
         """Return the kernel matrix of a machine's rows, padded."""
         m = len(machine.rows)
-        if padded(m) == len(self.K) and m == machine.rows[-1] + 1:
+        if m == self.n:
             return self.K
         block = np.zeros((padded(m), padded(m)))
         block[:m, :m] = self.K[np.ix_(machine.rows, machine.rows)]

@@ -134,6 +134,8 @@ class SoftMargin:
             if preference is not None:
                 members = members[np.argsort(preference[members], kind="stable")]
             lack = total - float(b[members].sum())
+            if abs(lack) <= np.finfo(np.float64).eps * float(np.abs(b[members]).sum()):
+                continue  # rounding: to make up for it would lift a variable off its bound
             room = (self.upper if lack > 0 else self.lower)[members] - b[members]
             taken = np.cumsum(room)
             before = np.concatenate([[0.0], taken[:-1]])

@@ -331,7 +331,7 @@ class _Run:
         self.search = search
         self.settings = settings
         self.X, self.y, self.sample_weight = X, y, sample_weight
-        shape = getattr(X, "shape", None) or np.shape(X)
+        shape = getattr(X, "shape", None) or np.asarray(X).shape
         self.n_rows = shape[0] if shape else 0
         self.regressor = is_regressor(search.estimator)
         self.scores: dict[int, Score] = {}
