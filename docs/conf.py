@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from importlib.metadata import version as installed_version
+
+from widemargin import loo
+
+# Documented by its public name, `from widemargin import loo`.
+sys.modules["widemargin.loo"] = loo
 
 project = "widemargin"
 author = "the widemargin developers"
@@ -28,7 +34,8 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 # Pages without pages below them need no list of those.
-html_sidebars = {page: [] for page in ("index", "install", "certificate", "command_line")}
+PAGES = ("index", "install", "certificate", "leave_one_out", "command_line", "references")
+html_sidebars = {page: [] for page in PAGES}
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc sections say it, once

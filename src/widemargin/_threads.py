@@ -7,6 +7,7 @@ first one to enter lowers it and the last one to leave restores it.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -36,6 +37,21 @@ def _blas_libraries() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+def _cpu_count() -> int:
+    """Cores that this process may use now."""
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), _granted_cores())
+    return _granted_cores()
+
+
+@functools.cache
+def _granted_cores() -> int:
+    """Cores of the machine or the cgroup; asking takes as long as a small fit, so ask once."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
 @contextmanager
 def worker_threads() -> Iterator[int]:
     """Hold BLAS at one thread and yield how many Python threads may take its place.
@@ -45,11 +61,9 @@ def worker_threads() -> Iterator[int]:
     """
     with _limit.lock:
         if _limit.holders == 0:
-            from joblib import cpu_count
-
             libraries = _blas_libraries()
             allowed = [library["num_threads"] for library in libraries.info()]
-            _limit.threads = max(1, min([int(cpu_count()), *allowed]))
+            _limit.threads = max(1, min([_cpu_count(), *allowed]))
             _limit.restore.enter_context(libraries.limit(limits=1))
         _limit.holders += 1
         threads = _limit.threads

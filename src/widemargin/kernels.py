@@ -103,8 +103,8 @@ class Kernel:
 def is_mercer(K: ArrayLike, *, tol: float = 1e-8) -> bool:
     """Tell whether a kernel matrix is symmetric and positive semi-definite.
 
-    Mercer's condition on a sample (seed 000, theorem 1.11): only then is the training problem
-    convex and the certificate a bound.
+    Mercer's condition on a sample (Smola et al. 2000, theorem 1.11): only then is the training
+    problem convex and the certificate a bound.
 
     Parameters
     ----------

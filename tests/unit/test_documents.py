@@ -44,3 +44,17 @@ def test_certificate_page_recomputes_the_certificate():
     certificate = names["model"].certificate_
     assert names["primal"] == pytest.approx(certificate.primal, rel=1e-10)
     assert names["dual"] == pytest.approx(certificate.dual, rel=1e-10)
+
+
+def test_leave_one_out_page_prints_what_it_shows(capsys):
+    text = (ROOT / "docs" / "leave_one_out.rst").read_text(encoding="utf-8")
+    pieces = re.findall(r"\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text)
+    shown = [(kind, re.sub(r"^   ", "", piece, flags=re.MULTILINE)) for kind, piece in pieces]
+    assert [kind for kind, _ in shown] == ["python", "text"] * (len(shown) // 2)
+    assert len(shown) >= 18
+    names: dict = {}
+    for (_, code), (_, output) in zip(shown[::2], shown[1::2], strict=True):
+        exec(code, names)
+        printed = capsys.readouterr().out
+        # Digits depend on the machine, times even on the moment; the words do not.
+        assert without_numbers(printed).split() == without_numbers(output).split()

@@ -1,8 +1,8 @@
 """Training rows whose label is doubtful, by what the model says of them without having seen them.
 
-Seed 002, section 8.7, looks only at the rows with the largest coefficients, on the ground that a
-wrong label needs a large one to be learnt. That is much cheaper and finds nearly the same rows;
-`suspects` does so on request and says how many rows it has evaluated.
+Opper and Winther (2000), section 8.7, look only at the rows with the largest coefficients, since a
+wrong label needs a large one to be learnt. That evaluates fewer rows and finds nearly the same
+ones; `suspects` does so on request and says how many it has evaluated.
 """
 
 from __future__ import annotations
@@ -120,15 +120,15 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
     n : int, default=10
         How many rows to return.
     screen : float, default=None
-        Fraction of the rows to evaluate, those with the largest coefficients (seed 002, section
-        8.7 takes 0.1). The others are taken to be unsuspicious, so the error that is reported is
-        a lower bound. None evaluates all rows.
+        Fraction of the rows to evaluate, those with the largest coefficients (Opper and Winther
+        2000, section 8.7, take 0.1). The others are taken to be unsuspicious, so the error that
+        is reported is a lower bound. None evaluates all rows.
 
     Returns
     -------
     Suspects
-        A sequence of :class:`Suspect` with the cost and the error found; printing it shows a
-        table.
+        A sequence of :class:`~widemargin.assess.doubt.Suspect` with the cost and the error
+        found; printing it shows a table.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
         left_out = machine_values(training, exact=exact, chosen=chosen)
         values, errors = loo.judged(training, left_out.values)
         errors = np.where(chosen, errors, 0)
-        kind = "lower bound"
+        kind = "lower bound" if exact else "estimate"
     assert values is not None
     weight = training.data.given_weight
     margin, predicted = _evidence(training, values)

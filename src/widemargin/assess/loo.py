@@ -6,12 +6,12 @@
 method              kind      what it computes
 ==================  ========  ====================================================================
 exact               exact     the value of retraining without the row, by following the solution
-                              path (notes/gp_loo.md, section 4)
+                              path, event by event
 linear_response     estimate  the first step of that path, as if no other row changed its group:
-                              seed 002, equations (8.26)-(8.32), corrected
+                              Opper and Winther (2000), (8.26)-(8.32), corrected
 span                estimate  the same number by the name of Vapnik and Chapelle: the coefficient
                               times the squared distance to the span of the free vectors
-jaakkola_haussler   bound     y f <= alpha k(x, x), seed 000, equation (1.84) with its signs set
+jaakkola_haussler   bound     y f <= alpha k(x, x), Smola et al. (2000), (1.84) with its signs set
                               right; without intercept only
 xi_alpha            bound     Joachims: 2 alpha R^2 + xi >= 1; with an intercept an estimate
 support_vectors     bound     every support vector counts as an error
@@ -174,19 +174,24 @@ def result(est: Any, method: str = "auto") -> LOOResult:
     require(method in ("auto", *METHODS), "method", method, f"one of auto, {', '.join(METHODS)}")
     record = record_of(est)
     if method == "auto":
-        method = str(record.remember("method of leave-one-out", _affordable))
+        method = _affordable(record, "loo.result")
     question = f"loo.result with method {method!r}"
     return record.remember(question, lambda training: _result(record, training, method))
 
 
-def _affordable(training: Training) -> str:
-    return "exact" if len(training.data.weight) <= EXACT_ROWS else "linear_response"
+def _affordable(record: Record, asked: str) -> str:
+    """Return what "auto" stands for; a compact model knows if it was asked before."""
+
+    def choose(training: Training) -> str:
+        return "exact" if len(training.data.weight) <= EXACT_ROWS else "linear_response"
+
+    return record.remember(f"{asked} with method 'auto'", choose)
 
 
 def left_out_values(record: Record, method: str = "auto") -> LeftOutValues:
     """Return the left-out values of every machine of a model, remembered by its record."""
     if method == "auto":
-        method = str(record.remember("method of leave-one-out", _affordable))
+        method = _affordable(record, "loo.result")
     exact = method == "exact"
     question = f"left-out values, {'exact' if exact else 'first order'}"
     return record.remember(question, lambda training: machine_values(training, exact=exact))

@@ -28,7 +28,7 @@ class SVC(SupportClassifier):
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \xi_i` (or :math:`\xi_i^2`) subject to
     :math:`y_i (\langle w, \phi(x_i) \rangle + b) \ge 1 - \xi_i, \; \xi_i \ge 0`, where
-    :math:`s_i` is the weight of row i (seed 000, equation (1.25)). The optimum is that of LIBSVM;
+    :math:`s_i` is the weight of row i (Smola et al. 2000, (1.25)). The optimum is that of LIBSVM;
     `certificate_` proves how close the model is to it.
 
     Parameters

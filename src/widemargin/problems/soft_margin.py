@@ -35,7 +35,8 @@ up while b < u and down while b > l, and its *score* is :math:`s_v = t_v - f(x_v
 At the optimum every variable that can move up has :math:`s_v \le \lambda_g`, every one that
 can move down :math:`s_v \ge \lambda_g`; the overlap of the two is the KKT violation of LIBSVM.
 
-References: seed 000, equations (1.25)-(1.29) and section 1.3; seed 001, P2 and P3 for nu.
+References: Smola et al. (2000), equations (1.25)-(1.29) and section 1.3; Balcázar et al. (2008),
+P2 and P3 for nu. The documentation's page of references has them in full.
 """
 
 from __future__ import annotations
@@ -281,7 +282,7 @@ def _ridge_threshold(
 def c_classification(
     y: FloatArray, cost: FloatArray, *, squared: bool = False, intercept: bool = True
 ) -> SoftMargin:
-    """State the soft-margin classification problem (seed 000, (1.25)).
+    """State the soft-margin classification problem (Smola et al. 2000, (1.25)).
 
     Minimise 1/2 |w|^2 + sum_i cost_i xi_i (or cost_i xi_i^2) subject to
     y_i (f(x_i) + b) >= 1 - xi_i, xi_i >= 0.

@@ -2,8 +2,8 @@ r"""Kernel machines of any size: a growing sample, a band around the margin, one
 
 Problem: see :mod:`widemargin.problems.soft_margin`; the kernel matrix is never formed.
 
-1. *Sample.* A random sample with its losses scaled up stands for the whole (as in the recursion
-   of notes/sampling, section 4). Its optimum predicts which rows end at a bound. Samples double.
+1. *Sample.* A random sample with its losses scaled up stands for the whole. Its optimum predicts
+   which rows end at a bound. Samples double.
 2. *Band.* Rows far from the margin keep their bound; the rows near it, and all that violate the
    optimality conditions, form the band, whose kernel block is in memory and which
    :mod:`widemargin.solvers.smo` solves. The decision values of all rows then follow from the

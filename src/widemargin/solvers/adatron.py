@@ -7,8 +7,9 @@ Problem: ``c_classification`` of :mod:`widemargin.problems.soft_margin`, either 
     \max_b \; t'b - \tfrac12 b'Kb - \tfrac12 \sum_i \rho_i b_i^2
     \quad\text{s.t.}\quad l_i \le b_i \le u_i \quad\text{and, with a threshold, } \sum_i b_i = d .
 
-In the letters of seed 002, :math:`b_i = y_i \alpha_i`, K is the covariance of (8.20), the ridge is
-the input noise v that (8.16) adds to its diagonal, and the machine is the saddle point of (8.22).
+In the letters of Opper and Winther (2000), :math:`b_i = y_i \alpha_i`, K is the covariance of
+(8.20), the ridge is the input noise v that (8.16) adds to its diagonal, and the machine is the
+saddle point of (8.22).
 It is the solver of the simulations there (section 8.7, table 8.2), where the variables of a pass
 move together; here each sees the moves before it (Frieß, Cristianini and Campbell 1998):
 

@@ -12,7 +12,7 @@ hinge or squared hinge, any costs, lambda unregularised (or absent).
    smooth problem (:mod:`widemargin.solvers.smoothed_newton`); its dual variables are the centre
    of the next, narrower band. Every point comes with a feasible dual point, so the gap is known.
 3. *Part.* Rows farther from the margin than they have lately moved keep their bound and enter as
-   one constant vector (the implicit outliers of notes/sampling, section 4): a step reads only
+   one constant vector (they become implicit outliers): a step reads only
    the others. One pass over all rows then tells which of them were wrong.
 
 Steps factorise a matrix of at most 2,000 x 2,000 or use conjugate gradients, whichever is

@@ -17,8 +17,8 @@ once, by one matrix product for all rows; see :mod:`widemargin.solvers._loo_loop
 With an intercept the kernel is shifted by a constant, which changes nothing (the coefficients sum
 to zero) and keeps every block of free rows positive definite.
 
-Seed 002, section 8.5 gives the first step, equations (8.26)-(8.32) as corrected in
-notes/gp_loo.md; section 4 of that note describes the path.
+Opper and Winther (2000), section 8.5, give the first step, equations (8.26)-(8.32); the page
+"Leave-one-out" of the documentation says what had to be corrected in them.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from widemargin.solvers.smo import padded, solve_dense
 AT_BOUND = 1e-12  # coefficients this near to a bound, relative to the box, are at it
 CLOSE = 0.25  # rows this near to their target get their column before a path asks for it
 PIVOTS = 48  # columns that a path may keep at first
+WORTH_A_THREAD = 1e7  # operations, about a millisecond; below that, starting a thread costs more
 DEPENDENT = 1e-12  # Schur complement, relative, below which a row depends on the others
 
 
@@ -283,9 +284,10 @@ class Standing:
             out[part][~is_basic] += self._matrix_rows(chosen[~is_basic])
             out[part][:, self.basic] = W
 
-        width = max(32, -(-len(wanted) // (2 * self.threads)))
+        threads = self.threads if out.size * len(self.basic) > WORTH_A_THREAD else 1
+        width = max(32, -(-len(wanted) // (2 * threads)))
         parts = [slice(k, k + width) for k in range(0, len(wanted), width)]
-        for_each(form, parts, self.threads)
+        for_each(form, parts, threads)
         return out
 
     def responding(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -467,9 +469,10 @@ class _Paths:
                 s.eps, s.intercept, max_pivots, 10 * s.n + 100, values, events, outcome, needed,
             )  # fmt: skip
 
-        width = max(8, -(-len(rows) // (8 * s.threads)))
+        threads = s.threads if 100 * len(rows) * s.n > WORTH_A_THREAD else 1
+        width = max(8, -(-len(rows) // (8 * threads)))
         parts = [slice(k, min(k + width, len(rows))) for k in range(0, len(rows), width)]
-        for_each(follow, parts, s.threads)
+        for_each(follow, parts, threads)
         self.values[pending], self.events[pending] = values, events
         return outcome, needed
 

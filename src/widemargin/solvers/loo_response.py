@@ -8,8 +8,8 @@ free rows and H their (bordered) kernel block, the value of row l falls by its c
     S_l = 1 / [H^{-1}]_{ll} \;\text{(l free)}, \qquad
     S_l = k_{ll} - u' H^{-1} u \;\text{(l at its cap, u its kernel with M)},
 
-the squared distance of l to the span of the other free vectors: seed 002, equations (8.26)-(8.32)
-as corrected in notes/gp_loo.md, section 1. Only the blocks k(M, M) and k(l, M) are formed.
+the squared distance of l to the span of the other free vectors: Opper and Winther (2000),
+equations (8.26)-(8.32), corrected. Only the blocks k(M, M) and k(l, M) are formed.
 """
 
 from __future__ import annotations

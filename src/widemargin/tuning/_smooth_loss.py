@@ -25,7 +25,7 @@ system gives dJ for any change of K and V by
     u_N = \omega_N y_N, \; u_M = P q, \; c_l = \omega_l y_l \beta_l (1 - r_l) / D_l^2,
 
 q = omega_M y_M / D - [K_MN, 1]' (omega_N y_N). All c are negative, so the matrix of the second term
-is one symmetric product. (notes/gp_loo, sections 1 and 5.)
+is one symmetric product.
 """
 
 from __future__ import annotations

@@ -60,8 +60,7 @@ class Tuning:
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from widemargin import SVC
-    >>> from widemargin.tuning.gradient import tune
+    >>> from widemargin import SVC, tune
     >>> tuning = tune(SVC(), *load_iris(return_X_y=True)).tuning_
     >>> sorted(tuning.params)
     ['C', 'gamma']
@@ -131,13 +130,13 @@ def tune(
     Returns
     -------
     estimator
-        A fitted copy with the parameters found; its `tuning_` is a :class:`Tuning`.
+        A fitted copy with the parameters found; its `tuning_` is a
+        :class:`~widemargin.tuning.gradient.Tuning`.
 
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from widemargin import SVC
-    >>> from widemargin.tuning.gradient import tune
+    >>> from widemargin import SVC, tune
     >>> X, y = make_moons(200, noise=0.2, random_state=0)
     >>> model = tune(SVC(), X, y)
     >>> model.tuning_.n_evaluations < 100
