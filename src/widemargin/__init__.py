@@ -4,8 +4,10 @@ from widemargin import kernels
 from widemargin.assess import loo
 from widemargin.assess.doubt import suspects
 from widemargin.certificate import Certificate
+from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
+from widemargin.estimators.tube import TubeSVR
 from widemargin.tuning.gradient import tune
 from widemargin.tuning.search import LOOSearch
 
@@ -19,6 +21,8 @@ __all__ = [
     "LinearSVC",
     "NuSVC",
     "NuSVR",
+    "ReducedHullSVC",
+    "TubeSVR",
     "kernels",
     "loo",
     "suspects",

@@ -32,7 +32,8 @@ class Certificate:
         ``gap / max(1, abs(primal))``.
     kkt_violation : float
         Largest violation of the optimality conditions, in LIBSVM's definition:
-        the amount by which two thresholds that must agree differ.
+        the amount by which two thresholds that must agree differ. NaN where data that were read
+        in parts left it open; the gap is known always.
     converged : bool
         Whether the fit met its tolerance within its budget.
     n_iter : int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from widemargin import SVC, SVR, LinearSVC, LOOSearch, NuSVC, NuSVR
+from widemargin import SVC, SVR, LinearSVC, LOOSearch, NuSVC, NuSVR, ReducedHullSVC, TubeSVR
 
 ESTIMATORS = [
     SVC(),
@@ -21,7 +21,12 @@ ESTIMATORS = [
     NuSVR(),
     LinearSVC(),
     LinearSVC(loss="squared_hinge"),
+    LinearSVC(solver="sampling"),
     SVC(solver="adatron"),
+    ReducedHullSVC(),
+    ReducedHullSVC(kernel="rbf", k=0.5, cut="hull"),
+    TubeSVR(),
+    TubeSVR(kernel="linear"),
     LOOSearch(SVC(), {"C": [0.1, 10.0], "gamma": ["scale"]}),
     LOOSearch(SVR(), {"C": [0.1, 10.0]}),
     LOOSearch(NuSVC(), {"nu": [0.1, 0.2]}, method="linear_response"),
@@ -38,6 +43,8 @@ def _does_not_apply(estimator) -> dict[str, str]:
 # Some checks hand over an arbitrary square matrix as a kernel: the warning is the right answer.
 @pytest.mark.filterwarnings("ignore:the precomputed kernel matrix is not symmetric")
 @pytest.mark.filterwarnings("ignore:probabilities are calibrated on values of the rows")
+# Classes drawn at random may have no common k: that "auto" says so is the right answer.
+@pytest.mark.filterwarnings('ignore:k="auto". no common k separates')
 # Others hand over features around 100 +- 1, where a cubic kernel has no digits left to converge.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=_does_not_apply)

@@ -19,6 +19,7 @@ from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin._validation import TrainingSet
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
+from widemargin.sources import Dataset, TrainingSource
 
 _Answer = TypeVar("_Answer")
 
@@ -81,32 +82,59 @@ class Training:
         return Rows(self.kernel, X, self.centre)
 
 
+@dataclass(frozen=True, eq=False)
+class ReadTraining:
+    """A fit on data that are read where they lie and are not kept.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        Where the data are.
+    sources : list of TrainingSource
+        The rows of each machine.
+    """
+
+    dataset: Dataset
+    sources: list[TrainingSource]
+
+
 class Record:
     """The training of a fitted model, if it is still there, and the answers found so far.
 
     Parameters
     ----------
-    training : Training or None
+    training : Training, ReadTraining or None
         None in a compact model.
     answers : dict, optional
         Answers that are known already.
     """
 
-    def __init__(self, training: Training | None, answers: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, training: Training | ReadTraining | None, answers: dict[str, Any] | None = None
+    ) -> None:
         self.training = training
         self.answers = dict(answers or {})
         self._lock = threading.RLock()
 
     def remember(self, question: str, find: Callable[[Training], _Answer]) -> _Answer:
         """Return the answer to a question, finding it the first time."""
+        return self.remember_any(question, lambda: find(self.require_training(question)))
+
+    def remember_any(self, question: str, find: Callable[[], _Answer]) -> _Answer:
+        """Return the answer to a question that needs no training rows in memory."""
         with self._lock:
             if question not in self.answers:
-                self.answers[question] = find(self.require_training(question))
+                self.answers[question] = find()
             answer: _Answer = self.answers[question]
             return answer
 
     def require_training(self, question: str) -> Training:
         """Return the training, which a compact model does not have."""
+        if isinstance(self.training, ReadTraining):
+            raise ValueError(
+                f"{question} needs the training rows in memory, and this model was fitted on a "
+                "data set in parts: fit on an array (a sample of the rows will do)"
+            )
         if self.training is None:
             raise ValueError(
                 f"{question} needs the training data, which compact() has dropped: ask the "
@@ -121,7 +149,9 @@ class Record:
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            return {"training": self.training, "answers": dict(self.answers)}
+            # Data that lie elsewhere are not reached from everywhere a model is sent to.
+            training = None if isinstance(self.training, ReadTraining) else self.training
+            return {"training": training, "answers": dict(self.answers)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.training = state["training"]

@@ -187,17 +187,10 @@ class KernelMachine(Diagnosed, BaseEstimator):
     def _solve(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
         """Solve one problem and certify the result."""
         n = problem.n_rows
-        budget = self.max_iter if self.max_iter > 0 else max(500_000, 100 * n)
         watch.next_part()
         evaluations = rows.evaluations
         solver = getattr(self, "solver", "auto")
-        options: dict[str, Any] = {
-            "tol": self.tol,
-            "max_iter": int(budget),
-            "cache_bytes": self.cache_size * 1e6,
-            "seed": seed_of(self.random_state),
-            "monitor": watch,
-        }
+        options = {"tol": self.tol, **self._solver_options(n, watch)}
         with worker_threads() as rows.threads:
             if solver == "adatron":
                 result = adatron.solve(problem, rows, **options)
@@ -220,6 +213,16 @@ class KernelMachine(Diagnosed, BaseEstimator):
         return Expansion(
             used, beta[used], intercept, thresholds, certificate, result.status, machine
         )
+
+    def _solver_options(self, n: int, watch: Watch) -> dict[str, Any]:
+        """Return what the solvers take besides the problem and the tolerance."""
+        budget = self.max_iter if self.max_iter > 0 else max(500_000, 100 * n)
+        return {
+            "max_iter": int(budget),
+            "cache_bytes": self.cache_size * 1e6,
+            "seed": seed_of(self.random_state),
+            "monitor": watch,
+        }
 
     def _keep_record(
         self, data: TrainingSet, machines: list[Machine], pairs: list[tuple[int, int]]

@@ -88,14 +88,16 @@ class SupportClassifier(OneVsOneClassifier, KernelMachine):
     def _fit_pair(
         self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
     ) -> Expansion:
-        if len(chosen) == rows.n:
-            part = rows
-        else:
-            X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
-            part = Rows(rows.kernel, X, rows.centre)
-        found = self._solve(problem, part, watch)
+        found = self._solve(problem, self._rows_of(rows, chosen), watch)
         machine = replace(found.machine, rows=chosen)
         return self._rescale(replace(found, rows=chosen[found.rows], machine=machine))
+
+    def _rows_of(self, rows: Rows, chosen: IntArray) -> Rows:
+        """Return some of the rows, seen through the same kernel."""
+        if len(chosen) == rows.n:
+            return rows
+        X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
+        return Rows(rows.kernel, X, rows.centre)
 
     def _rescale(self, machine: Expansion) -> Expansion:
         return machine

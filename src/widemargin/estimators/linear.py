@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numbers
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
 
@@ -23,15 +26,28 @@ from widemargin._validation import (
     require_number,
     seed_of,
 )
-from widemargin.assess.probability import check_calibration
-from widemargin.assess.record import Machine, Record, Training
+from widemargin.assess.probability import Calibration, check_calibration
+from widemargin.assess.record import Machine, ReadTraining, Record, Training
 from widemargin.certificate import Certificate, warn_unconverged, worst
 from widemargin.estimators._diagnosed import Diagnosed
 from widemargin.estimators._one_vs_one import OneVsOneClassifier
+from widemargin.estimators._scanned import (
+    LinearTask,
+    ScannedPlane,
+    calibrations_of,
+    check_labels,
+    fit_planes,
+)
 from widemargin.kernels import Kernel
 from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
 from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers.dual_cd import certify_linear, solve_linear
+from widemargin.solvers.linear_sampling import solve_linear_sampling
+from widemargin.sources import Dataset, as_dataset
+
+# Where "auto" samples: measured by `python -m benchmarks sampling`.
+MANY_ROWS = 100_000
+FEW_FEATURES = 100
 
 
 @dataclass(frozen=True)
@@ -41,6 +57,8 @@ class _Hyperplane:
     certificate: Certificate
     status: str
     machine: Machine
+    history: list[dict[str, Any]]
+    passes: float
 
 
 class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
@@ -48,7 +66,8 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \ell(1 - y_i (w \cdot x_i + b))`, the problem of
     ``SVC(kernel="linear")``: the intercept is not penalised (LIBLINEAR penalises it), so both
-    have the same optimum. Time grows in proportion to the data.
+    have the same optimum. Time grows in proportion to the data, which need not fit the memory:
+    `fit` also takes files, Dask collections and data sets of :mod:`widemargin.sources`.
 
     Parameters
     ----------
@@ -58,6 +77,11 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         Linear or squared slack.
     fit_intercept : bool, default=True
         Whether there is a threshold b.
+    solver : {"auto", "newton", "sampling"}, default="auto"
+        "newton" smooths the hinge less and less and works in memory. "sampling" takes a sample's
+        word for the rows far from the margin and solves for the others exactly, in about four
+        reads of the data (hinge; dense rows); the squared hinge needs a read for each Newton step.
+        "auto" is "sampling" for many dense rows of up to 100 features and for data in parts.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         As for :class:`SVC`.
     tol : float, default=1e-4
@@ -65,12 +89,15 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
     class_weight : dict or "balanced", default=None
         Factor of C for each class.
     max_iter : int, default=1000
-        Largest number of Newton steps for each pair of classes.
+        Largest number of Newton steps (or rounds of "sampling") for each pair of classes.
     time_limit : float, default=None
         Seconds after which the fit stops with the model reached.
     random_state : int, RandomState or None, default=None
         Seed of the samples that predict the solution on large data; it moves the result within
         the tolerance only. None is a fixed seed.
+    checkpoint : path, default=None
+        File that keeps the state of "sampling" after every round: a fit that was killed goes on
+        from there and ends at the same model. Removed at the end.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -88,7 +115,13 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
     certificates_ : list of Certificate
         One for each pair of classes.
     n_iter_ : int
-        Largest number of Newton steps of a pair.
+        Largest number of Newton steps (or rounds) of a pair.
+    history_ : list of list of dict
+        "sampling": for each pair of classes its rounds, with passes, explicit rows, violators and
+        bounds on the optimum.
+    passes_ : float
+        "sampling": reads of the data, all pairs together; data in parts are described by one
+        more.
 
     Examples
     --------
@@ -108,28 +141,32 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         C: float = 1.0,
         loss: str = "hinge",
         fit_intercept: bool = True,
+        solver: str = "auto",
         calibration: str = "sigmoid",
         tol: float = 1e-4,
         class_weight: Any = None,
         max_iter: int = 1000,
         time_limit: float | None = None,
         random_state: Any = None,
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.C = C
         self.loss = loss
         self.fit_intercept = fit_intercept
+        self.solver = solver
         self.calibration = calibration
         self.tol = tol
         self.class_weight = class_weight
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.random_state = random_state
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.solver != "sampling"
         return tags
 
     def _check_parameters(self) -> None:
@@ -139,20 +176,26 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         check_calibration(self.calibration)
         losses = ("hinge", "squared_hinge")
         require(self.loss in losses, "loss", self.loss, '"hinge" or "squared_hinge"')
+        solvers = ("auto", "newton", "sampling")
+        require(self.solver in solvers, "solver", self.solver, '"auto", "newton" or "sampling"')
+        path = self.checkpoint is None or isinstance(self.checkpoint, str | os.PathLike)
+        require(path, "checkpoint", self.checkpoint, "the path of a file, or None")
         good = isinstance(self.max_iter, numbers.Integral) and self.max_iter > 0
         require(good, "max_iter", self.max_iter, "a positive integer")
         if self.time_limit is not None:
             require_number("time_limit", self.time_limit, "a positive number of seconds or None")
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,)
-            Class labels of any kind, two or more classes.
+        X : array-like or sparse matrix of shape (n_samples, n_features), or data in parts
+            Training rows. Data in parts are a :class:`~widemargin.sources.Dataset`, a Dask array
+            or DataFrame, a large memory map, or the paths of files.
+        y : array-like of shape (n_samples,), default=None
+            Class labels of any kind, two or more classes. A Dataset carries its own; for files it
+            is the name of the column.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight 2 means the same as the row twice, 0 the same as its absence.
 
@@ -162,6 +205,11 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
             The fitted model.
         """
         self._check_parameters()
+        dataset = as_dataset(X, y, sample_weight)
+        if dataset is not None:
+            return self._fit_dataset(dataset)
+        fix = "None for rows in memory: it is for data in parts (widemargin.sources)"
+        require(self.checkpoint is None, "checkpoint", self.checkpoint, fix)
         X, y, weight = check_fit(self, X, y, sample_weight, numeric=False)
         data = canonical(X, y, weight)
         self.classes_, codes = check_classes(data.y)
@@ -173,11 +221,7 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
             worker_threads(),
         ):
             planes = [self._fit_pair(data.X, codes, costs, pair, watch) for pair in pairs]
-        self.coef_ = np.array([plane.coef for plane in planes])
-        self.intercept_ = np.array([plane.intercept for plane in planes])
-        self.certificates_ = [plane.certificate for plane in planes]
-        self.certificate_ = worst(self.certificates_)
-        self.n_iter_ = max(c.n_iter for c in self.certificates_)
+        self._keep_planes(planes)
         machines = [plane.machine for plane in planes]
         self._record_ = Record(
             Training(data, Kernel("linear"), None, pairs, machines, bool(self.fit_intercept))
@@ -195,7 +239,8 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         squared, intercept = self.loss == "squared_hinge", bool(self.fit_intercept)
         problem = c_classification(label, costs, squared=squared, intercept=intercept)
         watch.next_part()
-        result = solve_linear(
+        solve = solve_linear_sampling if self._by_sampling(X) else solve_linear
+        result = solve(
             X,
             problem,
             tol=self.tol,
@@ -213,7 +258,64 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
             n_iter=result.n_iter,
         )
         machine = Machine(rows, problem, result.dual, result.intercept)
-        return _Hyperplane(result.coef, result.intercept, certificate, result.status, machine)
+        return _Hyperplane(
+            result.coef, result.intercept, certificate, result.status, machine, result.history,
+            result.passes,
+        )  # fmt: skip
+
+    def _by_sampling(self, X: Matrix) -> bool:
+        """Whether rows in memory are solved by sampling."""
+        possible = self.loss == "hinge" and not sp.issparse(X)
+        if self.solver == "sampling":
+            require(
+                possible, "solver", self.solver,
+                '"auto" or "newton" for the squared hinge and for sparse rows in memory',
+            )  # fmt: skip
+            return True
+        many = X.shape[0] >= MANY_ROWS and X.shape[1] <= FEW_FEATURES
+        return self.solver == "auto" and possible and many
+
+    def _fit_dataset(self, dataset: Dataset) -> LinearSVC:
+        """Fit on data in parts."""
+        require(
+            self.solver != "newton", "solver", self.solver, '"auto" or "sampling" for data in parts'
+        )
+        self.classes_ = check_labels(dataset)
+        self.n_features_in_ = dataset.n_features
+        if dataset.feature_names is not None:
+            self.feature_names_in_ = np.asarray(dataset.feature_names, dtype=object)
+        task = LinearTask(
+            C=float(self.C),
+            squared=self.loss == "squared_hinge",
+            intercept=bool(self.fit_intercept),
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            class_weight=self.class_weight,
+            seed=seed_of(self.random_state),
+            checkpoint=self.checkpoint,
+        )
+        n_pairs = len(class_pairs(len(self.classes_)))
+        with Watch("LinearSVC", self.tol, self.verbose, self.time_limit, n_pairs) as watch:
+            planes = fit_planes(dataset, task, watch)
+        self._keep_planes(planes)
+        self._record_ = Record(ReadTraining(dataset, [plane.source for plane in planes]))
+        statuses = [plane.status for plane in planes]
+        spread = dataset.describe().scale[None, :]
+        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, spread, "gap")
+        return self
+
+    def _keep_planes(self, planes: Sequence[_Hyperplane | ScannedPlane]) -> None:
+        """Store the hyperplanes and how they were found."""
+        self.coef_ = np.array([plane.coef for plane in planes])
+        self.intercept_ = np.array([plane.intercept for plane in planes])
+        self.certificates_ = [plane.certificate for plane in planes]
+        self.certificate_ = worst(self.certificates_)
+        self.n_iter_ = max(c.n_iter for c in self.certificates_)
+        self.history_ = [plane.history for plane in planes]
+        self.passes_ = float(sum(plane.passes for plane in planes))
+
+    def _calibrate_by_reading(self, training: ReadTraining) -> list[Calibration]:
+        return calibrations_of(training.sources, self.coef_, self.intercept_, self.calibration)
 
     def _pair_values(self, X: Any) -> FloatArray:
         X = check_X(self, X, reset=False)

@@ -24,7 +24,8 @@ is large, and would have to keep the sum of the variables at zero by pairs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,10 @@ class LinearResult:
         monitor said stop.
     primal, dual_value : float
         Objectives at (coef, intercept) and at dual, in float64.
+    history : list of dict
+        Rounds of :mod:`widemargin.solvers.implicit`; empty for this solver.
+    passes : float
+        Reads of the data, where they were counted.
     """
 
     coef: FloatArray
@@ -66,6 +71,8 @@ class LinearResult:
     status: Status
     primal: float
     dual_value: float
+    history: list[dict[str, Any]] = field(default_factory=list)
+    passes: float = 0.0
 
 
 def solve_linear(

@@ -1,0 +1,279 @@
+"""Random sampling and implicit outliers: rounds beside their bound, passes, and the peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from benchmarks.data import DataSet
+from benchmarks.measure import Timings, rounds_of, timed
+from benchmarks.objectives import dual_objective, linear_primal, relative_difference
+from benchmarks.peers import ours_svc, sklearn_svc
+from benchmarks.report import Report, Target
+from benchmarks.sampling_peers import (
+    Plane,
+    coordinate_descent,
+    crossed,
+    cube,
+    curved,
+    exact,
+    matched_epochs,
+    our_estimator,
+    primal_lbfgs,
+    source_of,
+    stochastic,
+)
+
+EXACT, ESTIMATOR = "widemargin, exact", "widemargin LinearSVC"
+LIBLINEAR, SGD, LBFGS = "LIBLINEAR, matched", "SGD, 20 epochs", "L-BFGS on the hinge"
+GROWING, OURS, SKLEARN = "SVC(solver='sampling')", "SVC()", "scikit-learn"
+LIBLINEAR_GAP, LBFGS_GAP = 1e-4, 1e-8
+RUNS = 20
+AGREE = 1e-5  # relative difference of objectives that count as the same problem
+ROUNDING = 1e-9  # relative, by which a peer may seem to be better than the optimum
+
+
+def run(console: Console, *, quick: bool, rounds: int) -> Report:
+    """Run the whole benchmark."""
+    report = Report("sampling", quick)
+    with console.status("random sampling") as status:
+        _rounds_and_bounds(report, quick, status.update)
+        _hard_margins(report, quick, status.update)
+        for C in (1.0, 1e-3):
+            data = cube(100_000 if quick else 1_000_000, 20, noise=0.01, C=C)
+            _soft_margins(report, data, rounds, status.update)
+        _reduced_hulls(report, quick, rounds, status.update)
+        _few_support_vectors(report, quick, rounds, status.update)
+    return report
+
+
+# -- rounds of Figs. 1 and 3 -------------------------------------------------------------------
+
+
+def _rounds_and_bounds(report: Report, quick: bool, say: Callable[[str], None]) -> None:
+    """Run OptMargin (k = 1) and OptSoftMargin as printed, many times."""
+    from widemargin.solvers.sampling import opt_margin, opt_soft_margin
+
+    table = report.table(
+        f"OptMargin (k = 1) and OptSoftMargin as in the paper, {RUNS} runs each",
+        ["data", "delta", "sample", "rounds, mean", "most", "bound 6 delta ln m", "log2 u(X)"],
+    )
+    rows = 20_000 if quick else 100_000
+    worst = 0.0
+    for n in (2, 5, 10):
+        for k in (1, 3, 10):
+            data = crossed(rows, n, k)
+            say(f"{data.name}: {RUNS} runs")
+            solve = opt_margin if k == 1 else partial(opt_soft_margin, k=k)
+            found = [solve(source_of(data), seed=seed) for seed in range(RUNS)]
+            report.failures += _different(data.name, found)
+            counts = [each.rounds for each in found]
+            bound, draws = found[0].round_bound, found[0].history[0].draws
+            weight = max(each.history[-1].log2_weight for each in found)
+            worst = max(worst, mean(counts) / bound)
+            cells = (n + 2 * k - 1, draws, f"{mean(counts):.1f}", max(counts), f"{bound:.0f}")
+            table.add_row(data.name, *map(str, cells), f"{weight:.1f}")
+            report.results[f"rounds {data.name}"] = {"rounds": counts, "bound": bound}
+    report.targets.append(Target("mean rounds / proved bound, worst case", worst, 1, False))
+
+
+def _different(name: str, found: list[Any]) -> list[str]:
+    """Return what is wrong if runs with different seeds differ, or did not end."""
+    first = found[0].coef
+    off = max(float(np.abs(each.coef - first).max()) for each in found) / np.abs(first).max()
+    wrong = [] if off <= 1e-9 else [f"{name}: w differs by {off:.1e} between seeds"]
+    if any(each.status != "optimal" for each in found):
+        wrong.append(f"{name}: a run did not reach the optimum")
+    return wrong
+
+
+def _hard_margins(report: Report, quick: bool, say: Callable[[str], None]) -> None:
+    """Count the passes of the growing sample on separable data."""
+    from widemargin.solvers.sampling import grow_margin
+
+    table = report.table(
+        "Hard margin by a growing sample: 5 seeds",
+        ["data", "passes, mean", "most", "rows of the sample", "best seconds"],
+    )
+    most = 0
+    for n in (10, 20, 50):
+        data = cube(100_000 if quick else 1_000_000, n, gap=0.1)
+        say(f"hard margin, {data.name}")
+        source = source_of(data)
+        runs = [timed(partial(grow_margin, source, seed=seed)) for seed in range(5)]
+        found = [result for _, result in runs]
+        report.failures += _different(data.name, found)
+        passes = [each.passes for each in found]
+        most = max(most, *passes)
+        rows = max(each.history[-1].rows for each in found)
+        seconds = min(seconds for seconds, _ in runs)
+        cells = (f"{mean(passes):.1f}", max(passes), rows, f"{seconds:.3f}")
+        table.add_row(data.name, *map(str, cells))
+        report.results[f"hard {data.name}"] = {"passes": passes, "seconds": seconds}
+    report.targets.append(Target("hard margin: most passes", most, 8, False))
+
+
+# -- soft margins against the peers ------------------------------------------------------------
+
+
+def _soft_margins(report: Report, data: DataSet, rounds: int, say: Callable[[str], None]) -> None:
+    """Time everybody on the same rows; gaps are relative to our exact value."""
+    say(f"{data.name}: exact value")
+    source = source_of(data)
+    plane = exact(source, data)
+    optimum = linear_primal(plane.coef, plane.intercept, data)
+    say(f"{data.name}: looking for LIBLINEAR's matched setting")
+    epochs = matched_epochs(data, optimum, LIBLINEAR_GAP)
+    candidates: dict[str, Callable[[], Plane]] = {
+        EXACT: lambda: exact(source, data),
+        ESTIMATOR: lambda: our_estimator(data),
+        LBFGS: lambda: primal_lbfgs(data, optimum, LBFGS_GAP),
+        SGD: lambda: stochastic(data),
+        LIBLINEAR: lambda: coordinate_descent(data, epochs or 1000),
+    }
+    times, found = Timings(), {}
+    for name in rounds_of(candidates, rounds):
+        say(f"{data.name}: {name}")
+        seconds, found[name] = timed(candidates[name])
+        times.add(name, seconds)
+    gaps = {
+        name: relative_difference(linear_primal(p.coef, p.intercept, data), optimum)
+        for name, p in found.items()
+    }
+    _soft_table(report, data, times, found, gaps)
+    report.failures += [
+        f"{data.name}: {name} is better than the exact optimum by {-gap:.1e}"
+        for name, gap in gaps.items()
+        if not gap >= -ROUNDING
+    ]
+    report.targets += _soft_targets(data, times, found, epochs is not None)
+    report.results[data.name] = {
+        "seconds": times.summary(),
+        "gaps": gaps,
+        "passes": {name: plane.passes for name, plane in found.items()},
+        "liblinear_epochs": epochs,
+    }
+
+
+def _soft_table(
+    report: Report,
+    data: DataSet,
+    times: Timings,
+    found: dict[str, Plane],
+    gaps: dict[str, float],
+) -> None:
+    table = report.table(
+        f"{data.name}, 1 % noise: best seconds (median)",
+        ["candidate", "seconds", "peer/exact", "gap to the exact value", "passes"],
+    )
+    for name, plane in found.items():
+        table.add_row(
+            name,
+            f"{times.best(name):.3f} ({times.median(name):.3f})",
+            "" if name == EXACT else f"{times.ratio(name, EXACT):.1f}x",
+            f"{gaps[name]:.1e}",
+            "" if np.isnan(plane.passes) else f"{plane.passes:.1f}",
+        )
+
+
+def _soft_targets(
+    data: DataSet, times: Timings, found: dict[str, Plane], matched: bool
+) -> list[Target]:
+    least = 10 if data.C == 1.0 else 3
+    reached = f"at {LIBLINEAR_GAP:g}" if matched else "short of its gap"
+    return [
+        Target(f"{data.name}: passes", found[EXACT].passes, 6, False),
+        Target(
+            f"{data.name}: LIBLINEAR ({reached})", times.ratio(LIBLINEAR, EXACT), least, True, "x"
+        ),
+        Target(f"{data.name}: L-BFGS at {LBFGS_GAP:g}", times.ratio(LBFGS, EXACT), 6, True, "x"),
+    ]
+
+
+# -- reduced hulls and kernels -----------------------------------------------------------------
+
+
+def _reduced_hulls(report: Report, quick: bool, rounds: int, say: Callable[[str], None]) -> None:
+    """Nearest points of reduced hulls against NuSVC at the nu that means the same."""
+    from sklearn.svm import NuSVC
+
+    from widemargin import ReducedHullSVC
+
+    data = cube(4_000 if quick else 30_000, 20, noise=0.01)
+    k = int(0.35 * min((data.y > 0).sum(), (data.y < 0).sum()))
+    candidates: dict[str, Callable[[], Any]] = {
+        "ReducedHullSVC": lambda: ReducedHullSVC(k=k, kernel="linear").fit(data.X, data.y),
+        "NuSVC": lambda: NuSVC(nu=2 * k / len(data.y), kernel="linear", cache_size=1000).fit(
+            data.X, data.y
+        ),
+    }
+    candidates["ReducedHullSVC"]()
+    times, models = Timings(), {}
+    for name in rounds_of(candidates, rounds):
+        say(f"{data.name}: {name}")
+        seconds, models[name] = timed(candidates[name])
+        times.add(name, seconds)
+    planes = {name: np.append(m.coef_[0], m.intercept_[0]) for name, m in models.items()}
+    unit = {name: plane / np.linalg.norm(plane) for name, plane in planes.items()}
+    apart = float(np.abs(unit["ReducedHullSVC"] - unit["NuSVC"]).max())
+    table = report.table(f"Reduced hulls, {data.name}, k = {k}", ["candidate", "seconds", "ratio"])
+    for name in candidates:
+        table.add_row(
+            name, f"{times.best(name):.3f}", f"{times.ratio(name, 'ReducedHullSVC'):.0f}x"
+        )
+    ratio = times.ratio("NuSVC", "ReducedHullSVC")
+    report.targets.append(Target(f"{data.name}: NuSVC / ReducedHullSVC", ratio, 100, True, "x"))
+    report.results["reduced hulls"] = {"seconds": times.summary(), "planes_apart": apart}
+    if apart > 1e-2:
+        report.failures.append(f"reduced hulls: the plane of NuSVC differs by {apart:.1e}")
+
+
+def _few_support_vectors(
+    report: Report, quick: bool, rounds: int, say: Callable[[str], None]
+) -> None:
+    """RBF machines with few support vectors on many rows."""
+    from widemargin import SVC
+
+    data = curved(20_000 if quick else 100_000)
+    factories: dict[str, Callable[[], Any]] = {
+        GROWING: lambda: SVC(C=data.C, gamma=data.gamma, solver="sampling"),
+        OURS: lambda: ours_svc(data.C, data.gamma),
+        SKLEARN: lambda: sklearn_svc(data.C, data.gamma),
+    }
+    for make in factories.values():
+        make().fit(data.X[:6_000], data.y[:6_000])
+    times, models = Timings(), {}
+    for name in rounds_of(factories, rounds):
+        say(f"{data.name}: {name}")
+        seconds, models[name] = timed(lambda name=name: factories[name]().fit(data.X, data.y))
+        times.add(name, seconds)
+    points = {name: dual_objective(model, data) for name, model in models.items()}
+    table = report.table(
+        f"RBF, {data.name}, C = {data.C:g}: best seconds (median)",
+        ["candidate", "seconds", "ratio", "support vectors", "objective"],
+    )
+    for name, point in points.items():
+        off = relative_difference(point.objective, points[SKLEARN].objective)
+        table.add_row(
+            name,
+            f"{times.best(name):.3f} ({times.median(name):.3f})",
+            f"{times.ratio(name, GROWING):.2f}x",
+            str(point.n_support),
+            f"{off:+.1e}",
+        )
+        if abs(off) > AGREE * (1 if name == SKLEARN else 10):
+            report.failures.append(f"{data.name}: the objective of {name} is off by {off:+.1e}")
+    report.results["rbf"] = {
+        "seconds": times.summary(),
+        "support_vectors": {name: point.n_support for name, point in points.items()},
+    }
+    report.targets += [
+        Target(f"{data.name}: LIBSVM / ours", times.ratio(SKLEARN, GROWING), 2, True, "x"),
+        Target(f"{data.name}: SVC() / ours", times.ratio(OURS, GROWING), 1, True, "x"),
+        Target(f"{data.name}: support vectors", points[GROWING].n_support, 300, False),
+    ]

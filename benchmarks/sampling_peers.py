@@ -1,0 +1,158 @@
+"""Candidates and data of the sampling benchmark: exact solvers and those that only come near."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.data import SEED, DataSet, FloatArray
+from benchmarks.objectives import linear_primal
+from benchmarks.peers import liblinear
+
+EPOCHS = (20, 50, 100, 200, 500, 1000)
+"""Iterations of LIBLINEAR from cheap to dear; the first good enough is its matched run."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """What a linear candidate found: the plane, and how many reads of the data it took."""
+
+    coef: FloatArray
+    intercept: float
+    passes: float
+
+
+def cube(
+    rows: int, columns: int, *, noise: float = 0.0, gap: float = 0.0, C: float = 1.0
+) -> DataSet:
+    """Generate uniform rows on both sides of a random plane, some labels flipped, or with a gap."""
+    rng = np.random.default_rng(SEED)
+    normal = rng.standard_normal(columns)
+    normal /= np.linalg.norm(normal)
+    X = rng.uniform(-1.0, 1.0, (rows, columns))
+    y = np.where(X @ normal > 0, 1.0, -1.0)
+    X += np.outer(gap * y, normal)
+    y = np.where(rng.random(rows) < noise, -y, y)
+    return DataSet(f"cube {rows:,} x {columns} C={C:g}", X, y, C=C, gamma=1.0 / columns)
+
+
+def crossed(rows: int, columns: int, k: int) -> DataSet:
+    """Generate a cube with a gap that (k - 1) // 2 rows of each class have crossed.
+
+    The hulls of single rows then meet, those of means of k rows do not.
+    """
+    data = cube(rows, columns, gap=0.3)
+    normal = np.random.default_rng(SEED).standard_normal(columns)
+    y = data.y.copy()
+    for label in (1.0, -1.0):
+        members = np.flatnonzero(data.y == label)
+        nearest = np.argsort(label * (data.X[members] @ normal))[: (k - 1) // 2]
+        y[members[nearest]] = -label
+    return DataSet(f"cube {rows:,} x {columns} k={k}", data.X, y, C=1.0, gamma=1.0 / columns)
+
+
+def curved(rows: int) -> DataSet:
+    """Generate uniform rows on both sides of a curved gap: few support vectors by RBF."""
+    rng = np.random.default_rng(SEED)
+    X = rng.uniform(-1.0, 1.0, (2 * rows, 5))
+    height = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + X[:, 3] ** 2 - 0.35
+    kept = np.flatnonzero(np.abs(height) > 0.15)[:rows]
+    y = np.where(height[kept] > 0, 1.0, -1.0)
+    return DataSet(f"curved gap {rows:,} x 5", X[kept], y, C=100.0, gamma=0.3)
+
+
+def source_of(data: DataSet) -> Any:
+    """Return rows in memory as solvers see them; the classes are known from then on."""
+    from widemargin import sources
+
+    return sources.from_arrays(data.X, data.y).binary(1.0, -1.0)
+
+
+def exact(source: Any, data: DataSet) -> Plane:
+    """Solve by implicit outliers to the last digit."""
+    from widemargin.solvers.implicit import Form, solve_implicit
+
+    found = solve_implicit(source, Form("hinge", data.C))
+    if found.status != "optimal":
+        raise RuntimeError(f"solve_implicit ended as {found.status!r} on {data.name}")
+    return Plane(found.coef, float(found.thresholds[0]), found.passes)
+
+
+def our_estimator(data: DataSet) -> Plane:
+    """Fit LinearSVC at its defaults: its tolerance is a gap, and validation is included."""
+    from widemargin import LinearSVC
+
+    model = LinearSVC(C=data.C).fit(data.X, data.y)
+    return Plane(model.coef_[0], float(model.intercept_[0]), float("nan"))
+
+
+def coordinate_descent(data: DataSet, epochs: int) -> Plane:
+    """Fit LIBLINEAR with so many iterations."""
+    model = _quietly(lambda: liblinear(data.C, tol=1e-12, max_iter=epochs).fit(data.X, data.y))
+    return Plane(model.coef_[0], float(model.intercept_[0]), float(epochs))
+
+
+def matched_epochs(data: DataSet, optimum: float, gap: float) -> int | None:
+    """Return LIBLINEAR's smallest number of iterations that comes within a gap of the optimum."""
+    for epochs in EPOCHS:
+        plane = coordinate_descent(data, epochs)
+        if linear_primal(plane.coef, plane.intercept, data) <= (1 + gap) * optimum:
+            return epochs
+    return None
+
+
+def stochastic(data: DataSet, epochs: int = 20) -> Plane:
+    """Fit scikit-learn's stochastic gradient descent for some epochs."""
+    from sklearn.linear_model import SGDClassifier
+
+    alpha = 1.0 / (data.C * len(data.y))
+    model = SGDClassifier(loss="hinge", alpha=alpha, max_iter=epochs, tol=None, random_state=SEED)
+    _quietly(lambda: model.fit(data.X, data.y))
+    return Plane(model.coef_[0], float(model.intercept_[0]), float(epochs))
+
+
+def primal_lbfgs(data: DataSet, optimum: float, gap: float) -> Plane:
+    """Minimise the hinge itself by L-BFGS, as Spark does; stop it within a gap of the optimum.
+
+    The hinge is not smooth, but the sum of very many of them nearly is. To be told the optimum is
+    an advantage that it has here only.
+    """
+    X, y, C = data.X, data.y, data.C
+    evaluations = 0
+
+    def objective(v: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal evaluations
+        evaluations += 1
+        w, b = v[:-1], v[-1]
+        slack = 1.0 - y * (X @ w + b)
+        active = np.where(slack > 0, -C * y, 0.0)
+        value = 0.5 * (w @ w) + C * np.maximum(slack, 0.0).sum()
+        if value <= (1 + gap) * optimum:
+            raise _GoodEnough(v.copy())
+        return float(value), np.append(w + active @ X, active.sum())
+
+    settings = {"maxiter": 2000, "maxfun": 5000, "ftol": 0.0, "gtol": 0.0, "maxcor": 10}
+    try:
+        v = minimize(
+            objective, np.zeros(X.shape[1] + 1), jac=True, method="L-BFGS-B", options=settings
+        ).x
+    except _GoodEnough as reached:
+        v = reached.args[0]
+    return Plane(v[:-1], float(v[-1]), float(evaluations))
+
+
+class _GoodEnough(Exception):
+    """The objective is within its gap; the argument is the point."""
+
+
+def _quietly(fit: Callable[[], Any]) -> Any:
+    """Run a fit that is stopped early on purpose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return fit()

@@ -1,0 +1,259 @@
+"""Regression by a hard or soft tube: TubeSVR."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin._progress import Watch
+from widemargin._threads import worker_threads
+from widemargin._typing import FloatArray
+from widemargin._validation import TrainingSet, check_X, require, require_number
+from widemargin.assess.record import Machine
+from widemargin.estimators._kernel_machine import Expansion
+from widemargin.estimators._support import SupportRegressor
+from widemargin.kernels import Rows
+from widemargin.problems.reduced_hull import NearestPoints
+from widemargin.problems.soft_margin import SoftMargin, nu_tube
+from widemargin.problems.tube import Tube, lifted_rows, lifted_targets, tube_hulls
+from widemargin.solvers.nearest_points import solve_nearest
+from widemargin.solvers.result import SolverResult
+from widemargin.solvers.smallest_epsilon import smallest_epsilon
+
+DOUBLINGS = 60  # of epsilon="auto": beyond, data and tube have no common scale
+
+
+@dataclass(frozen=True)
+class TubeExpansion(Expansion):
+    """A fitted tube."""
+
+    tube: Tube
+    epsilon: float
+
+
+class TubeSVR(SupportRegressor):
+    r"""Regression by the tube that separates the lifted from the lowered examples.
+
+    Every example (x, t) is lifted to (x, t + epsilon) and lowered to (x, t - epsilon); the machine
+    is the hyperplane between the reduced convex hulls of the two (P6 and P7 of Balcázar et al.
+    2008, see :class:`ReducedHullSVC`), read as a function of x. **epsilon is the regulariser**: the
+    larger, the flatter the function. The tube is what comes out, `tube_width_` on either side:
+    with k = 1 it holds all examples, else about k of them may lie above it and k below.
+
+    The function is that of ``SVR(C=equivalent_C_, epsilon=tube_width_)`` and of
+    ``NuSVR(C=equivalent_C_, nu=nu_)``.
+
+    Parameters
+    ----------
+    epsilon : "auto" or float, default="auto"
+        By how much examples are lifted and lowered, in units of y. "auto" is half the standard
+        deviation of y (1 if y is constant), doubled until there is a tube.
+    k : number, default=0.1
+        How many examples may lie on either side of the tube, about: at least 1, or a float in
+        (0, 1) as a fraction of all (rows counted by weight). 1 is the hard tube. At most half
+        of all.
+    kernel, degree, gamma, coef0, cache_size, max_iter, time_limit, random_state, verbose
+        As for :class:`SVC`.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of y as for :class:`SVR`.
+
+    Attributes
+    ----------
+    tube_width_ : float
+        Half width of the tube.
+    epsilon_ : float
+        The epsilon used.
+    k_ : float
+        The k used.
+    nu_, equivalent_C_ : float
+        Parameters of the machines with the same function.
+    certificate_ : Certificate
+        Primal and dual of the problem in its own scale; the KKT violation in units of y.
+    support_, support_vectors_, dual_coef_, intercept_, gamma_, n_iter_
+        As for :class:`SVR`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import TubeSVR
+    >>> X = np.linspace(0, 1, 21)[:, None]
+    >>> y = 2 * X[:, 0] + 0.1 * (-1.0) ** np.arange(21)
+    >>> model = TubeSVR(kernel="linear", epsilon=0.2, k=1).fit(X, y)  # all examples in the tube
+    >>> bool(np.abs(y - model.predict(X)).max() <= model.tube_width_ + 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = "auto",
+        k: float = 0.1,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float = 500,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            tol=tol,
+            cache_size=cache_size,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.epsilon = epsilon
+        self.k = k
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.epsilon, str):
+            require(self.epsilon == "auto", "epsilon", self.epsilon, '"auto" or a positive number')
+        else:
+            require_number("epsilon", self.epsilon, '"auto" or a positive number')
+        fix = "at least 1, or a float in (0, 1) as a fraction of the examples"
+        require_number("k", self.k, fix)
+        require(self.k >= 1 or not isinstance(self.k, numbers.Integral), "k", self.k, fix)
+
+    def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
+        """State NuSVR with boxes D and sums 1, which P7 is but for the scale of f."""
+        total = float(weight.sum())
+        k = float(self.k) if self.k >= 1 else self.k * total
+        if 2.0 * k > total * (1 + 1e-12):
+            raise ValueError(
+                f"k must be <= {total / 2:g}, half of the {total:g} examples (by weight); got "
+                f"k={self.k}: nu = 2 k / m = {2.0 * k / total:.4g} would exceed 1, and the width "
+                "of the tube be negative"
+            )
+        self.k_ = k
+        self.nu_ = 2.0 * k / total
+        return nu_tube(y, weight / k, self.nu_)
+
+    def _begin(self, data: TrainingSet) -> Rows:
+        """The linear kernel sees the rows from their mean: a shift changes no mass."""
+        rows = super()._begin(data)
+        self._origin_: FloatArray | None = None
+        if rows.kernel.name == "linear" and not sp.issparse(data.X):
+            self._origin_ = data.X.mean(axis=0, dtype=np.float64)
+            rows = Rows(rows.kernel, data.X.astype(np.float64) - self._origin_)
+        return rows
+
+    def _solve(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
+        n = problem.n_rows
+        t, D = problem.target[:n], problem.upper[:n]
+        options = self._solver_options(2 * n, watch)
+        watch.next_part()
+        evaluations = rows.evaluations
+        with worker_threads() as rows.threads:
+            epsilon, z, lifted, result, points = self._tube(t, D, rows, options)
+        hulls = tube_hulls(D)
+        tube = Tube.of(result.b, z, epsilon, points)
+        violation = hulls.kkt_violation(result.b, result.f) / tube.sigma
+        certificate = hulls.certificate(
+            result.b,
+            result.f,
+            tol=self.tol,
+            n_iter=result.n_iter,
+            kernel_evaluations=rows.evaluations - evaluations + lifted.evaluations,
+            converged=violation <= self.tol and not self._indefinite,
+        )
+        middle = 0.5 * (t.min() + t.max())
+        intercept = float(middle + points.cut("theta") / tube.sigma)
+        svr, b = tube.as_svr(t, result.b, D)
+        used = np.flatnonzero(tube.beta)
+        return TubeExpansion(
+            rows=used,
+            beta=tube.beta[used],
+            intercept=intercept,
+            thresholds=np.array([-points.theta_plus, -points.theta_minus]),
+            certificate=replace(certificate, kkt_violation=violation),
+            status=result.status,
+            machine=Machine(np.arange(n), svr, b, intercept),
+            tube=tube,
+            epsilon=epsilon,
+        )
+
+    def _tube(
+        self, t: FloatArray, D: FloatArray, rows: Rows, options: dict[str, Any]
+    ) -> tuple[float, FloatArray, Rows, SolverResult, NearestPoints]:
+        """Find the tube; epsilon="auto" is doubled until there is one."""
+        automatic = isinstance(self.epsilon, str)
+        epsilon = _half_deviation(t, D) if automatic else float(self.epsilon)
+        for _ in range(DOUBLINGS):
+            z = lifted_targets(t, epsilon)
+            lifted = lifted_rows(rows, z)
+            lifted.threads = rows.threads
+
+            def sigma(s: FloatArray, _: NearestPoints, z: FloatArray = z) -> float:
+                return float(z @ s)
+
+            hulls = tube_hulls(D)
+            result, points, apart = solve_nearest(hulls, lifted, sigma, tol=self.tol, **options)
+            if apart and sigma(result.b, points) > 0:
+                return epsilon, z, lifted, result, points
+            if not automatic:
+                smallest = smallest_epsilon(rows, t, D, **options)
+                raise ValueError(
+                    f"epsilon={epsilon:g} is too small: there is no tube with k={self.k} unless "
+                    f"epsilon > {smallest:.6g}. Raise epsilon (the regulariser, not the width of "
+                    'the tube), raise k, or use epsilon="auto"'
+                )
+            epsilon *= 2.0
+        raise ValueError(
+            f'epsilon="auto" found no tube up to epsilon={epsilon:.1e}: scale X or y, or raise k'
+        )
+
+    def _keep_threshold(self, machine: Expansion) -> None:
+        assert isinstance(machine, TubeExpansion)
+        self.tube_width_ = machine.tube.half_width
+        self.epsilon_ = machine.epsilon
+        self.equivalent_C_ = 1.0 / (self.k_ * machine.tube.sigma)
+        self._inner_intercept_ = machine.intercept
+        shift = 0.0
+        if self._origin_ is not None:
+            self.coef_ = self.dual_coef_ @ (self.support_vectors_ - self._origin_)
+            shift = float(self.coef_[0] @ self._origin_)
+        self.intercept_ = np.array([machine.intercept - shift])
+
+    def _single_threshold(self, machine: Expansion) -> Machine:
+        return replace(machine.machine, threshold=float(self.intercept_[0]))
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the predicted value of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
+        if getattr(self, "_origin_", None) is None or sp.issparse(X):
+            return super().predict(X)
+        X = check_X(self, X, reset=False)
+        return np.asarray((X - self._origin_) @ self.coef_[0] + self._inner_intercept_)
+
+
+def _half_deviation(t: FloatArray, D: FloatArray) -> float:
+    """Return half the standard deviation of the targets, 1 where they are constant."""
+    share = D / D.sum()
+    centred = t - share @ t
+    deviation = float(np.sqrt(share @ centred**2))
+    # A constant is constant up to the rounding of its mean.
+    return 0.5 * deviation if deviation > 1e-14 * float(np.abs(t).max()) else 1.0

@@ -1,0 +1,27 @@
+"""Where the data live: arrays, files larger than memory, Dask. Solvers see parts of rows only."""
+
+from __future__ import annotations
+
+from widemargin.sources._engines import Engine, Threads
+from widemargin.sources.arrays import from_arrays
+from widemargin.sources.checkpoint import Checkpoint
+from widemargin.sources.dataset import Dataset, TrainingPart, TrainingSource
+from widemargin.sources.describe import Description
+from widemargin.sources.files import from_files
+from widemargin.sources.on_dask import DaskEngine, from_dask
+from widemargin.sources.recognise import as_dataset
+
+__all__ = [
+    "Checkpoint",
+    "DaskEngine",
+    "Dataset",
+    "Description",
+    "Engine",
+    "Threads",
+    "TrainingPart",
+    "TrainingSource",
+    "as_dataset",
+    "from_arrays",
+    "from_dask",
+    "from_files",
+]

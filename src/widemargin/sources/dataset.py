@@ -1,0 +1,329 @@
+"""The data set that estimators are given, and the training rows that solvers see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from widemargin._typing import BoolArray, FloatArray, IntArray, RealArray
+from widemargin._validation import require
+from widemargin.sources._engines import Engine
+from widemargin.sources._rows import Rows
+from widemargin.sources._strips import AnyArray
+from widemargin.sources.describe import Description, merged, summarise
+
+WIDE = 4_096  # numbers that NumPy handles in one stretch
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """How raw rows become training rows: which are kept, their labels, costs and units.
+
+    Attributes
+    ----------
+    positive, negative : label or None
+        The classes that become +1 and -1; both None: regression, the target is kept.
+    everything : bool
+        Whether all rows belong to the two classes, so that none is left out.
+    cost_factors : tuple of float
+        Factors of the weights of the two classes.
+    centre, scale : ndarray of shape (n_features,) or None
+        Features become (x - centre) / scale. Of the type of the data, so that nothing is
+        rounded between what is computed with and what is reported.
+    """
+
+    positive: Any
+    negative: Any
+    everything: bool
+    cost_factors: tuple[float, float]
+    centre: RealArray | None
+    scale: RealArray | None
+
+    def kept(self, target: AnyArray) -> BoolArray | None:
+        """Return which rows belong to the two classes; None: all."""
+        if self.everything:
+            return None
+        return np.asarray((target == self.positive) | (target == self.negative), dtype=np.bool_)
+
+    def sides(self, target: AnyArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        """Return y and weight of rows that are kept."""
+        if weight is None:
+            weight = np.ones(len(target))
+        if self.positive is None:
+            return target.astype(np.float64), weight
+        is_positive = np.asarray(target == self.positive)
+        if self.cost_factors != (1.0, 1.0):
+            weight = weight * np.where(is_positive, *self.cost_factors)
+        y = is_positive * 2.0
+        y -= 1.0
+        return y, weight
+
+    def features(self, X: RealArray, buffer: RealArray) -> RealArray:
+        """Return standardised features, in the buffer unless there is nothing to do."""
+        if self.centre is None and self.scale is None:
+            return X
+        block = buffer[: len(X)]
+        if self.centre is not None:
+            X = _for_each_row(np.subtract, X, self.centre, block)
+        if self.scale is not None:
+            X = _for_each_row(np.divide, X, self.scale, block)
+        return X
+
+
+def _for_each_row(function: Any, X: RealArray, unit: RealArray, out: RealArray) -> RealArray:
+    """Apply a function of a row and `unit`, many rows in one stretch: short rows are slow."""
+    n_rows, width = X.shape
+    together = max(1, WIDE // max(1, width))
+    whole = n_rows - n_rows % together
+    wide = (-1, together * width)
+    tiled = np.tile(unit, together)
+    function(X[:whole].reshape(wide), tiled, out=out[:whole].reshape(wide))
+    function(X[whole:], unit, out=out[whole:])
+    return out
+
+
+class TrainingPart:
+    """The training rows of one part of a data set: a Part of the protocol that solvers know.
+
+    Rows that belong to neither class do not exist here; the others are numbered in order.
+    """
+
+    def __init__(self, rows: Rows, view: View) -> None:
+        self.rows, self.view = rows, view
+
+    def blocks(self) -> Iterator[tuple[int, RealArray, FloatArray, FloatArray]]:
+        """Yield (number of the first row, X, y, weight); the next block may overwrite X."""
+        first = 0
+        buffer: RealArray = np.empty((0, 0))
+        for _, X, target, weight in self.rows.blocks():
+            if len(buffer) < len(X):
+                buffer = np.empty_like(X)
+            keep = self.view.kept(target)
+            if keep is not None and not keep.all():
+                X, target = X[keep], target[keep]
+                weight = None if weight is None else weight[keep]
+            if len(X):
+                yield (first, self.view.features(X, buffer), *self.view.sides(target, weight))
+            first += len(X)
+
+    def take(self, rows: IntArray) -> tuple[RealArray, FloatArray, FloatArray]:
+        """Return X, y and weight of some rows, given by their sorted numbers in this part."""
+        X, target, weight = self.rows.take(self._numbers(np.asarray(rows, dtype=np.intp)))
+        y, weight = self.view.sides(target, weight)
+        return self.view.features(X, X), y, weight
+
+    def _numbers(self, rows: IntArray) -> IntArray:
+        """Return the numbers among the raw rows of rows that are kept."""
+        if self.view.everything or len(rows) == 0:
+            return rows
+        found, n_kept, n_raw = [], 0, 0
+        for target in self.rows.targets():
+            keep = self.view.kept(target)
+            assert keep is not None
+            raw = np.flatnonzero(keep)
+            begin, end = np.searchsorted(rows, [n_kept, n_kept + len(raw)])
+            found.append(raw[rows[begin:end] - n_kept] + n_raw)
+            n_kept, n_raw = n_kept + len(raw), n_raw + len(target)
+        return np.concatenate(found)
+
+
+def on_training_part(
+    rows: Rows, view: View, task: Callable[..., _Found], *arguments: Any
+) -> _Found:
+    """Run a solver's task where the raw rows are."""
+    return task(TrainingPart(rows, view), *arguments)
+
+
+class TrainingSource:
+    """Training rows in parts: a Source of the protocol that solvers know.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Training rows of each part.
+    n_features : int
+        Number of features.
+    dtype : dtype
+        float32 or float64.
+    centre, scale : ndarray of shape (n_features,)
+        Rows are (x - centre) / scale: the values used, after rounding to the type of the data.
+    """
+
+    def __init__(self, dataset: Dataset, view: View, sizes: list[int]) -> None:
+        self.sizes = sizes
+        self.n_features, self.dtype = dataset.n_features, dataset.dtype
+        nothing, unit = np.zeros(self.n_features), np.ones(self.n_features)
+        self.centre = nothing if view.centre is None else view.centre.astype(np.float64)
+        self.scale = unit if view.scale is None else view.scale.astype(np.float64)
+        self._dataset, self._view = dataset, view
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return sum(self.sizes)
+
+    def run(
+        self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
+    ) -> list[_Found]:
+        """Return [task(part, *arguments[k]) for each part k], in the order of the parts."""
+        calls = [(self._view, task, *some) for some in arguments]
+        return self._dataset.run(on_training_part, calls)
+
+
+class Dataset:
+    """Rows of any number with their targets, in parts that are read a few MB at a time.
+
+    Made by :func:`from_arrays`, :func:`from_files` and :func:`from_dask`; estimators take it in
+    place of X and y.
+
+    Parameters
+    ----------
+    rows : sequence of Rows
+        The parts, or what stands for them with the engine at hand (a Dask Delayed).
+    engine : Engine
+        Runs tasks on parts.
+    n_features : int
+        Number of features.
+    dtype : dtype
+        float32 or float64, the type of all blocks.
+    feature_names : list of str, default=None
+        Names of the features, where they have some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import sources
+    >>> X = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    >>> dataset = sources.from_arrays(X, np.array(["no", "yes", "no"]))
+    >>> dataset.describe().mean.tolist()
+    [2.0, 3.0]
+    >>> source = dataset.binary("yes", "no", centre=[2.0, 3.0])
+    >>> source.run(lambda part: [block[2].tolist() for block in part.blocks()], [()])
+    [[[-1.0, 1.0, -1.0]]]
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Any],
+        engine: Engine,
+        n_features: int,
+        dtype: np.dtype[Any],
+        feature_names: list[str] | None = None,
+    ) -> None:
+        self.rows, self.engine = list(rows), engine
+        self.n_features, self.dtype, self.feature_names = n_features, dtype, feature_names
+        self._description: Description | None = None
+
+    def run(
+        self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
+    ) -> list[_Found]:
+        """Return [task(rows, *arguments[k]) for each part k]; rows have their raw targets."""
+        if len(arguments) != len(self.rows):
+            raise ValueError(f"{len(arguments)} arguments were given for {len(self.rows)} parts")
+        return self.engine.run(task, self.rows, arguments)
+
+    def describe(self) -> Description:
+        """Scan all rows once; the answer is kept.
+
+        Returns
+        -------
+        description : Description
+            Sizes, classes, mean and standard deviation.
+
+        Raises
+        ------
+        ValueError
+            If a feature, target or weight is missing or not finite; names file and row.
+        """
+        if self._description is None:
+            call = (self.n_features, self.feature_names)
+            summaries = self.run(summarise, [call] * len(self.rows))
+            self._description = merged(summaries, self.n_features, self.dtype)
+        return self._description
+
+    def binary(
+        self,
+        positive: Any,
+        negative: Any,
+        *,
+        cost_factors: tuple[float, float] | None = None,
+        centre: Any = None,
+        scale: Any = None,
+    ) -> TrainingSource:
+        """Return the rows of two classes, labelled +1 and -1.
+
+        Rows of other classes are left out while reading; the rows that are kept are numbered as
+        if the others did not exist.
+
+        Parameters
+        ----------
+        positive, negative : label
+            Two of the classes.
+        cost_factors : (float, float), default=None
+            Factors of the weights of the positive and of the negative rows.
+        centre, scale : array-like of shape (n_features,), default=None
+            Features are read as (x - centre) / scale, both rounded to the type of the data; the
+            source has the rounded values.
+
+        Returns
+        -------
+        source : TrainingSource
+            What solvers take.
+        """
+        found = self.describe()
+        require(
+            found.classes is not None,
+            "target",
+            "more than 1,000 distinct values",
+            "labels of classes; for numbers use a regressor",
+        )
+        assert found.classes is not None
+        assert found.class_sizes is not None
+        labels = found.classes.tolist()
+        for name, label in (("positive", positive), ("negative", negative)):
+            require(label in labels, name, label, f"one of the classes {labels[:20]}")
+        require(positive != negative, "negative", negative, "another class than positive")
+        factors = (1.0, 1.0) if cost_factors is None else cost_factors
+        good = len(factors) == 2 and all(np.isfinite(f) and f >= 0 for f in factors)
+        require(good, "cost_factors", cost_factors, "two numbers that are not negative")
+        pair = [labels.index(positive), labels.index(negative)]
+        units = self._unit("centre", centre), self._unit("scale", scale)
+        plus, minus = (labels[k] for k in pair)  # Python's own: compared in the targets' type
+        view = View(plus, minus, len(labels) == 2, (float(factors[0]), float(factors[1])), *units)
+        return TrainingSource(self, view, found.class_sizes[:, pair].sum(axis=1).tolist())
+
+    def regression(self, *, centre: Any = None, scale: Any = None) -> TrainingSource:
+        """Return all rows with their numerical targets.
+
+        Parameters
+        ----------
+        centre, scale : array-like of shape (n_features,), default=None
+            As for :meth:`binary`.
+
+        Returns
+        -------
+        source : TrainingSource
+            What solvers take.
+        """
+        found = self.describe()
+        is_number = np.isfinite(found.target_mean)
+        require(bool(is_number), "target", "text", "a number in every row; text needs a classifier")
+        units = self._unit("centre", centre), self._unit("scale", scale)
+        return TrainingSource(self, View(None, None, True, (1.0, 1.0), *units), found.sizes)
+
+    def _unit(self, name: str, values: Any) -> RealArray | None:
+        """Return a centre or scale in the type of the data, checked."""
+        if values is None:
+            return None
+        unit: RealArray = np.asarray(values, dtype=self.dtype)
+        fix = f"{self.n_features} finite numbers, one for each feature"
+        require(
+            unit.shape == (self.n_features,) and bool(np.isfinite(unit).all()), name, values, fix
+        )
+        require(name != "scale" or bool((unit > 0).all()), name, values, "positive")
+        return unit

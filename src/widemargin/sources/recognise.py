@@ -1,0 +1,77 @@
+"""What an estimator was given: a data set in parts, or ordinary arrays."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from widemargin.sources.arrays import from_arrays
+from widemargin.sources.dataset import Dataset
+from widemargin.sources.files import from_files
+from widemargin.sources.on_dask import from_dask
+
+SMALL_MAP = 256 << 20  # bytes; a smaller memory map is an ordinary array (joblib makes such ones)
+
+
+def as_dataset(X: Any, y: Any = None, sample_weight: Any = None) -> Dataset | None:
+    """Return the data set that the arguments of ``fit`` stand for, None for ordinary input.
+
+    Parameters
+    ----------
+    X : object
+        A :class:`Dataset` (with y=None); a Dask array or DataFrame; a memory map of at least
+        256 MB; a path, a pattern or a list of paths. Anything else is ordinary.
+    y : object, default=None
+        Targets; for paths the `target`, for a Dask DataFrame also the name of a column.
+    sample_weight : object, default=None
+        Weights; for paths the `weight`.
+
+    Returns
+    -------
+    dataset : Dataset or None
+        None: X goes the usual way of arrays, tables and sparse matrices in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import sources
+    >>> sources.as_dataset(np.eye(2), [0, 1]) is None
+    True
+    """
+    if isinstance(X, Dataset):
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "a Dataset carries its targets and weights: call fit(dataset) without y and "
+                "sample_weight"
+            )
+        return X
+    if _is_dask(X):
+        return from_dask(X, _given(y), sample_weight)
+    if _is_paths(X):
+        return from_files(X, target=_given(y), weight=sample_weight)
+    if isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes >= SMALL_MAP:
+        return from_arrays(X, _given(y), sample_weight)
+    return None
+
+
+def _given(y: Any) -> Any:
+    if y is None:
+        raise ValueError(
+            "y must be given with X: the targets, or for files the column of targets "
+            "(y='label'), or the files of targets"
+        )
+    return y
+
+
+def _is_dask(X: Any) -> bool:
+    dask = sys.modules.get("dask")  # who has a collection has imported it
+    return dask is not None and bool(dask.is_dask_collection(X))
+
+
+def _is_paths(X: Any) -> bool:
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(isinstance(one, str | os.PathLike) for one in X)
+    return isinstance(X, str | os.PathLike)
