@@ -19,6 +19,8 @@ BENCHMARKS = {
     "loo": "exact leave-one-out against scikit-learn's loop of n fits",
     "proba": "probabilities against scikit-learn's CalibratedClassifierCV: losses and time",
     "tuning": "gradient tuning against a cross-validated grid: time and test error",
+    "sampling": "exact margins from samples: rounds, passes, LIBLINEAR, L-BFGS, SGD, NuSVC, LIBSVM",
+    "outofcore": "files four times as large as the memory that the process may have",
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 import warnings
@@ -11,6 +10,7 @@ import warnings
 import dask
 import dask.array as da
 import numpy as np
+import psutil
 import pytest
 
 from widemargin import sources
@@ -28,7 +28,8 @@ def client():
         # What the cluster's own threads say about ports and restarts is not ours to judge.
         warnings.simplefilter("ignore")
         with (
-            dask.config.set({"distributed.comm.timeouts.connect": LOST}),
+            # How long the living try to reach the dead; it passes to the workers.
+            dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
             LocalCluster(
                 n_workers=2,
                 threads_per_worker=1,
@@ -95,13 +96,13 @@ def worker_of(marker):
         return int(handle.read())
 
 
-def killed_while(marker, workers, killed):
-    """Kill the worker that waits at the marker; only processes of this test's cluster."""
-    pid = worker_of(marker)
-    assert pid in workers
-    assert pid != os.getpid()
-    os.kill(pid, signal.SIGKILL)
-    killed.append(pid)
+def kill_at(markers, killed):
+    """Kill the workers that wait at the markers: processes that this one has started, no others."""
+    for marker in markers:
+        worker = psutil.Process(worker_of(marker))
+        assert os.getpid() in [parent.pid for parent in worker.parents()]
+        worker.kill()  # SIGKILL
+        killed.append(worker.pid)
 
 
 def test_threads_and_cluster_agree_to_the_last_bit(client, files):
@@ -162,17 +163,10 @@ def test_workers_killed_in_the_middle_change_nothing(client, files, rows, kind, 
 
     expected = descend(dataset())
     killed: list[int] = []
-    markers = {2: {3: str(tmp_path / "first")}, 4: {7: str(tmp_path / "second")}}
-
-    def kill() -> None:
-        for name in ("first", "second"):
-            marker = str(tmp_path / name)
-            worker_of(marker)
-            killed_while(marker, set(client.run(os.getpid).values()), killed)
-
-    killer = threading.Thread(target=kill, daemon=True)
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    killer = threading.Thread(target=kill_at, args=([first, second], killed), daemon=True)
     killer.start()
-    got = descend(dataset(), markers)
+    got = descend(dataset(), {2: {3: first}, 4: {7: second}})
     killer.join(LOST)
     assert len(killed) == 2
     np.testing.assert_array_equal(got, expected)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
+import shutil
+import textwrap
+from itertools import pairwise
+from pathlib import Path
 
 import dask.array as da
 import dask.dataframe as dd
@@ -388,6 +393,22 @@ def test_fingerprints_tell_data_apart(tmp_path):
     ]
     assert len(set(prints)) == 4 + (prints[0] != prints[3])
     assert sources.from_arrays(X.copy(), y).describe().fingerprint() == prints[0]
+
+
+def test_the_page_on_large_data_prints_what_it_shows(capsys):
+    """Blocks of code that are followed by their output; the others need estimators or a cluster."""
+    page = Path(__file__).parents[2] / "docs" / "large_data.rst"
+    text = page.read_text(encoding="utf-8")
+    pieces = re.findall(r"\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text)
+    names: dict = {"__name__": "page"}
+    n_run = 0
+    for (kind, code), (after, output) in pairwise(pieces):
+        if (kind, after) == ("python", "text"):
+            exec(textwrap.dedent(code), names)
+            assert capsys.readouterr().out.split() == textwrap.dedent(output).split()
+            n_run += 1
+    assert n_run == 3
+    shutil.rmtree(names["folder"])
 
 
 class TestRecognition:

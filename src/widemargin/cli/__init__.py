@@ -78,7 +78,12 @@ def main(
 @app.command()
 def fit(
     data: Annotated[
-        Path | None, typer.Argument(help="CSV (with a header) or Parquet file.", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="CSV (with a header) or Parquet file; a folder or a quoted pattern of Parquet "
+            "files, which may be larger than memory.",
+            show_default=False,
+        ),
     ] = None,
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Column to predict.", show_default=False)
@@ -89,7 +94,9 @@ def fit(
     ] = None,
     task: Annotated[TaskName, typer.Option(help="What to learn.")] = TaskName.auto,
     C: Annotated[float, typer.Option("--C", help="Cost of an error.")] = 1.0,
-    kernel: Annotated[KernelName, typer.Option(help="Kernel.")] = KernelName.rbf,
+    kernel: Annotated[
+        KernelName | None, typer.Option(help="Kernel.", show_default="rbf; linear for many files")
+    ] = None,
     gamma: Annotated[str, typer.Option(help="Kernel width: scale, auto or a number.")] = "scale",
     degree: Annotated[int, typer.Option(help="Degree of the polynomial kernel.")] = 3,
     coef0: Annotated[float, typer.Option(help="Constant of the poly and sigmoid kernels.")] = 0.0,
@@ -113,6 +120,10 @@ def fit(
     impute: Annotated[
         Imputation | None, typer.Option(help="Fill missing numbers, column by column.")
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Many files: keep the state here; a killed run goes on from it."),
+    ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds after which the best model so far is taken.")
     ] = None,
@@ -132,11 +143,12 @@ def fit(
     if not demo and target is None:
         raise typer.BadParameter("name the column to predict with --target.")
     with friendly():
+        from widemargin.cli._parts import fit_in_parts, is_in_parts, refuse_unused
         from widemargin.cli._training import Settings
 
         settings = Settings(
             C=C,
-            kernel=kernel.value,
+            kernel=kernel.value if kernel else "rbf",
             gamma=gamma,
             degree=degree,
             coef0=coef0,
@@ -146,6 +158,22 @@ def fit(
             time_limit=time_limit,
             verbose=int(verbose),
         )
+        if is_in_parts(data):
+            unused = {
+                "--kernel": kernel is not None and kernel.value != "linear",
+                "--one-hot": one_hot,
+                "--impute": impute is not None,
+                "--epsilon": epsilon is not None,
+                "--task regression": task is TaskName.regression,
+            }
+            refuse_unused(unused)
+            assert data is not None
+            assert target is not None
+            place = output or Path(f"{data.stem.strip('*') or data.parent.name}.skops")
+            fit_in_parts(data, target, place, settings, drop=drop or [], checkpoint=checkpoint)
+            return
+        if checkpoint is not None:
+            raise typer.BadParameter("--checkpoint is for many files: a folder or a pattern.")
         table, target = _training_data(data, target)
         name = Path(f"{data.stem}.skops" if data else "widemargin-demo.skops")
         inputs = {"drop": drop or [], "one_hot": one_hot, "impute": impute and impute.value}

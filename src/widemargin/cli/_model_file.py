@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from widemargin.assess._left_out import LeftOutValues
+from widemargin.assess.probability import Calibration
 from widemargin.assess.record import Record
 from widemargin.cli._encoding import Encoding, Task
 from widemargin.cli._files import check_is_file, write_whole
@@ -87,5 +89,6 @@ def trusted_types() -> list[str]:
     import widemargin as wm
 
     machines = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC)
-    records = (wm.Certificate, wm.kernels.Kernel, Record)
+    answers = (wm.loo.LOOResult, LeftOutValues, Calibration)
+    records = (wm.Certificate, wm.kernels.Kernel, Record, *answers)
     return [f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records]

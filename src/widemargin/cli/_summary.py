@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from widemargin._typing import FloatArray, IntArray
+from widemargin.assess import loo
 from widemargin.certificate import Certificate
 from widemargin.cli._encoding import Target
 from widemargin.cli._model_file import SavedModel
@@ -17,6 +18,11 @@ from widemargin.cli._training import machine_of
 
 def print_summary(model: SavedModel, X: FloatArray, y: Target, *, source: str, path: Path) -> None:
     """Print what was fitted, how good it provably is, and where it was saved."""
+    print_lines(_lines(model, X, y, source), path)
+
+
+def print_lines(lines: Iterable[tuple[str, str]], path: Path) -> None:
+    """Print names and texts as a table, the model file last."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -27,7 +33,7 @@ def print_summary(model: SavedModel, X: FloatArray, y: Target, *, source: str, p
     )
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in _lines(model, X, y, source):
+    for name, text in lines:
         table.add_row(name, Text(text))
     table.add_row("saved", Text(f"{path} ({_size(path)})"))
     Console().print(table)
@@ -43,7 +49,10 @@ def _lines(model: SavedModel, X: FloatArray, y: Target, source: str) -> Iterator
         yield "support vectors", f"{n_support:,} of {len(y):,} rows ({n_support / len(y):.1%})"
     yield "certificate", describe_certificate(machine.certificate_, _n_problems(machine))
     yield "training error", _training_error(model, X, y)
-    if n_support is not None:
+    found = known_leave_one_out(machine)
+    if found is not None:
+        yield "leave-one-out", describe_leave_one_out(found, len(y), model.task)
+    elif n_support is not None:
         yield "leave-one-out", describe_bound(n_support, len(y), model.task)
 
 
@@ -87,6 +96,23 @@ def describe_certificate(certificate: Certificate, n_problems: int = 1) -> str:
         f"model is at most {c.relative_gap:.1e} (relative) from it. KKT violation "
         f"{c.kkt_violation:.1e}; {verdict} after {c.n_iter:,} steps."
     )
+
+
+def known_leave_one_out(machine: Any) -> loo.LOOResult | None:
+    """Return the leave-one-out that a machine remembers; None if it was not asked."""
+    try:
+        return loo.result(machine)
+    except ValueError:
+        return None
+
+
+def describe_leave_one_out(found: loo.LOOResult, n_rows: int, task: str) -> str:
+    """Say what the machine would have said of each row without having seen it."""
+    held = "without retraining, scaling and gamma held fixed"
+    if task == "regression":
+        return f"mean absolute error {found.error:.4g} standard deviations ({found.kind}; {held})"
+    wrong = round(found.error * n_rows)
+    return f"{wrong:,} of {n_rows:,} rows wrong ({found.error:.2%}, {found.kind}; {held})"
 
 
 def describe_bound(n_support: int, n_rows: int, task: str) -> str:

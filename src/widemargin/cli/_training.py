@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from widemargin._typing import FloatArray
+from widemargin.assess import loo
 from widemargin.cli._encoding import Target, Task
 from widemargin.cli._messages import UserError
+
+MOST_ROWS_OF_LEAVE_ONE_OUT = 5_000  # up to here it is exact and takes as long as a few fits
 
 # A linear machine of more rows than this is trained on its features instead of its kernel:
 # the same optimum, at a cost that grows with the rows and not with their square.
@@ -52,14 +56,23 @@ def fit_pipeline(X: FloatArray, y: Target, task: Task, settings: Settings) -> An
         raise UserError(f"The target has only one value, {y[0]!r}: there is nothing to learn.")
     pipeline = make_pipeline(StandardScaler(), _machine(task, settings, n_rows=len(y)))
     try:
-        return _compact(pipeline.fit(X, y))
+        return _compact(pipeline.fit(X, y), len(y))
     except ValueError as error:  # the machine's word on a parameter or on the data
         raise UserError(str(error)) from error
 
 
-def _compact(pipeline: Any) -> Any:
-    """Return the pipeline without its training data, which have no place in a model file."""
-    smaller = machine_of(pipeline).compact()
+def _compact(pipeline: Any, n_rows: int) -> Any:
+    """Return the pipeline without its training data, which have no place in a model file.
+
+    What they are needed for is asked before: leave-one-out, and with it probabilities.
+    """
+    machine = machine_of(pipeline)
+    if n_rows <= MOST_ROWS_OF_LEAVE_ONE_OUT:
+        with suppress(ValueError):  # it is refused for indefinite kernels: the summary has a bound
+            loo.result(machine)
+            if hasattr(machine, "predict_proba"):
+                machine._calibrations()
+    smaller = machine.compact()
     name, last = pipeline.steps[-1]
     if hasattr(last, "regressor_"):
         last.regressor_ = smaller

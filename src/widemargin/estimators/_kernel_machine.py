@@ -28,7 +28,11 @@ from widemargin.estimators._diagnosed import Diagnosed
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import active_set, adatron
+from widemargin.solvers.growing_kernel import solve_growing
+from widemargin.solvers.linear_sampling import can_sample, solve_expansion
 
+# Rows of a linear kernel from which on sampling wins, also in units of features, and their number.
+MANY_LINEAR_ROWS, ROWS_PER_FEATURE, FEW_FEATURES = 500, 5, 100
 MERCER_ROWS = 2_000  # a principal block of this size is checked: an indefinite one proves it all
 
 
@@ -194,6 +198,16 @@ class KernelMachine(Diagnosed, BaseEstimator):
         with worker_threads() as rows.threads:
             if solver == "adatron":
                 result = adatron.solve(problem, rows, **options)
+            elif solver in ("auto", "sampling") and self._is_linear_and_large(problem, rows):
+                few = {name: options[name] for name in options if name != "cache_bytes"}
+                result = solve_expansion(problem, rows, **few)
+                if result.status in (
+                    "stalled",
+                    "max_iter",
+                ):  # rounding: features far apart in scale
+                    result = active_set.solve(problem, rows, start=result.b, **options)
+            elif solver == "sampling":
+                result = solve_growing(problem, rows, **options)
             else:
                 result = active_set.solve(problem, rows, sample=solver == "auto", **options)
         certificate = problem.certificate(
@@ -213,6 +227,13 @@ class KernelMachine(Diagnosed, BaseEstimator):
         return Expansion(
             used, beta[used], intercept, thresholds, certificate, result.status, machine
         )
+
+    @staticmethod
+    def _is_linear_and_large(problem: SoftMargin, rows: Rows) -> bool:
+        """Whether few reads of the rows give the exact optimum: no kernel value is needed."""
+        n_features = rows.X.shape[1]
+        large = rows.n >= max(MANY_LINEAR_ROWS, ROWS_PER_FEATURE * n_features)
+        return large and n_features <= FEW_FEATURES and can_sample(problem, rows)
 
     def _solver_options(self, n: int, watch: Watch) -> dict[str, Any]:
         """Return what the solvers take besides the problem and the tolerance."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
-import warnings
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +16,17 @@ from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import TrainingSet, check_X, require
 from widemargin.assess.probability import check_calibration
 from widemargin.assess.record import Machine, Record, Training
+from widemargin.estimators._hull_sizes import (
+    Sizes,
+    asked_sizes,
+    check_limits,
+    check_sizes,
+    single,
+    smallest_sizes,
+    tidy,
+    why_not,
+)
+from widemargin.estimators._hull_work import HullWork
 from widemargin.estimators._kernel_machine import Expansion
 from widemargin.estimators._support import SupportClassifier
 from widemargin.kernels import Rows
@@ -27,17 +36,14 @@ from widemargin.problems.reduced_hull import (
     class_masses,
     equivalent_cost,
     equivalent_nu,
+    masses,
     reduced_hulls,
     shrink,
 )
 from widemargin.problems.soft_margin import SoftMargin, c_classification
-from widemargin.solvers.nearest_points import half_margin, solve_nearest
-from widemargin.solvers.smallest_k import critical_k, smallest_k, smallest_pair
+from widemargin.solvers.linear_hulls import METHODS
 
-Sizes: TypeAlias = tuple[float, float]
-"""k_plus and k_minus."""
-
-SOLVERS = ("auto", "smo")
+SOLVERS = ("auto", "smo", "qp", "implicit", "sampling")
 _NEEDS_THETA = (
     "need cut='theta': leave-one-out is that of the machine at its equivalent C, whose boundary "
     "is the middle of the thresholds; this model has cut='hull'"
@@ -53,6 +59,7 @@ class HullExpansion(Expansion):
     hulls: SoftMargin
     points: NearestPoints
     outlier: BoolArray  # over the rows of the pair
+    history: list[dict[str, Any]]
 
 
 def _cut_is_theta(model: ReducedHullSVC) -> bool:
@@ -69,9 +76,9 @@ class ReducedHullSVC(SupportClassifier):
     to about k examples of each class may lie on the wrong side. The machine minimises
     :math:`\frac12 |w|^2 - (\theta_+ - \theta_-) + \sum_i D_i \xi_i` subject to
     :math:`\langle w, \phi(x_i) \rangle \ge \theta_+ - \xi_i` for the positive examples and
-    :math:`\le \theta_- + \xi_i` for the negative ones (P2 of Balcázar et al. 2008). k = 1 is the hard
-    margin. The same boundary is that of ``NuSVC(nu=nu_)`` and ``SVC(C=equivalent_C_)``; what is
-    new is that k counts examples, and that the smallest workable k is found.
+    :math:`\le \theta_- + \xi_i` for the negative ones (P2 of Balcázar et al. 2008). k = 1 is
+    the hard margin. The same boundary is that of ``NuSVC(nu=nu_)`` and ``SVC(C=equivalent_C_)``;
+    what is new is that k counts examples, and that the smallest workable k is found.
 
     Parameters
     ----------
@@ -90,8 +97,12 @@ class ReducedHullSVC(SupportClassifier):
     cut : {"theta", "hull"}, default="theta"
         Where the boundary is: in the middle of the thresholds, as for :class:`SVC`, or in the
         middle of the nearest points.
-    solver : {"auto", "smo"}, default="auto"
-        "smo" works on all rows from the start, "auto" predicts from samples which rows matter.
+    solver : {"auto", "qp", "smo", "implicit", "sampling"}, default="auto"
+        "smo" is the solver of :class:`SVC`, for any kernel. The others are exact, for the linear
+        kernel and dense rows: "qp" by interior points, "implicit" by the same on rows near the
+        thresholds, in a few reads of the data, "sampling" by random samples as in Balcázar et
+        al. (2008), Fig. 3, for small k. "auto" is "qp" or "implicit" up to 100 features, else
+        "smo".
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         As for :class:`SVC`.
     tol : float, default=1e-3
@@ -113,6 +124,8 @@ class ReducedHullSVC(SupportClassifier):
     equivalent_C_ : float or pair, or a list with one for each pair of classes
         2 D / (theta_plus - theta_minus): C of the machine with the same boundary, as a pair
         where k_plus and k_minus differ.
+    history_ : list of dict, or a list of them for more than two classes
+        Rounds of "implicit" and "sampling": rows worked on, violators, bounds; else empty.
     dual_coef_, intercept_
         In the scale of that C-machine: `decision_function` is +1 at theta_plus and -1 at
         theta_minus (with ``cut="hull"`` the same function less its value at the cut).
@@ -176,49 +189,20 @@ class ReducedHullSVC(SupportClassifier):
         super()._check_parameters()
         check_calibration(self.calibration)
         require(self.cut in ("theta", "hull"), "cut", self.cut, '"theta" or "hull"')
-        names = " or ".join(f'"{name}"' for name in SOLVERS)
-        require(self.solver in SOLVERS, "solver", self.solver, names)
-        automatic = isinstance(self.k, str)
-        if self.D is not None:
-            require(automatic and self.k == "auto", "k", self.k, '"auto" where D is given')
-            good = all(_is_number(D) and D > 0 for D in _pair(self.D))
-            require(good, "D", self.D, "a positive number (1/k) or a pair of them")
-        elif automatic:
-            require(self.k == "auto", "k", self.k, '"auto", a number or a pair of numbers')
-        else:
-            good = all(_is_number(k) and (k >= 1 or _is_fraction(k)) for k in _pair(self.k))
-            fix = 'at least 1, a float in (0, 1) as a fraction of the class, a pair, or "auto"'
-            require(good, "k", self.k, fix)
+        require(self.solver in SOLVERS, "solver", self.solver, f"one of {', '.join(SOLVERS)}")
+        if self.solver in METHODS and self.kernel != "linear":
+            require(False, "solver", self.solver, 'auto or smo unless kernel="linear"')
+        check_sizes(self.k, self.D)
 
     def _asked_sizes(self, m_plus: float, m_minus: float) -> Sizes | None:
         """Return the k that the parameters ask for; None for the smallest that works."""
-        if self.D is not None:
-            D_plus, D_minus = _pair(self.D)
-            return max(1.0, 1.0 / D_plus), max(1.0, 1.0 / D_minus)
-        if isinstance(self.k, str):
-            return None
-        k_plus, k_minus = (
-            k * m if _is_fraction(k) else k
-            for k, m in zip(_pair(self.k), (m_plus, m_minus), strict=True)
-        )
-        return float(k_plus), float(k_minus)
+        return asked_sizes(self.k, self.D, m_plus, m_minus)
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
         masses = np.bincount(codes, weights=weight)
-        for pair in class_pairs(len(masses)):
-            most = masses[pair[0]], masses[pair[1]]
-            asked = self._asked_sizes(*most)
-            if asked is None:
-                continue
-            for k, m in zip(asked, most, strict=True):
-                if k > m * (1 + 1e-12):
-                    limit = _tidy(min(most)) if asked[0] == asked[1] else _tidy(m)
-                    which = "the smaller class" if asked[0] == asked[1] else "its class"
-                    name = "k" if self.D is None else "1/D"
-                    raise ValueError(
-                        f"{name} must be <= {limit}, the size of {which}; got "
-                        f"{name}={_tidy(k)} (rows are counted by sample_weight)"
-                    )
+        for positive, negative in class_pairs(len(masses)):
+            most = float(masses[positive]), float(masses[negative])
+            check_limits(self._asked_sizes(*most), most, "k" if self.D is None else "1/D")
         return weight
 
     def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
@@ -236,21 +220,24 @@ class ReducedHullSVC(SupportClassifier):
             rows = Rows(rows.kernel, data.X.astype(np.float64) - self._origin_)
         return rows
 
+    def _work(self, rows: Rows, watch: Watch) -> HullWork:
+        options = {**self._solver_options(rows.n, watch), "sample": self.solver == "auto"}
+        return HullWork(rows, self.solver, self.tol, int(self.max_iter), options)
+
     def _fit_pair(
         self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
     ) -> Expansion:
         part = self._rows_of(rows, chosen)
         evaluations = part.evaluations
-        options = self._solver_options(problem.n_rows, watch)
-        options["sample"] = self.solver == "auto"
+        work = self._work(part, watch)
         watch.next_part()
         with worker_threads() as part.threads:
             asked = self._asked_sizes(*class_masses(problem))
-            sizes = self._smallest_sizes(problem, part, options) if asked is None else asked
+            sizes = smallest_sizes(problem, work) if asked is None else asked
             hulls = shrink(problem, *sizes)
-            result, points, apart = solve_nearest(hulls, part, half_margin, tol=self.tol, **options)
+            result, points, apart = work.solve(hulls)
             if not apart and result.status in ("optimal", "stalled"):
-                raise ValueError(self._why_not(sizes, problem, part, options))
+                raise ValueError(why_not(sizes, problem, work))
         unit = 0.5 * points.margin if points.margin > 0 else max(points.norm2, 1e-300)
         violation = hulls.kkt_violation(result.b, result.f) / unit
         certificate = hulls.certificate(
@@ -279,43 +266,7 @@ class ReducedHullSVC(SupportClassifier):
             hulls=hulls,
             points=points,
             outlier=at_bound & beyond,
-        )
-
-    def _smallest_sizes(self, problem: SoftMargin, rows: Rows, options: dict[str, Any]) -> Sizes:
-        """Return the smallest common k that works, or else the smallest pair."""
-        most = min(class_masses(problem))
-        k = smallest_k(critical_k(problem, rows, **options), most)
-        if k is not None:
-            return k, k
-        pair = smallest_pair(problem, rows, **options)
-        if pair is None:
-            raise ValueError(_NO_PAIR)
-        warnings.warn(
-            f'k="auto": no common k separates the classes (up to {_tidy(most)}, the size of the '
-            f"smaller one). Taken is k_plus={_tidy(pair[0])}, k_minus={_tidy(pair[1])}, the "
-            "smallest pair in proportion to the classes; give k=(k_plus, k_minus) for another",
-            UserWarning, stacklevel=5,
-        )  # fmt: skip
-        return pair
-
-    def _why_not(
-        self, sizes: Sizes, problem: SoftMargin, rows: Rows, options: dict[str, Any]
-    ) -> str:
-        """Say that the hulls meet, and which k would do."""
-        given = _tidy(sizes[0]) if sizes[0] == sizes[1] else tuple(_tidy(k) for k in sizes)
-        meet = f"k={given} is too small: the reduced hulls of the two classes meet"
-        if sizes == (1.0, 1.0):
-            meet = "k=1 is too small: the classes are not separable"
-        k = smallest_k(critical_k(problem, rows, **options), min(class_masses(problem)))
-        if k is not None:
-            return f"{meet}. The smallest k that works for both is {_tidy(k)}: use k >= {_tidy(k)}"
-        pair = smallest_pair(problem, rows, **options)
-        if pair is None:
-            return f"{meet}. {_NO_PAIR}"
-        return (
-            f"{meet}, and no common k works: one class lies inside the other. Use k_plus != "
-            f"k_minus, for instance k=({_tidy(pair[0])}, {_tidy(pair[1])}), the smallest pair in "
-            "proportion to the classes"
+            history=work.history,
         )
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
@@ -334,14 +285,18 @@ class ReducedHullSVC(SupportClassifier):
                 self.intercept_ = self._inner_intercept_ - shifts
         both = np.array([[m.points.theta_plus, m.points.theta_minus] for m in pairs])
         both += (shifts * scales)[:, None]
-        costs = [(1.0 / (m.sizes[0] * c), 1.0 / (m.sizes[1] * c))
-                 for m, c in zip(pairs, scales, strict=True)]  # fmt: skip
+        ones = [[masses(np.ones(1), k)[0] for k in m.sizes] for m in pairs]
+        costs = [
+            (float(D[0] / scale), float(D[1] / scale))
+            for D, scale in zip(ones, scales, strict=True)
+        ]
         self._note(
             theta_plus_=both[:, 0],
             theta_minus_=both[:, 1],
             nu_=np.array([equivalent_nu(m.hulls) for m in pairs]),
-            k_=[_single(tuple(_tidy(k) for k in m.sizes)) for m in pairs],
-            equivalent_C_=[_single(tuple(map(float, c))) for c in costs],
+            k_=[single((tidy(m.sizes[0]), tidy(m.sizes[1]))) for m in pairs],
+            history_=[m.history for m in pairs],
+            equivalent_C_=[single(c) for c in costs],
         )
         outlier = np.zeros(len(data.weight) + 1, dtype=bool)  # the last entry: rows of no weight
         for m in pairs:
@@ -411,43 +366,8 @@ class ReducedHullSVC(SupportClassifier):
         return super().predict_log_proba(X)
 
 
-_NO_PAIR = (
-    "No k works: the means of the classes coincide, so that even the smallest hulls meet. Use "
-    "another kernel, for instance kernel='rbf'"
-)
-
-
 class _ThetaOnly(Record):
     """The record of a machine whose boundary is not that of its equivalent C-machine."""
 
     def require_training(self, question: str) -> Training:
         raise ValueError(f"{question}: left-out values {_NEEDS_THETA}")
-
-
-def _pair(value: Any) -> tuple[Any, Any]:
-    """Return the values for the two classes."""
-    if isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
-        return value[0], value[1]
-    return value, value
-
-
-def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, numbers.Real)
-        and not isinstance(value, bool)
-        and np.isfinite(float(value))
-    )
-
-
-def _is_fraction(k: Any) -> bool:
-    return not isinstance(k, numbers.Integral) and 0 < k < 1
-
-
-def _tidy(k: float) -> float | int:
-    """Whole numbers as int."""
-    return int(k) if float(k).is_integer() else float(k)
-
-
-def _single(pair: tuple[Any, ...]) -> Any:
-    """One number where both are the same."""
-    return pair[0] if pair[0] == pair[1] else pair

@@ -45,9 +45,10 @@ from widemargin.solvers.dual_cd import certify_linear, solve_linear
 from widemargin.solvers.linear_sampling import solve_linear_sampling
 from widemargin.sources import Dataset, as_dataset
 
-# Where "auto" samples: measured by `python -m benchmarks sampling`.
-MANY_ROWS = 100_000
-FEW_FEATURES = 100
+# Where "auto" samples: it takes no longer there than a gap of 1e-4 by "newton", and is exact
+# (`python -m benchmarks sampling`).
+MANY_ROWS = 500_000
+FEW_FEATURES = 30
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         "newton" smooths the hinge less and less and works in memory. "sampling" takes a sample's
         word for the rows far from the margin and solves for the others exactly, in about four
         reads of the data (hinge; dense rows); the squared hinge needs a read for each Newton step.
-        "auto" is "sampling" for many dense rows of up to 100 features and for data in parts.
+        "auto" is "sampling" for half a million dense rows and more of up to 30 features, and for
+        data in parts.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         As for :class:`SVC`.
     tol : float, default=1e-4

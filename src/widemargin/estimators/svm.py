@@ -49,10 +49,13 @@ class SVC(SupportClassifier):
         Linear or squared slack.
     fit_intercept : bool, default=True
         Whether there is a threshold b.
-    solver : {"auto", "smo", "adatron"}, default="auto"
+    solver : {"auto", "smo", "sampling", "adatron"}, default="auto"
         "auto" grows a sample and works in a band around the margin; "smo" works on all rows from
-        the start. "adatron" is the Kernel Adatron, one coordinate at a time: the solver of seed
-        002 and the historical baseline, slow where C is large. All end at the same optimum.
+        the start. "sampling" grows a training set by the rows that violate its optimum: for many
+        rows with few support vectors. Many dense rows with a linear kernel are solved exactly in
+        a few reads by "auto" and "sampling" alike. "adatron" is the Kernel Adatron, one
+        coordinate at a time: the solver of Opper and Winther (2000) and the historical baseline,
+        slow where C is large. All end at the same optimum.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         How `predict_proba` turns decision values into probabilities: one slope on each side of
         zero, or any increasing function.
@@ -156,8 +159,8 @@ class SVC(SupportClassifier):
         require(self.loss in losses, "loss", self.loss, '"hinge" or "squared_hinge"')
         require_bool("fit_intercept", self.fit_intercept)
         check_calibration(self.calibration)
-        solvers = ("auto", "smo", "adatron")
-        require(self.solver in solvers, "solver", self.solver, '"auto", "smo" or "adatron"')
+        solvers = ("auto", "smo", "sampling", "adatron")
+        require(self.solver in solvers, "solver", self.solver, f"one of {', '.join(solvers)}")
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
         factors = class_costs(self.class_weight, self.classes_, codes, weight)

@@ -14,13 +14,13 @@ from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray
 from widemargin._validation import TrainingSet, check_X, require, require_number
 from widemargin.assess.record import Machine
+from widemargin.estimators._hull_work import HullWork
 from widemargin.estimators._kernel_machine import Expansion
 from widemargin.estimators._support import SupportRegressor
 from widemargin.kernels import Rows
-from widemargin.problems.reduced_hull import NearestPoints
+from widemargin.problems.reduced_hull import NearestPoints, masses
 from widemargin.problems.soft_margin import SoftMargin, nu_tube
 from widemargin.problems.tube import Tube, lifted_rows, lifted_targets, tube_hulls
-from widemargin.solvers.nearest_points import solve_nearest
 from widemargin.solvers.result import SolverResult
 from widemargin.solvers.smallest_epsilon import smallest_epsilon
 
@@ -139,8 +139,9 @@ class TubeSVR(SupportRegressor):
                 "of the tube be negative"
             )
         self.k_ = k
-        self.nu_ = 2.0 * k / total
-        return nu_tube(y, weight / k, self.nu_)
+        D = masses(weight, k)
+        self.nu_ = 2.0 / float(D.sum())
+        return nu_tube(y, D, self.nu_)
 
     def _begin(self, data: TrainingSet) -> Rows:
         """The linear kernel sees the rows from their mean: a shift changes no mass."""
@@ -200,8 +201,8 @@ class TubeSVR(SupportRegressor):
             def sigma(s: FloatArray, _: NearestPoints, z: FloatArray = z) -> float:
                 return float(z @ s)
 
-            hulls = tube_hulls(D)
-            result, points, apart = solve_nearest(hulls, lifted, sigma, tol=self.tol, **options)
+            work = HullWork(lifted, "auto", self.tol, int(self.max_iter), options, sigma)
+            result, points, apart = work.solve(tube_hulls(D))
             if apart and sigma(result.b, points) > 0:
                 return epsilon, z, lifted, result, points
             if not automatic:
@@ -218,9 +219,9 @@ class TubeSVR(SupportRegressor):
 
     def _keep_threshold(self, machine: Expansion) -> None:
         assert isinstance(machine, TubeExpansion)
-        self.tube_width_ = machine.tube.half_width
+        self.tube_width_ = max(0.0, machine.tube.half_width)  # below only by rounding
         self.epsilon_ = machine.epsilon
-        self.equivalent_C_ = 1.0 / (self.k_ * machine.tube.sigma)
+        self.equivalent_C_ = float(masses(np.ones(1), self.k_)[0] / machine.tube.sigma)
         self._inner_intercept_ = machine.intercept
         shift = 0.0
         if self._origin_ is not None:

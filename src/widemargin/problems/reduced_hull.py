@@ -20,7 +20,7 @@ P3 (dual)
     \quad\text{s.t.}\quad 0 \le s_i \le D_i, \quad
     \sum_{y_i = 1} s_i = \sum_{y_i = -1} s_i = 1 .
 
-P1, the hard margin, is D = 1; P5, the same machine on the means of k examples ("composed
+P1, the hard margin, is any D > 1; P5, the same machine on the means of k examples ("composed
 examples"), is what P3 says when every s is written as a mixture of such means.
 
 In the family of :mod:`widemargin.problems.soft_margin` this is target 0, box [0, D] y and two
@@ -54,6 +54,9 @@ from widemargin._typing import FloatArray
 from widemargin.problems.soft_margin import SoftMargin
 
 
+HARD = 2.0  # any D > 1
+
+
 def reduced_hulls(y: FloatArray, D: FloatArray) -> SoftMargin:
     """State P2 and P3 for labels -1 and +1 and the largest mass D of each example.
 
@@ -73,9 +76,19 @@ def reduced_hulls(y: FloatArray, D: FloatArray) -> SoftMargin:
     )
 
 
+def masses(weight: FloatArray, k: float) -> FloatArray:
+    """Return D = weight / k; at k = 1, the hard margin, more than 1.
+
+    D > 1 has the same w as D = 1. But with D = 1 an example that is a nearest point all by itself is
+    at its bound, and the threshold may be beyond it; a hard margin has no example beyond.
+    """
+    D = np.asarray(weight / k, dtype=np.float64)
+    return np.where(D >= 1.0, np.maximum(D, HARD), D) if k <= 1.0 else D
+
+
 def shrink(hulls: SoftMargin, k_plus: float, k_minus: float) -> SoftMargin:
-    """Divide the largest masses of the two classes by k_plus and k_minus."""
-    return replace(hulls, lower=hulls.lower / k_minus, upper=hulls.upper / k_plus)
+    """Return the hulls with the masses of k_plus and k_minus, given those with D the weights."""
+    return replace(hulls, lower=-masses(-hulls.lower, k_minus), upper=masses(hulls.upper, k_plus))
 
 
 def class_masses(hulls: SoftMargin) -> tuple[float, float]:

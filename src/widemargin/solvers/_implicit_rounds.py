@@ -14,7 +14,7 @@ from widemargin.solvers._implicit_form import Form
 from widemargin.solvers._implicit_scan import Limits, Plane, Sampled, Scan, gather, scan
 from widemargin.solvers.band_qp import BandSolution, InfeasibleSums
 
-TOO_MANY = 0.5  # violators, as a share of the band, that call for a wider band
+TOO_MANY = 1.5  # violators, as a share of the band, that call for a wider band
 WIDER = 2.0
 MUCH_WIDER = 8.0  # where the band had too little in it for the relaxed problem to have a solution
 

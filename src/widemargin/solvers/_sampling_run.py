@@ -176,10 +176,9 @@ class Run:
             raise NotSeparable(_no_margin(self.k, limit))
         self.k = min(2.0 * self.k, float(limit))
         self.cap = 1.0 / self.k
-        delta = basis_size(self.source.n_features, self.k)
-        ratio = self.plan.sample_size / self.plan.delta
-        power = 2 if self.plan.success_test else 1
-        size = math.ceil(ratio * self.plan.delta * (delta / self.plan.delta) ** power)
+        delta = max(self.plan.delta, basis_size(self.source.n_features, self.k))
+        growth = (delta / self.plan.delta) ** (2 if self.plan.success_test else 1)
+        size = math.ceil(growth * self.plan.sample_size)
         self.plan = replace(self.plan, delta=delta, sample_size=size)
 
     def widen_if_patience_ends(self) -> None:

@@ -102,7 +102,8 @@ def solve_band(
     >>> from widemargin.solvers.band_qp import solve_band
     >>> Z = np.array([[2.0], [3.0], [0.0], [1.0]])  # y x
     >>> E = np.array([[-1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    >>> found = solve_band(Z, E, np.array([-1.0, 1.0]), np.zeros(4), np.ones(4), np.zeros(1))
+    >>> D = np.full(4, 2.0)
+    >>> found = solve_band(Z, E, np.array([-1.0, 1.0]), np.zeros(4), D, np.zeros(1))
     >>> found.w.round(12), found.t.round(12), found.exact
     (array([2.]), array([4., 0.]), True)
     """

@@ -32,6 +32,7 @@ next k to look at.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ from scipy.optimize import linprog
 
 from widemargin._typing import FloatArray
 from widemargin.kernels import Rows
-from widemargin.problems.reduced_hull import shrink
+from widemargin.problems.reduced_hull import NearestPoints, shrink
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.nearest_points import half_margin, solve_nearest
 
@@ -64,7 +65,11 @@ class Span:
     near: FloatArray
 
 
-def critical_k(hulls: SoftMargin, rows: Rows, **options: Any) -> float:
+Nearest = Callable[[SoftMargin], tuple[NearestPoints, bool]]
+"""Find the nearest points of hulls, roughly, and whether they are apart."""
+
+
+def critical_k(hulls: SoftMargin, rows: Rows, nearest: Nearest) -> float:
     """Return the largest mass that the classes share, in units of the hulls' D.
 
     Parameters
@@ -73,8 +78,8 @@ def critical_k(hulls: SoftMargin, rows: Rows, **options: Any) -> float:
         The hulls at k = 1, with D the weight of each example.
     rows : Rows
         The examples seen through the kernel.
-    **options
-        For the solver, where the linear program is too large.
+    nearest : callable
+        Solver for the places of Newton's method, where the linear program is too large.
 
     Returns
     -------
@@ -85,7 +90,7 @@ def critical_k(hulls: SoftMargin, rows: Rows, **options: Any) -> float:
     smaller = float(min(hulls.upper.sum(), -hulls.lower.sum()))
     found = span(rows)
     mass = None if found is None else shared_mass(found, hulls.upper + hulls.lower)
-    return min(smaller, _newton(hulls, rows, smaller, **options) if mass is None else mass)
+    return min(smaller, _newton(hulls, smaller, nearest) if mass is None else mass)
 
 
 def shared_mass(span: Span, signed: FloatArray) -> float | None:
@@ -152,7 +157,7 @@ def smallest_k(critical: float, most: float) -> float | None:
     return above if above <= most else most
 
 
-def smallest_pair(hulls: SoftMargin, rows: Rows, **options: Any) -> tuple[float, float] | None:
+def smallest_pair(hulls: SoftMargin, rows: Rows, nearest: Nearest) -> tuple[float, float] | None:
     """Return the smallest workable (k_plus, k_minus) in proportion to the classes.
 
     Each is the first integer above the same fraction of its class. None if the means coincide:
@@ -161,7 +166,7 @@ def smallest_pair(hulls: SoftMargin, rows: Rows, **options: Any) -> tuple[float,
     plus, minus = float(hulls.upper.sum()), float(-hulls.lower.sum())
     larger = max(plus, minus)
     # Both classes in the units of the larger one, so that steps of 1 are fine enough for both.
-    critical = critical_k(shrink(hulls, plus / larger, minus / larger), rows, **options)
+    critical = critical_k(shrink(hulls, plus / larger, minus / larger), rows, nearest)
     fraction = critical / larger
     if fraction >= 1.0 - STRICTLY:
         return None
@@ -193,15 +198,27 @@ def span(rows: Rows) -> Span | None:
     return Span(vectors[:, kept] * np.sqrt(rows.n), near * extent / unit)
 
 
-def _newton(hulls: SoftMargin, rows: Rows, most: float, **options: Any) -> float:
+def rough_nearest(rows: Rows, **options: Any) -> Nearest:
+    """Return a solver for any kernel: rough, since any w gives a bound.
+
+    The distance is Euclidean here, and some hundred coordinates of NEAR are about ten times NEAR.
+    """
+
+    def nearest(hulls: SoftMargin) -> tuple[NearestPoints, bool]:
+        near = 10.0 * NEAR
+        _, points, apart = solve_nearest(
+            hulls, rows, half_margin, tol=1e-2, touching=near, **options
+        )
+        return points, apart
+
+    return nearest
+
+
+def _newton(hulls: SoftMargin, most: float, nearest: Nearest) -> float:
     """Return an upper bound of the critical k with the same smallest k above it."""
     bound = k = most
     while True:
-        # A rough answer will do: the bound holds for any w. The distance here is Euclidean, and
-        # some hundred coordinates of NEAR each are about ten times NEAR.
-        _, points, apart = solve_nearest(
-            shrink(hulls, k, k), rows, half_margin, tol=1e-2, touching=10.0 * NEAR, **options
-        )
+        points, apart = nearest(shrink(hulls, k, k))
         if not apart:
             return bound
         bound = min(bound, k * (1.0 - (points.eta_plus - points.eta_minus) / points.margin))

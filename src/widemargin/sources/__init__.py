@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from widemargin.sources._engines import Engine, Threads
+from widemargin.sources._rows import Rows
 from widemargin.sources.arrays import from_arrays
 from widemargin.sources.checkpoint import Checkpoint
 from widemargin.sources.dataset import Dataset, TrainingPart, TrainingSource
@@ -17,6 +18,7 @@ __all__ = [
     "Dataset",
     "Description",
     "Engine",
+    "Rows",
     "Threads",
     "TrainingPart",
     "TrainingSource",

@@ -84,7 +84,7 @@ class _Call:
 
     def __call__(self, *blocks: Any) -> Any:
         """Run the task where the blocks are; they come as arrays or as pandas objects."""
-        part = self.part if self.block is None else _block_rows(*blocks, *self.block)
+        part = self.part if self.block is None else _block_rows(blocks, *self.block)
         with worker_threads():
             return self.task(part, *self.arguments)
 
@@ -237,8 +237,9 @@ def _split(name: str, values: AnyArray, sizes: list[int]) -> list[AnyArray]:
     return np.split(values, np.cumsum(sizes)[:-1])
 
 
-def _block_rows(X: Any, y: Any, weight: Any, dtype: np.dtype[Any], name: str) -> StripRows:
+def _block_rows(blocks: Sequence[Any], dtype: np.dtype[Any], name: str) -> StripRows:
     """Return the rows of a block: this runs on the worker that has it."""
+    X, y, weight = blocks
     table = _plain_table(X, dtype)
     target = _plain_target(y, name)
     strip = None

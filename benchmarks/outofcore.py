@@ -1,0 +1,173 @@
+"""A data set at least four times as large as the memory that the process may have.
+
+The files are fitted by a child process under a limit of the system (RLIMIT_DATA: heap and private
+mappings; the page cache is not the process's memory). Linux only: other systems do not enforce it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from benchmarks.data import SEED
+from benchmarks.measure import usable_cores
+from benchmarks.memory import MB, ROOT, _linux_status, _peak, _reset_peak
+from benchmarks.report import Report, Target
+
+COLUMNS = 20
+FILE_ROWS = 500_000
+FACTOR = 4  # size of the files in units of the limit
+LIMIT_MB = {True: 400, False: 600}  # quick or not; the libraries themselves take about 200
+READ_BYTES = 4 * MB
+
+
+def run(console: Console, *, quick: bool, rounds: int) -> Report:
+    """Run the whole benchmark."""
+    report = Report("outofcore", quick)
+    limit = LIMIT_MB[quick]
+    with tempfile.TemporaryDirectory() as folder:
+        with console.status(f"writing {FACTOR * limit / 1000:.1f} GB of files"):
+            files_mb = _write_files(Path(folder), FACTOR * limit)
+        runs = []
+        for number in range(rounds):
+            with console.status(f"round {number + 1}: fit under a limit of {limit} MB"):
+                runs.append(_limited_fit(folder, limit))
+    _collect(report, runs, limit, files_mb)
+    return report
+
+
+def _write_files(folder: Path, least_mb: float) -> float:
+    """Write files of rows on both sides of a plane, 1 % of the labels flipped; return their MB."""
+    rng = np.random.default_rng(SEED)
+    normal = rng.standard_normal(COLUMNS)
+    normal /= np.linalg.norm(normal)
+    written, number = 0.0, 0
+    while written < least_mb:
+        X = rng.uniform(-1.0, 1.0, (FILE_ROWS, COLUMNS)).astype(np.float32)
+        flipped = rng.random(FILE_ROWS) < 0.01
+        y = ((X @ normal.astype(np.float32) > 0) ^ flipped).astype(np.int8)
+        np.save(folder / f"X{number:04d}.npy", X)
+        np.save(folder / f"y{number:04d}.npy", y)
+        written += (X.nbytes + y.nbytes) / MB
+        number += 1
+    return written
+
+
+def _limited_fit(folder: str, limit_mb: int) -> dict[str, Any]:
+    """Start a child that limits its own memory and fits; return its figures."""
+    command = [sys.executable, "-m", "benchmarks.outofcore", folder, str(limit_mb)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _fit_files(folder: Path, limit_mb: int) -> dict[str, Any]:
+    """Fit the files of a folder with no more memory than the limit."""
+    import resource
+
+    from widemargin import sources
+    from widemargin.solvers.implicit import Form, solve_implicit
+
+    resource.setrlimit(resource.RLIMIT_DATA, (limit_mb * MB, limit_mb * MB))
+    features = sorted(str(path) for path in folder.glob("X*.npy"))
+    labels = sorted(str(path) for path in folder.glob("y*.npy"))
+    raw = min(_raw_read(features + labels) for _ in range(2))
+    before = _reset_peak()
+    start = time.perf_counter()
+    source = sources.from_files(features, target=labels).binary(1, 0)
+    described = time.perf_counter() - start
+    found = solve_implicit(source, Form("hinge", 1.0))
+    seconds = time.perf_counter() - start
+    return {
+        "rows": sum(source.sizes),
+        "limit_enforced": _limit_is_enforced(limit_mb),
+        "raw_read_seconds": raw,
+        "describe_seconds": described,
+        "seconds": seconds,
+        "passes": found.passes + 1,  # one to find the classes
+        "status": found.status,
+        "relative_gap": found.relative_gap,
+        "explicit_rows": len(found.explicit_s),
+        "before_mb": before,
+        "peak_mb": _peak(),
+        "private_mb": _linux_status("VmData"),
+    }
+
+
+def _raw_read(paths: list[str]) -> float:
+    """Return the seconds to read all files once, in blocks, on as many threads as cores."""
+
+    def read(path: str) -> None:
+        buffer = bytearray(READ_BYTES)
+        with open(path, "rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        list(pool.map(read, paths))
+    return time.perf_counter() - start
+
+
+def _limit_is_enforced(limit_mb: int) -> bool:
+    """Tell whether the system refuses memory beyond the limit."""
+    try:
+        np.ones(limit_mb * MB // 8)
+    except MemoryError:
+        return True
+    return False
+
+
+def _collect(report: Report, runs: list[dict[str, Any]], limit: int, files_mb: float) -> None:
+    table = report.table(
+        f"{files_mb / 1000:.2f} GB of float32 files, limit {limit} MB, C = 1, to the exact optimum",
+        ["rows", "seconds", "passes", "s/pass", "raw read", "ratio", "peak MB", "of it before"],
+    )
+    for each in runs:
+        per_pass = each["seconds"] / each["passes"]
+        table.add_row(
+            f"{each['rows']:,}",
+            f"{each['seconds']:.2f}",
+            f"{each['passes']:.2f}",
+            f"{per_pass:.2f}",
+            f"{each['raw_read_seconds']:.2f}",
+            f"{per_pass / each['raw_read_seconds']:.1f}x",
+            f"{each['peak_mb']:.0f}",
+            f"{each['before_mb']:.0f}",
+        )
+        if each["status"] != "optimal":
+            report.failures.append(f"the fit ended as {each['status']!r}")
+        if not each["limit_enforced"]:
+            report.failures.append("the system did not enforce the memory limit")
+    ratio = min(r["seconds"] / r["passes"] / r["raw_read_seconds"] for r in runs)
+    report.results["runs"] = runs
+    report.results["files_mb"] = files_mb
+    report.targets = [
+        Target("size of the files / memory limit", files_mb / limit, FACTOR, True, "x"),
+        Target("peak memory, MB", max(r["peak_mb"] for r in runs), limit, False),
+        Target("passes", max(r["passes"] for r in runs), 6, False),
+        Target("time per pass / raw read", ratio, 4, False, "x"),
+    ]
+
+
+def main() -> None:
+    """Fit the files of a folder under a limit and print the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("limit_mb", type=int)
+    arguments = parser.parse_args()
+    print(json.dumps(_fit_files(arguments.folder, arguments.limit_mb)))
+
+
+if __name__ == "__main__":
+    main()
