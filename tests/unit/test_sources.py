@@ -393,6 +393,10 @@ def test_fingerprints_tell_data_apart(tmp_path):
     ]
     assert len(set(prints)) == 4 + (prints[0] != prints[3])
     assert sources.from_arrays(X.copy(), y).describe().fingerprint() == prints[0]
+    # All standardised features have the same mean and spread.
+    same, other = sources.from_arrays(X, y), sources.from_arrays(2 * X + np.float32(1), y)
+    standardised = {d.standardised().describe().fingerprint() for d in (same, other)}
+    assert len(standardised | {prints[0]}) == 3
 
 
 def test_the_page_on_large_data_prints_what_it_shows(capsys):

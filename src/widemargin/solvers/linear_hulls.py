@@ -21,7 +21,7 @@ import numpy as np
 from widemargin._typing import FloatArray
 from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers._implicit_scan import Memory
+from widemargin.solvers._implicit_memory import Memory
 from widemargin.solvers.band_qp import solve_band
 from widemargin.solvers.implicit import Form, dual_variables, solve_implicit
 from widemargin.solvers.result import Monitor, SolverResult, Status
@@ -79,7 +79,7 @@ def solve_linear_hulls(
     D = hulls.upper - hulls.lower
     s = np.where(s >= (1.0 - ROUNDING) * D, D, np.where(s <= ROUNDING * D, 0.0, s))
     b = np.where(hulls.group == 0, s, -s)
-    b = hulls.repair(b, np.maximum(hulls.lower - b, b - hulls.upper))
+    b = hulls.repair(b, _order(hulls, b, X))
     w = b @ X
     f = X @ w
     norm2 = float(w @ w)
@@ -136,6 +136,17 @@ def _by_sampling(
     s = np.zeros(len(D))
     s[first[found.support_part] + found.support_row] = found.multipliers
     return s, found.rounds, found.status, [asdict(entry) for entry in found.history]
+
+
+def _order(hulls: SoftMargin, b: FloatArray, X: FloatArray) -> FloatArray:
+    """Return where sums take up their rounding: free rows first, then by nearness to the threshold.
+
+    A row far from its threshold that rounding lifts off its bound would violate by that distance.
+    """
+    f = X @ (b @ X)
+    distance = np.abs(NearestPoints.of(hulls, f, 0.0).slack(hulls, f))
+    free = (b > hulls.lower) & (b < hulls.upper)
+    return np.where(free, -np.minimum(b - hulls.lower, hulls.upper - b), distance)
 
 
 def _labels(hulls: SoftMargin) -> FloatArray:

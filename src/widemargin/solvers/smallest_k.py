@@ -33,7 +33,7 @@ next k to look at.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -166,7 +166,8 @@ def smallest_pair(hulls: SoftMargin, rows: Rows, nearest: Nearest) -> tuple[floa
     plus, minus = float(hulls.upper.sum()), float(-hulls.lower.sum())
     larger = max(plus, minus)
     # Both classes in the units of the larger one, so that steps of 1 are fine enough for both.
-    critical = critical_k(shrink(hulls, plus / larger, minus / larger), rows, nearest)
+    even = replace(hulls, upper=hulls.upper * (larger / plus), lower=hulls.lower * (larger / minus))
+    critical = critical_k(even, rows, nearest)
     fraction = critical / larger
     if fraction >= 1.0 - STRICTLY:
         return None

@@ -44,6 +44,8 @@ class Description:
         Mean and standard deviation of the features (divided by the total weight).
     target_mean, target_std : float
         The same of the target; NaN where it is text.
+    origin : str
+        Fingerprint of the data that these rows are computed from, where they are.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Description:
     std: FloatArray
     target_mean: float
     target_std: float
+    origin: str = ""
 
     @property
     def n_rows(self) -> int:
@@ -84,7 +87,8 @@ class Description:
         labels = None if self.classes is None else self.classes.tolist()
         weights = None if self.class_weights is None else self.class_weights.tolist()
         moments = [self.mean.tolist(), self.std.tolist(), self.target_mean, self.target_std]
-        whole = [self.sizes, self.n_features, str(self.dtype), labels, weights, moments]
+        kind = [self.n_features, str(self.dtype), self.origin]
+        whole = [self.sizes, kind, labels, weights, moments]
         digest.update(repr(whole).encode())
         return digest.hexdigest()
 
