@@ -21,6 +21,7 @@ BENCHMARKS = {
     "tuning": "gradient tuning against a cross-validated grid: time and test error",
     "sampling": "exact margins from samples: rounds, passes, LIBLINEAR, L-BFGS, SGD, NuSVC, LIBSVM",
     "outofcore": "files four times as large as the memory that the process may have",
+    "cluster": "LinearSVC on a Dask cluster of two processes against rows in memory",
 }
 
 

@@ -23,6 +23,7 @@ from benchmarks.sampling_peers import (
     cube,
     curved,
     exact,
+    fastest_blas_threads,
     matched,
     our_estimator,
     primal_lbfgs,
@@ -131,10 +132,11 @@ def _soft_margins(report: Report, data: DataSet, rounds: int, say: Callable[[str
     source = source_of(data)
     plane = exact(source, data)
     optimum = linear_primal(plane.coef, plane.intercept, data)
+    threads = fastest_blas_threads(data)
     candidates: dict[str, Callable[[], Plane]] = {
         EXACT: lambda: exact(source, data),
         ESTIMATOR: lambda: our_estimator(data),
-        LBFGS: lambda: primal_lbfgs(data, optimum, LBFGS_GAP),
+        LBFGS: lambda: primal_lbfgs(data, optimum, LBFGS_GAP, threads),
         SGD: lambda: stochastic(data),
     }
     times, found = Timings(), {}
@@ -144,7 +146,7 @@ def _soft_margins(report: Report, data: DataSet, rounds: int, say: Callable[[str
     if seconds < DEAR:
         candidates[LIBLINEAR] = lambda: coordinate_descent(data, int(found[LIBLINEAR].passes))
     say(f"{data.name}: {TIGHT}")
-    seconds, found[TIGHT] = timed(lambda: primal_lbfgs(data, optimum, TIGHT_GAP))
+    seconds, found[TIGHT] = timed(lambda: primal_lbfgs(data, optimum, TIGHT_GAP, threads))
     times.add(TIGHT, seconds)
     for name in rounds_of(candidates, rounds):
         say(f"{data.name}: {name}")

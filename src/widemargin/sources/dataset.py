@@ -274,8 +274,8 @@ class Dataset:
         other = Dataset(self.rows, self.engine, self.n_features, self.dtype)
         other._units = self._unit("centre", found.mean), self._unit("scale", found.scale)
         spread = np.where(found.std > 0, found.std / found.scale, 0.0)
-        units = {"mean": np.zeros(self.n_features), "std": spread}
-        other._description = replace(found, **units, origin=found.fingerprint())
+        zero, origin = np.zeros(self.n_features), found.fingerprint()
+        other._description = replace(found, mean=zero, std=spread, origin=origin)
         return other
 
     def scaler(self) -> Any:

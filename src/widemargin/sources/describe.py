@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,8 @@ class Description:
         Mean and standard deviation of the features (divided by the total weight).
     target_mean, target_std : float
         The same of the target; NaN where it is text.
+    checksums : list of int
+        Of the targets, and of some rows, of each part.
     origin : str
         Fingerprint of the data that these rows are computed from, where they are.
 
@@ -67,6 +70,7 @@ class Description:
     std: FloatArray
     target_mean: float
     target_std: float
+    checksums: list[int]
     origin: str = ""
 
     @property
@@ -88,7 +92,7 @@ class Description:
         weights = None if self.class_weights is None else self.class_weights.tolist()
         moments = [self.mean.tolist(), self.std.tolist(), self.target_mean, self.target_std]
         kind = [self.n_features, str(self.dtype), self.origin]
-        whole = [self.sizes, kind, labels, weights, moments]
+        whole = [self.sizes, kind, labels, weights, moments, self.checksums]
         digest.update(repr(whole).encode())
         return digest.hexdigest()
 
@@ -188,11 +192,12 @@ class Summary:
     counts: ClassCounts
     kind: str
     where: str
+    checksum: int
 
 
 def summarise(rows: Rows, n_features: int, feature_names: list[str] | None) -> Summary:
     """Scan a part; a value that is not finite raises an error that names its place."""
-    size, kind = 0, ""
+    size, kind, checksum = 0, "", 0
     moments = Moments(0.0, np.zeros(n_features), np.zeros(n_features))
     numbers: Moments | None = Moments(0.0, np.zeros(1), np.zeros(1))
     counts = ClassCounts()
@@ -208,8 +213,10 @@ def summarise(rows: Rows, n_features: int, feature_names: list[str] | None) -> S
             numbers = None
         elif numbers is not None:
             numbers.merge(Moments.of(target[:, None], weight))
+        # The moments tell other features; these tell other targets and another order.
+        checksum = zlib.crc32(X[:1].tobytes(), zlib.crc32(target.tobytes(), checksum))
         size += len(X)
-    return Summary(size, moments, numbers, counts, kind, rows.place(0))
+    return Summary(size, moments, numbers, counts, kind, rows.place(0), checksum)
 
 
 def _check_features(rows: Rows, first: int, X: RealArray, feature_names: list[str] | None) -> None:
@@ -272,6 +279,7 @@ def merged(summaries: Sequence[Summary], n_features: int, dtype: np.dtype[Any]) 
         moments.std,
         float("nan") if is_text else float(target.mean[0]),
         float("nan") if is_text else float(target.std[0]),
+        [summary.checksum for summary in summaries],
     )
 
 
