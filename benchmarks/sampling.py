@@ -276,7 +276,7 @@ def _few_support_vectors(
             str(point.n_support),
             f"{off:+.1e}",
         )
-        if abs(off) > AGREE * (1 if name == SKLEARN else 10):
+        if abs(off) > AGREE:
             report.failures.append(f"{data.name}: the objective of {name} is off by {off:+.1e}")
     report.results["rbf"] = {
         "seconds": times.summary(),

@@ -28,7 +28,9 @@ def make(kind: str, form: str, seed: int, m: int = 200) -> BandProblem:
     elif kind == "scales":
         X *= 10.0 ** rng.uniform(-3, 3, n)
     signal = 0.0 if kind == "no signal" else 1.0
-    y = np.where(signal * (X @ rng.standard_normal(n)) + 0.3 * rng.standard_normal(m) > 0, 1.0, -1.0)
+    y = np.where(
+        signal * (X @ rng.standard_normal(n)) + 0.3 * rng.standard_normal(m) > 0, 1.0, -1.0
+    )
     y[:2] = 1.0, -1.0
     weight = rng.integers(0, 3, m).astype(float)
     weight[:2] = 1.0

@@ -90,7 +90,7 @@ def test_exact_on_data_of_every_kind(kind: str) -> None:
         assert found.status in ("optimal", "not_separable"), form
         expected = all_at_once(centred, y, form)
         assert expected.exact
-        size = np.abs(expected.w).max() + 1e-12
+        size = max(np.abs(expected.w).max(), 1e-6)  # w = 0 is the solution of some
         allowed = 1e-7 if kind == "offset" else 1e-9  # 1e8 leaves eight digits of X itself
         np.testing.assert_allclose(found.coef, expected.w, atol=allowed * size)
         assert found.relative_gap <= 1e-9
@@ -326,8 +326,7 @@ def test_a_resumed_run_ends_at_the_same_bits(kind: str) -> None:
     far = (np.ones(X.shape[1]), np.zeros(form.n_thresholds))
     store = Saved()
     whole = solve_implicit(source, form, start=far, checkpoint=store)
-    assert len(store.states) >= 2
-    assert whole.n_iter == len(store.states) + 1
+    assert len(store.states) >= max(2, whole.n_iter)  # after every read
     for number in range(1, len(store.states) + 1):
         part = Saved()
         part.states = store.states[:number]

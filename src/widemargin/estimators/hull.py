@@ -236,7 +236,9 @@ class ReducedHullSVC(SupportClassifier):
             sizes = smallest_sizes(problem, work) if asked is None else asked
             hulls = shrink(problem, *sizes)
             result, points, apart = work.solve(hulls)
-            if not apart and result.status in ("optimal", "stalled"):
+            # Of an indefinite kernel, which was warned of, no distance says anything.
+            certain = result.status in ("optimal", "stalled") and not self._indefinite
+            if not apart and certain:
                 raise ValueError(why_not(sizes, problem, work))
         unit = 0.5 * points.margin if points.margin > 0 else max(points.norm2, 1e-300)
         violation = hulls.kkt_violation(result.b, result.f) / unit
@@ -330,7 +332,7 @@ class ReducedHullSVC(SupportClassifier):
             return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_
         return np.asarray((X - self._origin_) @ self.coef_.T) + self._inner_intercept_
 
-    @available_if(_cut_is_theta)
+    @available_if(_cut_is_theta)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, see :meth:`SVC.predict_proba`.
 
@@ -349,7 +351,7 @@ class ReducedHullSVC(SupportClassifier):
         """
         return super().predict_proba(X)
 
-    @available_if(_cut_is_theta)
+    @available_if(_cut_is_theta)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithm of the probability of each class; not with ``cut="hull"``.
 

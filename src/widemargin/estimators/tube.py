@@ -203,8 +203,14 @@ class TubeSVR(SupportRegressor):
 
             work = HullWork(lifted, "auto", self.tol, int(self.max_iter), options, sigma)
             result, points, apart = work.solve(tube_hulls(D))
-            if apart and sigma(result.b, points) > 0:
+            unfinished = result.status in ("max_iter", "stopped")
+            if sigma(result.b, points) > 0 and (apart or unfinished):
                 return epsilon, z, lifted, result, points
+            if unfinished:
+                raise ValueError(
+                    f"max_iter={self.max_iter} and time_limit={self.time_limit} end the fit before "
+                    f"it finds a tube at epsilon={epsilon:g}: raise them, or raise epsilon"
+                )
             if not automatic:
                 smallest = smallest_epsilon(rows, t, D, **options)
                 raise ValueError(

@@ -81,27 +81,26 @@ def _solve(
     r = band.residual(v)
     r /= _size(band, v)
     wants_low, wants_high, wants_free = np.zeros((3, len(D)))
+    wants_low[free] = -s_free / D[free]
+    wants_high[free] = s_free / D[free] - 1.0
+    wants_free[low] = -r[low]
+    wants_free[high] = r[high]
     size, before = np.linalg.norm(v[: band.n]), np.linalg.norm(point.v[: band.n])
     if size < COLLAPSED * before and not band.q.any():
         # Equations without a right side hold for v = 0, which is what too many of them leave.
         r = band.residual(point.v) / _size(band, point.v)
     off = np.where(free, r, 0.0)
     inconsistent = float(np.abs(off).max(initial=0.0))
+    wishes = (wants_low, wants_high, wants_free)
+    worst = max(inconsistent, lack, *(float(wish.max(initial=0.0)) for wish in wishes))
     if inconsistent > GOOD:
         # Too many rows count as free. Those whose equation fails most sit at the bound that the
         # residual points to; what the others say is worth nothing before that.
         off[np.abs(off) < CLEARLY * inconsistent] = 0.0
-        np.maximum(off, 0.0, out=wants_low)
-        np.maximum(-off, 0.0, out=wants_high)
-    else:
-        wants_low[free] = -s_free / D[free]
-        wants_high[free] = s_free / D[free] - 1.0
-        wants_free[low] = -r[low]
-        wants_free[high] = r[high]
-        for wish in (wants_low, wants_high, wants_free):
-            wish[wish <= GOOD] = 0.0
-    worst = max(float(wish.max(initial=0.0)) for wish in (wants_low, wants_high, wants_free))
-    return Finish(s, v, free, max(worst, lack)), wants_low, wants_high, wants_free
+        wants_low, wants_high, wants_free = np.maximum(off, 0.0), np.maximum(-off, 0.0), 0.0 * off
+    for wish in (wants_low, wants_high, wants_free):
+        wish[wish <= GOOD] = 0.0
+    return Finish(s, v, free, worst), wants_low, wants_high, wants_free
 
 
 def _size(band: Band, v: FloatArray) -> float:

@@ -4,7 +4,9 @@ Problem, as in :mod:`widemargin.solvers.band_qp`: minimise :math:`\frac12 |c + Z
 to :math:`E's = a`, :math:`0 \le s \le D`. With :math:`A = [Z, E]` and :math:`v = (w, t)` the
 optimality conditions are
 
-.. math:: w = c + Z's, \quad E's = a, \quad Av - q = z_l - z_u, \quad z_l s = 0, \quad z_u (D-s) = 0.
+.. math::
+
+    w = c + Z's, \quad E's = a, \quad Av - q = z_l - z_u, \quad z_l s = 0, \quad z_u (D - s) = 0 .
 
 However many rows there are, a step factorises one matrix of order n + p.
 """
@@ -103,7 +105,7 @@ def _start(band: Band) -> Point:
     for _ in range(4):
         M = gram / (2.0 * h)
         M[flat, flat] += 1.0
-        v = np.linalg.lstsq(M, half + of_q / (2.0 * h), rcond=None)[0]
+        v = np.asarray(np.linalg.lstsq(M, half + of_q / (2.0 * h), rcond=None)[0], np.float64)
         r = band.residual(v)
         h = max(float(np.sqrt(np.mean(r * r))), 1e-3 * h)
     s = D * np.clip(0.5 - r / (2.0 * h), 0.1, 0.9)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from widemargin._typing import BoolArray, FloatArray
+from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin.solvers.band_qp import BandSolution, InfeasibleSums, solve_band
 
 SHARE = 4  # a sample is this part of the rows
@@ -56,7 +56,7 @@ class BandProblem:
             slack -= self.E @ t
         return slack
 
-    def sample(self, rows: FloatArray) -> BandProblem:
+    def sample(self, rows: IntArray) -> BandProblem:
         """Some rows, with caps scaled up so that they stand for all."""
         D = self.D[rows] * (float(self.D.sum()) / max(float(self.D[rows].sum()), 1e-300))
         return replace(self, Z=self.Z[rows], E=self.E[rows], q=self.q[rows], D=D)
@@ -124,11 +124,9 @@ def _from_sample(
     rng = np.random.default_rng((seed, m))
     r = max(few // 2, m // SHARE)
     while r < m:
-        rows = np.sort(rng.choice(m, r, replace=False, shuffle=False))
+        rows = np.sort(rng.choice(m, r, replace=False, shuffle=False)).astype(np.intp)
         try:
-            found = solve_nested(
-                problem.sample(rows), few=few, loose=True, seed=seed, tick=tick
-            )
+            found = solve_nested(problem.sample(rows), few=few, loose=True, seed=seed, tick=tick)
         except InfeasibleSums:
             r *= 4
             continue

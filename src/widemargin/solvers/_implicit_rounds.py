@@ -16,6 +16,8 @@ from widemargin.solvers.band_qp import BandSolution, InfeasibleSums
 
 TOO_MANY = 1.5  # violators, as a share of the band, that call for a wider band
 WIDER = 2.0
+NARROWEST = 1e-2  # least width of a widened band, relative to the other class and the thresholds
+PATIENCE = 4  # bands without a solution before all rows become explicit
 MUCH_WIDER = 8.0  # where the band had too little in it for the relaxed problem to have a solution
 
 
@@ -75,12 +77,17 @@ class Base:
         high = tuple(b - mid for b, mid in zip(self.limits.high, middles, strict=True))
         return form.plane(self.w, self.t).moved(*middles), Limits(low, high)  # type: ignore[arg-type]
 
-    def wider(self, w: FloatArray, t: FloatArray, factor: float) -> Base:
+    def wider(self, form: Form, w: FloatArray, t: FloatArray, factor: float) -> Base:
         """A band about another plane, with this band's half widths times factor."""
+        middles = [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
         half = [
-            factor * max(abs(b - _middle(a, b)), abs(a - _middle(a, b)))
-            for a, b in zip(self.limits.low, self.limits.high, strict=True)
+            factor * max(b - mid, mid - a)
+            for a, b, mid in zip(self.limits.low, self.limits.high, middles, strict=True)
         ]
+        # Ties in a sample can make a band without width, which no factor would widen.
+        plane = form.plane(w, t)
+        least = NARROWEST * (abs(plane.level) + abs(plane.shift))
+        half = [max(width, least, NARROWEST * max(half)) for width in half]
         limits = Limits((-half[0], -half[1]), (half[0], half[1]))
         return Base(w, t, limits, factor * self.size)
 
@@ -145,6 +152,7 @@ class Rounds:
         self.source, self.form, self.centre, self.tol = source, form, centre, tol
         self.at = progress
         self.total = int(sum(source.sizes))
+        self.failures = 0
 
     @property
     def everything_explicit(self) -> bool:
@@ -225,7 +233,7 @@ class Rounds:
         at = self.at
         assert at.explicit is not None
         if len(wrong) < at.wrong:
-            self.widen()
+            self.widen(max(WIDER, WIDER * at.wrong / at.base.size))
             return
         plane, _ = at.base.sides(self.form)
         bounded = plane.slack(wrong.X @ plane.w, wrong.y) > 0
@@ -236,10 +244,16 @@ class Rounds:
         assert at.solution is not None
         at.near = at.solution.w, at.solution.t, 4 * at.wrong
 
-    def widen(self, factor: float = WIDER) -> None:
+    def widen(self, factor: float) -> None:
         """Start over from the best plane so far, with a wider band."""
-        self.at.base = self.at.base.wider(self.at.best.w, self.at.best.t, factor)
-        self.at.explicit = self.at.near = None
+        at = self.at
+        at.base = at.base.wider(self.form, at.best.w, at.best.t, factor)
+        at.explicit = at.near = None
+
+    def widen_infeasible(self) -> None:
+        """Start over after a band that was too narrow for the sums; at last with all rows."""
+        self.failures += 1
+        self.widen(MUCH_WIDER if self.failures < PATIENCE else np.inf)
 
     def regather(self, part: IntArray, rows: IntArray) -> None:
         """Read the explicit rows of a resumed run again."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from widemargin._typing import BoolArray, FloatArray, IntArray, Part
+from widemargin._typing import BoolArray, FloatArray, IntArray, Part, RealArray
 from widemargin.solvers._implicit_memory import Memory as Memory
 
 
@@ -121,11 +121,10 @@ def scan(
     same = current.w is base.w or np.array_equal(current.w, base.w)
     planes = np.stack([base.w] if same else [base.w, current.w])
     buffer = np.empty((0, n))
-    for first, X, y, weight in part.blocks():
-        if X.dtype != np.float64 or centre is not None:
-            if len(buffer) < len(X):
-                buffer = np.empty((len(X), n))
-            X = np.subtract(X, 0.0 if centre is None else centre, out=buffer[: len(X)])
+    for first, block, y, weight in part.blocks():
+        if len(buffer) < len(block):
+            buffer = np.empty((len(block), n))
+        X = _exactly(block, centre, buffer)
         products = planes @ X.T
         slack = current.slack(products[-1].copy() if same else products[-1], y)
         sides = base.slack(products[0], y)
@@ -157,6 +156,16 @@ def scan(
     return total
 
 
+def _exactly(X: RealArray, centre: FloatArray | None, buffer: FloatArray) -> FloatArray:
+    """Return rows in float64 about the centre: as they are, or in the buffer.
+
+    A sum of float32 rows in float32 would leave six digits of w.
+    """
+    if X.dtype == np.float64 and centre is None:
+        return np.asarray(X, dtype=np.float64)
+    return np.subtract(X, 0.0 if centre is None else centre, out=buffer[: len(X)])
+
+
 def _by_class(total: float, signed: float) -> FloatArray:
     """The sums over both classes, given the sum and the sum of positives less negatives."""
     return np.array([0.5 * (total + signed), 0.5 * (total - signed)])
@@ -175,10 +184,8 @@ def _wrong(
 def gather(part: Part, rows: IntArray, centre: FloatArray | None) -> Sampled:
     """Read some rows of a part, given by their sorted numbers."""
     X, y, weight = part.take(rows)
-    X = np.asarray(X, dtype=np.float64)
-    if centre is not None:
-        X = X - centre
-    return Sampled(rows, X, y, weight, np.zeros(len(rows), dtype=bool))
+    exact = np.array(_exactly(X, centre, np.empty(X.shape)))  # the part may use its array again
+    return Sampled(rows, exact, y, weight, np.zeros(len(rows), dtype=bool))
 
 
 def draw(part: Part, size: int, number: int, seed: Sequence[int]) -> Sampled:
@@ -197,8 +204,8 @@ def edges(
     zero, for the positive (c = 0) and the negative class.
     """
     found = np.full((2, 2), np.inf)
-    for first, X, y, weight in part.blocks():
-        X = X.astype(np.float64) - (0.0 if centre is None else centre)
+    for first, block, y, weight in part.blocks():
+        X = _exactly(block, centre, np.empty(block.shape))
         slack = current.slack(X @ current.w, y)
         bounded = base.slack(X @ base.w, y) > 0
         implicit = weight > 0
@@ -222,8 +229,8 @@ def multipliers(
 ) -> FloatArray:
     """Return the multiplier of every row of a part: its default side, or what was solved for."""
     found = np.empty(size)
-    for first, X, y, weight in part.blocks():
-        X = X.astype(np.float64) - (0.0 if centre is None else centre)
+    for first, block, y, weight in part.blocks():
+        X = _exactly(block, centre, np.empty(block.shape))
         bounded = base.slack(X @ base.w, y) > 0
         found[first : first + len(y)] = np.where(bounded, cap * weight, 0.0)
     found[known] = s

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from widemargin._typing import FloatArray, Source
+from widemargin._typing import BoolArray, FloatArray, IntArray, Source
 from widemargin.solvers._band_nested import BandProblem, few_rows, solve_nested
 from widemargin.solvers._implicit_form import Form
 from widemargin.solvers._implicit_rounds import Base
@@ -31,11 +31,12 @@ Weights: TypeAlias = tuple[FloatArray, FloatArray]
 
 def draw_sample(source: Source, number: int, seed: int) -> Sampled:
     """Draw rows uniformly without replacement; how they are spread over parts does not matter."""
-    sizes = np.asarray(source.sizes, dtype=np.int64)
+    sizes = np.asarray(source.sizes, dtype=np.intp)
     rng = np.random.default_rng(seed)
     quota = _hypergeometric(rng, sizes, number)
     pieces = source.run(
-        draw, [(int(m), int(q), (seed, k)) for k, (m, q) in enumerate(zip(sizes, quota, strict=True))]
+        draw,
+        [(int(m), int(q), (seed, k)) for k, (m, q) in enumerate(zip(sizes, quota, strict=True))],
     )
     columns = [
         np.concatenate([getattr(piece, name) for piece in pieces])
@@ -44,10 +45,10 @@ def draw_sample(source: Source, number: int, seed: int) -> Sampled:
     return Sampled(*columns)
 
 
-def _hypergeometric(rng: np.random.Generator, sizes: FloatArray, number: int) -> FloatArray:
+def _hypergeometric(rng: np.random.Generator, sizes: IntArray, number: int) -> IntArray:
     """Multivariate hypergeometric draw, part by part: NumPy's own ends at 1e9 rows."""
     left, after = number, int(sizes.sum())
-    quota = np.zeros(len(sizes), dtype=np.int64)
+    quota = np.zeros(len(sizes), dtype=np.intp)
     for k, size in enumerate(sizes):
         after -= int(size)
         if left and size:
@@ -69,9 +70,7 @@ def centre_of(sample: Sampled, form: Form) -> FloatArray | None:
     return mean if float(np.linalg.norm(mean)) > FAR * deviation else None
 
 
-def start_from(
-    sample: Sampled, form: Form, total: int, given: Weights | None, seed: int
-) -> Base:
+def start_from(sample: Sampled, form: Form, total: int, given: Weights | None, seed: int) -> Base:
     """Solve a sample, or take weights and thresholds that are given, and put a band around it."""
     r, n = sample.X.shape
     scaled = replace(form, cap=form.cap * total / r)
@@ -134,13 +133,15 @@ def _limits(sample: Sampled, form: Form, w: FloatArray, t: FloatArray, share: fl
 
 
 def _rank_limits(
-    slack: FloatArray, cap: FloatArray, mine: FloatArray, share: float
+    slack: FloatArray, cap: FloatArray, mine: BoolArray, share: float
 ) -> tuple[float, float]:
     """The slacks of a class at which its caps, summed from the largest slack on, pass 1 -+ half."""
     order = np.argsort(-slack[mine], kind="stable")
     sorted_slack, summed = slack[mine][order], np.cumsum(cap[mine][order])
     half = 0.5 * share * float(summed[-1])
-    first, last = np.searchsorted(summed, (1.0 - half, 1.0 + half))
+    first, middle, last = np.searchsorted(summed, (1.0 - half, 1.0, 1.0 + half))
+    spread = 2 + 2 * int(np.sqrt(middle))  # of the rank itself, where the class is small
+    first, last = min(first, middle - spread), max(last, middle + spread)
     high = float(sorted_slack[first]) if first > 0 else np.inf
     low = float(sorted_slack[last]) if last < len(summed) else -np.inf
     return low, high

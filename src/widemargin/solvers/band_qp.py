@@ -7,10 +7,12 @@ Minimise over s, one multiplier for each row of a band of rows,
     \tfrac12 |c + Z's|^2 - q's \quad\text{subject to}\quad E's = a, \quad 0 \le s \le D .
 
 Z holds the rows :math:`y_i x_i`, c what the rows outside the band contribute to w. Its Lagrange
-dual is the primal problem of a linear machine: with :math:`w = c + Z's` and the multipliers t of the
-sums, the thresholds,
+dual is the primal problem of a linear machine: with :math:`w = c + Z's` and the multipliers t of
+the sums, the thresholds,
 
-.. math:: \min_{w, t} \; \tfrac12 |w|^2 - c'w - a't + \sum_i D_i \max(0, q_i - (Zw + Et)_i) + \text{const}.
+.. math:: \min_{w, t} \; \tfrac12 |w - c|^2 + a't + \sum_i D_i \max(0, q_i - (Zw + Et)_i),
+
+up to a constant and a sign.
 
 At the optimum rows with :math:`(Zw + Et)_i > q_i` have s = 0, those below have s = D.
 
@@ -116,7 +118,9 @@ def solve_band(
     pick = slice(None) if everywhere else open_rows
     base, sums = (c, a) if everywhere else (c + s @ Z, a - s @ E)
     columns = np.flatnonzero(np.any(E[pick] != 0, axis=0))
-    scaled, unit_s, unit_w = _scaled(Z[pick], E[pick][:, columns], sums[columns], q[pick], D[pick], base)
+    scaled, unit_s, unit_w = _scaled(
+        Z[pick], E[pick][:, columns], sums[columns], q[pick], D[pick], base
+    )
     found, n_iter = _optimum(scaled, tick)
     s[pick] = np.clip(found.s * unit_s, 0.0, D[pick])
     free = np.zeros(len(s), dtype=bool)

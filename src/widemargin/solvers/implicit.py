@@ -4,10 +4,10 @@ Problem: the three of :mod:`widemargin.solvers._implicit_form`, soft margin with
 intercept and nearest points of reduced hulls, over rows of any number that are read in parts.
 
 The hinge of any row may be replaced by one of its two linear minorants, xi = 0 ("zero", s = 0) or
-xi = slack ("bounded", s = cap). What is left is a **relaxed** problem: its optimum is a lower bound,
-the true objective of its solution an upper one. All bounded rows together are one vector and one
-number per class, however many outliers there are. The relaxation is exact as soon as no row lies
-on the wrong side of its threshold, and only rows near the threshold are in doubt:
+xi = slack ("bounded", s = cap). What is left is a **relaxed** problem: its optimum is a lower
+bound, the true objective of its solution an upper one. All bounded rows together are one vector
+and one number per class, however many outliers there are. The relaxation is exact as soon as no
+row lies on the wrong side of its threshold, and only rows near the threshold are in doubt:
 
 1. *Sample.* The solution of a sample, with caps scaled up, gives every row its side, except for
    a band of rows near the thresholds as wide as the sampling error.
@@ -20,7 +20,8 @@ on the wrong side of its threshold, and only rows near the threshold are in doub
 It ends when no row is on the wrong side. The explicit set only grows, so it does end, and the
 result does not depend on the sample, on the parts or on the order of the rows.
 
-References: Balcázar et al. (2008), section 4, whose random sampling this replaces for many outliers.
+References: Balcázar et al. (2008), section 4, whose random sampling this replaces where there are
+many outliers.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray, Source
 from widemargin.solvers._band_nested import few_rows
 from widemargin.solvers._implicit_form import Form
-from widemargin.solvers._implicit_rounds import MUCH_WIDER, Base, Best, Explicit, Progress, Rounds
+from widemargin.solvers._implicit_rounds import Base, Best, Explicit, Progress, Rounds
 from widemargin.solvers._implicit_scan import Limits, Plane, edges, multipliers
 from widemargin.solvers._implicit_start import (
     LARGEST_SAMPLE,
@@ -44,6 +45,7 @@ from widemargin.solvers._implicit_start import (
     draw_sample,
     start_from,
 )
+from widemargin.solvers._implicit_state import resumed, state_of
 from widemargin.solvers.band_qp import InfeasibleSums
 from widemargin.solvers.result import Monitor
 
@@ -51,7 +53,7 @@ __all__ = ["Form", "ImplicitResult", "dual_variables", "solve_implicit"]
 
 Status: TypeAlias = Literal["optimal", "max_iter", "stopped", "stalled", "not_separable"]
 
-EXACT_GAP = 1e-9  # relative gap that an inexact finish may leave
+EXACT_GAP = 1e-9  # largest relative gap, recomputed from the data, of a result called optimal
 
 
 class Store(Protocol):
@@ -180,7 +182,7 @@ def solve_implicit(
     with worker_threads(), np.errstate(over="ignore", invalid="ignore"):
         saved = checkpoint.load() if checkpoint is not None else None
         if saved is not None:
-            rounds = _resumed(source, form, tol, saved)
+            rounds = resumed(source, form, tol, saved)
         else:
             rounds = _started(source, form, tol, seed, centre, start)
         status = _Loop(rounds, max_rounds, monitor, checkpoint).run()
@@ -236,7 +238,9 @@ def _started(
         except InfeasibleSums:  # a class is missing in the sample
             number *= 8
             continue
-        return Rounds(source, form, centre, tol, Progress(base, Best(base.w, base.t), passes=passes))
+        return Rounds(
+            source, form, centre, tol, Progress(base, Best(base.w, base.t), passes=passes)
+        )
     everything = Limits((-np.inf, -np.inf), (np.inf, np.inf))
     base = Base(np.zeros(n), np.zeros(form.n_thresholds), everything, float(total))
     return Rounds(source, form, centre, tol, Progress(base, Best(base.w, base.t), passes=passes))
@@ -263,15 +267,14 @@ class _Loop:
                     self.rounds.read_sides()
                     self._save()
                 if not self.rounds.solve(self._tick):
-                    self.rounds.widen(MUCH_WIDER)
+                    self.rounds.widen_infeasible()
                     continue
                 assert at.solution is not None
                 if self.rounds.form.kind == "hull" and not at.solution.w.any():
                     return "not_separable"
                 wrong = self.rounds.check()
                 if not at.wrong:
-                    good = at.solution.exact or at.best.gap <= EXACT_GAP
-                    return "optimal" if good else "stalled"
+                    return "optimal" if self._is_exact() else "stalled"
                 if at.round >= self.max_rounds:
                     return "max_iter"
                 self.rounds.correct(wrong)
@@ -280,9 +283,18 @@ class _Loop:
         except _Stopped:
             return "stopped"
 
+    def _is_exact(self) -> bool:
+        """Whether the bounds meet; those of reduced hulls are far smaller than one."""
+        at = self.rounds.at
+        assert at.solution is not None
+        gap = at.best.primal - at.best.dual
+        return at.best.gap <= EXACT_GAP and (
+            at.solution.exact or gap <= EXACT_GAP * abs(at.best.primal)
+        )
+
     def _save(self) -> None:
         if self.checkpoint is not None:
-            self.checkpoint.save(_state(self.rounds))
+            self.checkpoint.save(state_of(self.rounds))
 
     def _tick(self) -> None:
         at = self.rounds.at
@@ -340,63 +352,3 @@ def _middle_thresholds(rounds: Rounds) -> FloatArray:
     high = np.minimum(interval[:, 1], limits[:, 1])
     middle = np.where(np.isfinite(low) & np.isfinite(high), 0.5 * (low + high), at.solution.t)
     return np.where(interval[:, 0] < interval[:, 1], middle, at.solution.t)
-
-
-def _state(rounds: Rounds) -> dict[str, Any]:
-    """What a run needs to go on: planes, sums and the numbers of the explicit rows."""
-    at = rounds.at
-    base, best = at.base, at.best
-    state: dict[str, Any] = {
-        "kind": rounds.form.kind,
-        "cap": rounds.form.cap,
-        "sizes": [int(size) for size in rounds.source.sizes],
-        "round": at.round,
-        "passes": at.passes,
-        "history": [dict(entry) for entry in at.history],
-        "base": {"w": base.w, "t": base.t, "size": base.size},
-        "limits": [list(base.limits.low), list(base.limits.high)],
-        "best": {"w": best.w, "t": best.t, "primal": best.primal, "dual": best.dual},
-        "centre": rounds.centre,
-        "pull": at.pull,
-        "mass": at.mass,
-        "near": None if at.near is None else list(at.near),
-        "explicit": None,
-    }
-    if at.explicit is not None:
-        state["explicit"] = {"part": at.explicit.part, "rows": at.explicit.rows}
-    return state
-
-
-def _resumed(source: Source, form: Form, tol: float, state: dict[str, Any]) -> Rounds:
-    """Rebuild a run from its state; the explicit rows are read again."""
-    expected = (form.kind, form.cap, [int(size) for size in source.sizes])
-    if (state["kind"], state["cap"], list(state["sizes"])) != expected:
-        raise ValueError(
-            f"checkpoint belongs to another problem ({state['kind']}, cap {state['cap']}, "
-            f"{len(state['sizes'])} parts); remove it or give another checkpoint"
-        )
-    low, high = (tuple(float(x) for x in pair) for pair in state["limits"])
-    base, best = state["base"], state["best"]
-    progress = Progress(
-        Base(_array(base["w"]), _array(base["t"]), Limits(low, high), float(base["size"])),  # type: ignore[arg-type]
-        Best(_array(best["w"]), _array(best["t"]), float(best["primal"]), float(best["dual"])),
-        pull=_array(state["pull"]),
-        mass=_array(state["mass"]),
-        round=int(state["round"]),
-        passes=float(state["passes"]),
-        history=[dict(entry) for entry in state["history"]],
-    )
-    if state["near"] is not None:
-        w, t, number = state["near"]
-        progress.near = _array(w), _array(t), int(number)
-    centre = None if state["centre"] is None else _array(state["centre"])
-    rounds = Rounds(source, form, centre, tol, progress)
-    explicit = state["explicit"]
-    if explicit is not None:
-        part, rows = (np.asarray(explicit[key], dtype=np.intp) for key in ("part", "rows"))
-        rounds.regather(part, rows)
-    return rounds
-
-
-def _array(values: Any) -> FloatArray:
-    return np.asarray(values, dtype=np.float64)

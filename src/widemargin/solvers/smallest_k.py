@@ -109,7 +109,7 @@ def shared_mass(span: Span, signed: FloatArray) -> float | None:
     >>> from widemargin.solvers.smallest_k import Span, shared_mass
     >>> points = np.array([[-2.0], [1.0], [2.0], [-1.0]])  # one of each class in the other
     >>> round(shared_mass(Span(points, np.zeros(1)), np.array([-1.0, -1.0, 1.0, 1.0])), 6)
-    1.333333
+    1.5
     """
     used = signed != 0
     mass, y = np.abs(signed[used]), np.sign(signed[used])
