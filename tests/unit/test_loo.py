@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from byhand import gram
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -24,7 +24,7 @@ MACHINES = {
     "SVC": lambda **k: SVC(gamma=0.5, **k),
     "squared": lambda **k: SVC(gamma=0.5, loss="squared_hinge", **k),
     "origin": lambda **k: SVC(gamma=0.5, fit_intercept=False, **k),
-    "NuSVC": lambda **k: NuSVC(gamma=0.5, nu=0.15, **k),
+    "NuSVC": lambda **k: NuSVC(gamma=0.5, nu=0.45, **k),
     "LinearSVC": lambda **k: LinearSVC(**k),
     "SVR": lambda **k: SVR(gamma=0.5, **k),
     "NuSVR": lambda **k: NuSVR(gamma=0.5, **k),
@@ -50,6 +50,12 @@ def _fit(model, X, y, weight=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y, sample_weight=weight)
+
+
+def _result(model):
+    """Return the leave-one-out of a model on random data, if it has one."""
+    assume(getattr(model, "rho_", np.ones(1)).min() > 1e-6)  # else nu leaves no margin
+    return loo.result(model)
 
 
 def _assert_close(actual, expected, tol: float = 1e-8) -> None:
@@ -367,8 +373,8 @@ def test_the_order_of_rows_changes_no_bit(name: str, seed: int) -> None:
     order, weight = rng.permutation(len(y)), rng.choice([0.5, 1.0, 2.0], len(y))
     if name.startswith("Nu"):
         weight[:] = 1.0
-    one = loo.result(_fit(MACHINES[name](), X, y, weight))
-    other = loo.result(_fit(MACHINES[name](), X[order], y[order], weight[order]))
+    one = _result(_fit(MACHINES[name](), X, y, weight))
+    other = _result(_fit(MACHINES[name](), X[order], y[order], weight[order]))
     _assert_close(other.values, one.values[order], 1e-12)
     _assert_close(other.errors, one.errors[order], 1e-12)
 
@@ -379,9 +385,9 @@ def test_the_order_of_rows_changes_no_bit(name: str, seed: int) -> None:
 def test_weight_two_is_the_row_twice(name: str, seed: int) -> None:
     X, y = _data(seed)
     times = np.random.default_rng(seed).integers(1, 4, len(y))
-    weighted = loo.result(_fit(MACHINES[name](), X, y, times.astype(float)))
+    weighted = _result(_fit(MACHINES[name](), X, y, times.astype(float)))
     copies = np.repeat(np.arange(len(y)), times)
-    repeated = loo.result(_fit(MACHINES[name](), X[copies], y[copies]))
+    repeated = _result(_fit(MACHINES[name](), X[copies], y[copies]))
     _assert_close(repeated.values, weighted.values[copies], 1e-12)
     assert repeated.error == pytest.approx(weighted.error, abs=1e-12)
 
@@ -391,8 +397,8 @@ def test_weight_two_is_the_row_twice(name: str, seed: int) -> None:
 @settings(max_examples=10)
 def test_exchanging_the_labels_negates_the_values(name: str, seed: int) -> None:
     X, y = _data(seed)
-    one = loo.result(_fit(MACHINES[name](tol=1e-9), X, y))
-    other = loo.result(_fit(MACHINES[name](tol=1e-9), X, 1 - y))
+    one = _result(_fit(MACHINES[name](tol=1e-9), X, y))
+    other = _result(_fit(MACHINES[name](tol=1e-9), X, 1 - y))
     _assert_close(other.values, -one.values, 1e-6 if name == "NuSVC" else 1e-8)
     assert other.error == pytest.approx(one.error)
 
@@ -431,6 +437,7 @@ def test_sparse_rows_and_single_precision_agree_with_dense_double(name: str) -> 
 @pytest.mark.parametrize("name", ["SVC", "NuSVC", "LinearSVC"])
 def test_several_classes_sparse_and_permuted(name: str) -> None:
     X, y = _data(14, 45, n_classes=3)
+    X[:, 0] += y
     order = np.random.default_rng(0).permutation(45)
     # Pairs without the row's class answer as they were fitted, hence the tolerance.
     one = loo.result(_fit(MACHINES[name](tol=1e-9), X, y))
@@ -637,3 +644,14 @@ def test_no_small_fit_is_refused() -> None:
     for C in (0.1, 0.3, 1.0, 3.0, 10.0, 30.0):
         for gamma in (0.1, 0.3, 1.0, 3.0):
             assert loo.result(SVC(C=C, gamma=gamma).fit(X[:100], y[:100])).kind == "exact"
+
+
+def test_a_nu_that_leaves_no_margin_has_no_leave_one_out() -> None:
+    rng = np.random.default_rng(27)
+    X = np.repeat(rng.normal(size=(20, 2)), 2, axis=0)
+    model = NuSVC(nu=0.2).fit(X, np.tile([0, 1], 20))  # every point has both labels
+    with pytest.raises(ValueError, match=r"nu=0.2 .* no margin \(rho_ = .*\). Raise nu"):
+        loo.error(model)
+    with pytest.warns(UserWarning, match=r"too certain.*Raise nu"):
+        p = model.predict_proba(X)
+    np.testing.assert_array_equal(p[:, 1] > 0.5, model.predict(X) == 1)

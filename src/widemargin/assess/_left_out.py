@@ -96,6 +96,9 @@ def machine_values(
     With `chosen`, a mask over the user's rows, only those are left out: the others keep the
     values of the fitted model.
     """
+    for machine in training.machines:
+        if machine.refusal:
+            raise Refused(machine.refusal)
     values = fitted_values(training, needed=chosen)
     events = retrained = 0
     optima = []

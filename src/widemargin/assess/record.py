@@ -38,12 +38,15 @@ class Machine:
         Its dual variables.
     threshold : float
         Its threshold.
+    refusal : str
+        Why there is no such problem, and hence no leave-one-out; empty where there is one.
     """
 
     rows: IntArray
     problem: SoftMargin
     b: FloatArray
     threshold: float
+    refusal: str = ""
 
 
 @dataclass(frozen=True, eq=False)

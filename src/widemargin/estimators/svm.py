@@ -191,7 +191,9 @@ class NuSVC(SupportClassifier):
     Attributes
     ----------
     rho_ : ndarray of shape (n_pairs,)
-        Margin of each machine in the scale of the problem; ``dual_coef_ * rho_`` solves it.
+        Margin of each machine in the scale of the problem; ``dual_coef_ * rho_`` solves it. Where
+        nu is too small for classes that overlap it is zero up to the tolerance: there is no margin,
+        and no leave-one-out.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_
         As for :class:`SVC`.
     certificate_, certificates_, gamma_, n_iter_
@@ -263,7 +265,13 @@ class NuSVC(SupportClassifier):
     def _rescale(self, machine: Expansion) -> Expansion:
         """Divide by rho; where the reduced hulls touch, rho is 0 and there is no margin."""
         rho = self._rho(machine)
-        scale = 1.0 / rho if rho > 1e-10 * max(1.0, abs(machine.intercept)) else 1.0
+        margin = rho > 1e-10 * max(1.0, abs(machine.intercept))
+        scale = 1.0 / rho if margin else 1.0
+        refusal = "" if margin else (
+            f"leave-one-out of NuSVC is at the C that nu amounts to, and nu={self.nu} amounts to "
+            f"none: the classes overlap so much that it leaves no margin (rho_ = {rho:.1e}). "
+            "Raise nu"
+        )  # fmt: skip
         trained, nu = machine.machine, machine.machine.problem
         label = np.where(nu.upper > 0, 1.0, -1.0)
         # In units of rho it is the optimum of the C problem with C = 1 / rho.
@@ -272,6 +280,7 @@ class NuSVC(SupportClassifier):
             c_classification(label, scale * (nu.upper - nu.lower)),
             trained.b * scale,
             machine.intercept * scale,
+            refusal,
         )
         return replace(
             machine,

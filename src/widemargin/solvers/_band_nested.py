@@ -39,9 +39,9 @@ class BandProblem:
     D: FloatArray
     c: FloatArray
 
-    def solve(self, tick: Callable[[], None] | None) -> BandSolution:
+    def solve(self, tick: Callable[[], None] | None, *, rough: bool = False) -> BandSolution:
         """Solve it at once."""
-        return solve_band(self.Z, self.E, self.a, self.q, self.D, self.c, tick=tick)
+        return solve_band(self.Z, self.E, self.a, self.q, self.D, self.c, rough=rough, tick=tick)
 
     def vanishes(self, w: FloatArray) -> bool:
         """Whether w is zero but for rounding, next to the margin that rows should have."""
@@ -102,7 +102,7 @@ def solve_nested(
     """
     m = len(problem.D)
     if m <= few:
-        return problem.solve(tick)
+        return problem.solve(tick, rough=loose)
     if start is None:
         start = _from_sample(problem, few, seed, tick)
     w, t, doubt = start
@@ -169,7 +169,7 @@ def _rounds(
     for _ in range(MAX_ROUNDS):
         capped = at_cap & ~explicit
         try:
-            part = problem.some(explicit, capped).solve(tick)
+            part = problem.some(explicit, capped).solve(tick, rough=loose)
         except InfeasibleSums:
             if explicit.all():
                 raise

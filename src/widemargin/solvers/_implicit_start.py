@@ -23,6 +23,7 @@ SHARE = 8  # a sample is this part of the rows
 BAND = 1.6  # size of the band in units of m sqrt(n / r)
 SOFTER = 6  # problems that are tried before w = 0 is taken for a start
 LARGEST_SAMPLE = 1_000_000
+ENOUGH = 10_000  # rows to find out where the data are
 FAR = 100.0  # data this many standard deviations from the origin are centred
 
 Weights: TypeAlias = tuple[FloatArray, FloatArray]
@@ -65,8 +66,9 @@ def centre_of(sample: Sampled, form: Form) -> FloatArray | None:
     """
     if form.kind == "hinge_no_intercept" or not len(sample.y):
         return None
-    mean = sample.X.mean(axis=0)
-    deviation = float(np.sqrt(np.sum(np.var(sample.X, axis=0))))
+    some = sample.X[:: 1 + len(sample.y) // ENOUGH]
+    mean = some.mean(axis=0)
+    deviation = float(np.sqrt(np.sum(np.var(some, axis=0))))
     return mean if float(np.linalg.norm(mean)) > FAR * deviation else None
 
 

@@ -77,6 +77,7 @@ def solve_band(
     D: FloatArray,
     c: FloatArray,
     *,
+    rough: bool = False,
     tick: Callable[[], None] | None = None,
 ) -> BandSolution:
     """Solve min_s 1/2 |c + Z's|^2 - q's subject to E's = a, 0 <= s <= D.
@@ -93,6 +94,9 @@ def solve_band(
         Linear term; caps, not negative.
     c : ndarray of shape (n,)
         Constant part of w.
+    rough : bool, default=False
+        Be content with a relative gap of 1e-6 and leave out the finish: for samples, whose
+        solution is a guess anyway.
     tick : callable, optional
         Called before every step; an exception of its ends the work.
 
@@ -121,7 +125,7 @@ def solve_band(
     scaled, unit_s, unit_w = _scaled(
         Z[pick], E[pick][:, columns], sums[columns], q[pick], D[pick], base
     )
-    found, n_iter = _optimum(scaled, tick)
+    found, n_iter = _optimum(scaled, rough, tick)
     s[pick] = np.clip(found.s * unit_s, 0.0, D[pick])
     free = np.zeros(len(s), dtype=bool)
     free[pick] = found.free
@@ -168,20 +172,20 @@ def _scaled(
     return band, unit_s, unit_w
 
 
-def _optimum(band: Band, tick: Callable[[], None] | None) -> tuple[Finish, int]:
+def _optimum(band: Band, rough: bool, tick: Callable[[], None] | None) -> tuple[Finish, int]:
     """Go down the interior points until one of them can be finished."""
     best: Finish | None = None
     n_iter = 0
     for point in interior_points(band, tick):
         n_iter = point.n_iter
-        found = finish(band, point)
+        found = None if rough else finish(band, point)
         for s in (point.s, found.s if found is not None else point.s):
             if _is_zero(band, s):
                 return Finish(s, np.zeros_like(point.v), np.zeros(len(s), bool), 0.0), n_iter
         if found is not None and (best is None or found.violation < best.violation):
             best = found
-        if best is not None and best.violation <= GOOD:
-            return best, n_iter
+        if rough or (best is not None and best.violation <= GOOD):
+            break
     if best is None or best.violation > TOLERABLE:
         free = np.ones(len(point.s), dtype=bool)
         best = Finish(point.s, point.v, free, violation(band, point.s, point.v))
