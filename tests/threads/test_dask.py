@@ -18,6 +18,13 @@ from widemargin.sources import DaskEngine, Threads
 
 LOST = 60.0  # seconds after which something that should happen counts as not happening
 ROUNDS = 6
+SETTINGS = {
+    # How long the living try to reach the dead.
+    "distributed.comm.timeouts.connect": "10s",
+    # A local cluster looks some seconds after a death whether the worker is back, and gives it up
+    # for good if it is not: with several deaths in a row no worker would be left.
+    "distributed.deploy.lost-worker-timeout": "1h",
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +35,7 @@ def client():
         # What the cluster's own threads say about ports and restarts is not ours to judge.
         warnings.simplefilter("ignore")
         with (
-            # How long the living try to reach the dead; it passes to the workers.
-            dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+            dask.config.set(SETTINGS),
             LocalCluster(
                 n_workers=2,
                 threads_per_worker=1,

@@ -202,6 +202,19 @@ def test_few_rows_take_one_read() -> None:
         np.testing.assert_allclose(found.coef, all_at_once(X, y, form).w, rtol=1e-11)
 
 
+def test_few_rows_far_from_the_origin_are_centred() -> None:
+    X, y = make("gauss", 500)
+    far = X + 2.0**27  # exact in binary, so that the problem is the same but for the threshold
+    X = far - 2.0**27
+    for form in (Form("hinge", 1.0), Form("hull", 0.01)):
+        source = source_of(far, y)
+        here, there = solve_implicit(source_of(X, y), form), solve_implicit(source, form)
+        np.testing.assert_allclose(there.coef, here.coef, atol=1e-9 * np.abs(here.coef).max())
+        assert there.relative_gap <= 1e-12
+        s = np.concatenate(dual_variables(source, form, there))
+        np.testing.assert_allclose((s * y) @ X, there.coef, atol=1e-9)
+
+
 def test_hulls_that_meet_are_not_separable() -> None:
     X, y = make("no signal")
     found = solve_implicit(source_of(X, y), Form("hull", 0.01))

@@ -116,7 +116,7 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
     Parameters
     ----------
     est : estimator
-        A fitted SVC, NuSVC, SVR, NuSVR or LinearSVC, or a pipeline that ends in one.
+        A fitted machine that :func:`widemargin.loo.result` takes, or a pipeline that ends in one.
     n : int, default=10
         How many rows to return.
     screen : float, default=None

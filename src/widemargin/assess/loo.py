@@ -93,7 +93,8 @@ def decision_values(est: Any, method: str = "auto") -> FloatArray:
     Parameters
     ----------
     est : estimator
-        A fitted SVC, NuSVC, SVR, NuSVR or LinearSVC, or a pipeline that ends in one (its
+        A fitted SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC or TubeSVR (the last two at
+        their equivalent C and epsilon), or a pipeline that ends in one (its
         transformers, fitted on all rows, stay as they are).
     method : {"auto", "exact", "linear_response", "span"}, default="auto"
         "auto" is exact up to 5,000 rows, else the linear response.

@@ -171,6 +171,6 @@ def record_of(est: Any) -> Record:
     if not isinstance(record, Record):
         raise TypeError(
             f"{type(est).__name__} keeps no training record: leave-one-out knows the machines "
-            "of widemargin (SVC, NuSVC, SVR, NuSVR, LinearSVC)"
+            "of widemargin (SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR)"
         )
     return record

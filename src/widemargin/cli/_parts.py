@@ -59,7 +59,9 @@ def fit_in_parts(
     except ValueError as error:  # the machine's word on a parameter or on the data
         raise UserError(str(error)) from error
     pipeline = make_pipeline(dataset.scaler(), machine.compact())
-    model = SavedModel(pipeline, "classification", target, Encoding(list(dataset.feature_names), {}))
+    model = SavedModel(
+        pipeline, "classification", target, Encoding(list(dataset.feature_names), {})
+    )
     model.save(output)
     print_lines(_lines(machine, dataset, target, data), output)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ from sklearn.utils.metaestimators import available_if
 
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
-from widemargin._typing import BoolArray, FloatArray, IntArray
+from widemargin._typing import FloatArray, IntArray
 from widemargin._validation import TrainingSet, check_X, require
 from widemargin.assess.probability import check_calibration
-from widemargin.assess.record import Machine, Record, Training
+from widemargin.assess.record import Machine
+from widemargin.estimators._centred import CentredRows
+from widemargin.estimators._hull_expansion import NEEDS_THETA, Answer, HullExpansion, ThetaOnly
 from widemargin.estimators._hull_sizes import (
     Sizes,
     asked_sizes,
@@ -32,44 +34,26 @@ from widemargin.estimators._support import SupportClassifier
 from widemargin.kernels import Rows
 from widemargin.problems.one_vs_one import class_pairs
 from widemargin.problems.reduced_hull import (
-    NearestPoints,
     class_masses,
-    equivalent_cost,
     equivalent_nu,
     masses,
     reduced_hulls,
     shrink,
 )
-from widemargin.problems.soft_margin import SoftMargin, c_classification
+from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.linear_hulls import METHODS
 
 SOLVERS = ("auto", "smo", "qp", "implicit", "sampling")
-_NEEDS_THETA = (
-    "need cut='theta': leave-one-out is that of the machine at its equivalent C, whose boundary "
-    "is the middle of the thresholds; this model has cut='hull'"
-)
-AT_BOUND = 1e-9  # relative: a mass this near its bound is at it
-
-
-@dataclass(frozen=True)
-class HullExpansion(Expansion):
-    """A fitted pair of classes with the hulls that it stands between."""
-
-    sizes: Sizes
-    hulls: SoftMargin
-    points: NearestPoints
-    outlier: BoolArray  # over the rows of the pair
-    history: list[dict[str, Any]]
 
 
 def _cut_is_theta(model: ReducedHullSVC) -> bool:
     """Tell whether there are probabilities; scikit-learn shows the error as the reason."""
     if model.cut == "hull":
-        raise AttributeError(f"probabilities {_NEEDS_THETA}")
+        raise AttributeError(f"probabilities {NEEDS_THETA}")
     return True
 
 
-class ReducedHullSVC(SupportClassifier):
+class ReducedHullSVC(CentredRows, SupportClassifier):
     r"""Classifier between the nearest points of the classes' reduced convex hulls.
 
     A class may put at most the mass D = 1/k on any one example: its hull shrinks as k grows, and up
@@ -120,7 +104,9 @@ class ReducedHullSVC(SupportClassifier):
     outliers_ : ndarray
         Training rows beyond the threshold of their class (xi > 0), in any pair of classes.
     nu_ : float, or ndarray of shape (n_pairs,)
-        2 / sum(D): nu of the machine with the same boundary.
+        2 / sum(D): nu of the machine with the same boundary. For the hard margin, k = 1, D is
+        taken as 2 here and below: any D > 1 has the same answer, and the other machines are then
+        unique too.
     equivalent_C_ : float or pair, or a list with one for each pair of classes
         2 D / (theta_plus - theta_minus): C of the machine with the same boundary, as a pair
         where k_plus and k_minus differ.
@@ -211,15 +197,6 @@ class ReducedHullSVC(SupportClassifier):
 
     # -- fitting ---------------------------------------------------------------------------
 
-    def _begin(self, data: TrainingSet) -> Rows:
-        """The linear kernel sees the rows from their mean: a shift changes no mass."""
-        rows = super()._begin(data)
-        self._origin_: FloatArray | None = None
-        if rows.kernel.name == "linear" and not sp.issparse(data.X):
-            self._origin_ = data.X.mean(axis=0, dtype=np.float64)
-            rows = Rows(rows.kernel, data.X.astype(np.float64) - self._origin_)
-        return rows
-
     def _work(self, rows: Rows, watch: Watch) -> HullWork:
         options = {**self._solver_options(rows.n, watch), "sample": self.solver == "auto"}
         return HullWork(rows, self.solver, self.tol, int(self.max_iter), options)
@@ -250,26 +227,9 @@ class ReducedHullSVC(SupportClassifier):
             kernel_evaluations=part.evaluations - evaluations,
             converged=violation <= self.tol and not self._indefinite,
         )
-        cost = equivalent_cost(hulls, 2.0 * unit)
-        label = np.where(hulls.group == 0, 1.0, -1.0)
-        b = result.b / unit
-        used = np.flatnonzero(b)
-        at_bound = np.abs(result.b) >= (1.0 - AT_BOUND) * (hulls.upper - hulls.lower)
-        beyond = points.slack(hulls, result.f) > AT_BOUND * unit
-        return HullExpansion(
-            rows=chosen[used],
-            beta=b[used],
-            intercept=-points.cut(self.cut) / unit,
-            thresholds=np.array([-points.theta_plus, -points.theta_minus]),
-            certificate=replace(certificate, kkt_violation=violation),
-            status=result.status,
-            machine=Machine(chosen, c_classification(label, cost), b, -points.cut("theta") / unit),
-            sizes=sizes,
-            hulls=hulls,
-            points=points,
-            outlier=at_bound & beyond,
-            history=work.history,
-        )
+        certificate = replace(certificate, kkt_violation=violation)
+        answer = Answer(result, points, unit, certificate, work.history)
+        return HullExpansion.of(answer, chosen, hulls, sizes, self.cut)
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
         pairs = [m for m in machines if isinstance(m, HullExpansion)]
@@ -322,7 +282,7 @@ class ReducedHullSVC(SupportClassifier):
             ]
         super()._keep_record(data, machines, pairs)
         if self.cut == "hull":
-            self._record_ = _ThetaOnly(self._record_.training)
+            self._record_ = ThetaOnly(self._record_.training)
 
     def _pair_values(self, X: Any) -> FloatArray:
         if self.kernel != "linear":
@@ -366,10 +326,3 @@ class ReducedHullSVC(SupportClassifier):
             Logarithms of :meth:`predict_proba`.
         """
         return super().predict_log_proba(X)
-
-
-class _ThetaOnly(Record):
-    """The record of a machine whose boundary is not that of its equivalent C-machine."""
-
-    def require_training(self, question: str) -> Training:
-        raise ValueError(f"{question}: left-out values {_NEEDS_THETA}")

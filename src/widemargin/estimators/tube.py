@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray
-from widemargin._validation import TrainingSet, check_X, require, require_number
+from widemargin._validation import check_X, require, require_number
 from widemargin.assess.record import Machine
+from widemargin.estimators._centred import CentredRows
 from widemargin.estimators._hull_work import HullWork
 from widemargin.estimators._kernel_machine import Expansion
 from widemargin.estimators._support import SupportRegressor
@@ -35,7 +36,7 @@ class TubeExpansion(Expansion):
     epsilon: float
 
 
-class TubeSVR(SupportRegressor):
+class TubeSVR(CentredRows, SupportRegressor):
     r"""Regression by the tube that separates the lifted from the lowered examples.
 
     Every example (x, t) is lifted to (x, t + epsilon) and lowered to (x, t - epsilon); the machine
@@ -142,15 +143,6 @@ class TubeSVR(SupportRegressor):
         D = masses(weight, k)
         self.nu_ = 2.0 / float(D.sum())
         return nu_tube(y, D, self.nu_)
-
-    def _begin(self, data: TrainingSet) -> Rows:
-        """The linear kernel sees the rows from their mean: a shift changes no mass."""
-        rows = super()._begin(data)
-        self._origin_: FloatArray | None = None
-        if rows.kernel.name == "linear" and not sp.issparse(data.X):
-            self._origin_ = data.X.mean(axis=0, dtype=np.float64)
-            rows = Rows(rows.kernel, data.X.astype(np.float64) - self._origin_)
-        return rows
 
     def _solve(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
         n = problem.n_rows

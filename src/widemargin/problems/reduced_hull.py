@@ -53,7 +53,6 @@ import numpy as np
 from widemargin._typing import FloatArray
 from widemargin.problems.soft_margin import SoftMargin
 
-
 HARD = 2.0  # any D > 1
 
 
@@ -79,8 +78,8 @@ def reduced_hulls(y: FloatArray, D: FloatArray) -> SoftMargin:
 def masses(weight: FloatArray, k: float) -> FloatArray:
     """Return D = weight / k; at k = 1, the hard margin, more than 1.
 
-    D > 1 has the same w as D = 1. But with D = 1 an example that is a nearest point all by itself is
-    at its bound, and the threshold may be beyond it; a hard margin has no example beyond.
+    D > 1 has the same w as D = 1. But with D = 1 an example that is a nearest point all by itself
+    is at its bound, and the threshold may be beyond it; a hard margin has no example beyond.
     """
     D = np.asarray(weight / k, dtype=np.float64)
     return np.where(D >= 1.0, np.maximum(D, HARD), D) if k <= 1.0 else D

@@ -15,7 +15,7 @@ from widemargin.solvers._implicit_scan import Limits, Plane, Sampled, Scan, gath
 from widemargin.solvers.band_qp import BandSolution, InfeasibleSums
 
 TOO_MANY = 1.5  # violators, as a share of the band, that call for a wider band
-WIDER = 2.0
+WIDER = (2.0, 4.0)  # the best plane so far is better than the last one: a little will do
 NARROWEST = 1e-2  # least width of a widened band, relative to the other class and the thresholds
 PATIENCE = 4  # bands without a solution before all rows become explicit
 MUCH_WIDER = 8.0  # where the band had too little in it for the relaxed problem to have a solution
@@ -233,7 +233,7 @@ class Rounds:
         at = self.at
         assert at.explicit is not None
         if len(wrong) < at.wrong:
-            self.widen(max(WIDER, WIDER * at.wrong / at.base.size))
+            self.widen(float(np.clip(at.wrong / at.base.size, *WIDER)))
             return
         plane, _ = at.base.sides(self.form)
         bounded = plane.slack(wrong.X @ plane.w, wrong.y) > 0

@@ -22,12 +22,18 @@ from widemargin.solvers.band_qp import InfeasibleSums
 SHARE = 8  # a sample is this part of the rows
 BAND = 1.6  # size of the band in units of m sqrt(n / r)
 SOFTER = 6  # problems that are tried before w = 0 is taken for a start
-LARGEST_SAMPLE = 1_000_000
+SAMPLE_BYTES = 64 << 20  # of the largest sample, in float64; solving it takes about twice that
 ENOUGH = 10_000  # rows to find out where the data are
 FAR = 100.0  # data this many standard deviations from the origin are centred
 
 Weights: TypeAlias = tuple[FloatArray, FloatArray]
 """w and the thresholds."""
+
+
+def sample_rows(total: int, n_features: int) -> int:
+    """Return how many of `total` rows a sample should have."""
+    largest = SAMPLE_BYTES // (8 * max(1, n_features))
+    return max(few_rows(n_features), min(total // SHARE, largest))
 
 
 def draw_sample(source: Source, number: int, seed: int) -> Sampled:
@@ -58,15 +64,15 @@ def _hypergeometric(rng: np.random.Generator, sizes: IntArray, number: int) -> I
     return quota
 
 
-def centre_of(sample: Sampled, form: Form) -> FloatArray | None:
+def centre_of(X: FloatArray, form: Form) -> FloatArray | None:
     """Return the mean of data far from the origin; None where it would change nothing.
 
     Products with w lose as many digits as the mean is standard deviations away. A translation
     changes the thresholds only, unless there is none.
     """
-    if form.kind == "hinge_no_intercept" or not len(sample.y):
+    if form.kind == "hinge_no_intercept" or not len(X):
         return None
-    some = sample.X[:: 1 + len(sample.y) // ENOUGH]
+    some = X[:: 1 + len(X) // ENOUGH]
     mean = some.mean(axis=0)
     deviation = float(np.sqrt(np.sum(np.var(some, axis=0))))
     return mean if float(np.linalg.norm(mean)) > FAR * deviation else None

@@ -39,10 +39,9 @@ from widemargin.solvers._implicit_form import Form
 from widemargin.solvers._implicit_rounds import Base, Best, Explicit, Progress, Rounds
 from widemargin.solvers._implicit_scan import Limits, Plane, edges, multipliers
 from widemargin.solvers._implicit_start import (
-    LARGEST_SAMPLE,
-    SHARE,
     centre_of,
     draw_sample,
+    sample_rows,
     start_from,
 )
 from widemargin.solvers._implicit_state import resumed, state_of
@@ -220,12 +219,12 @@ def _started(
     """Draw a sample and put a band around its solution, or take all rows where they are few."""
     total, n = int(sum(source.sizes)), source.n_features
     few = few_rows(n)
-    number = few if start is not None else min(max(few, total // SHARE), LARGEST_SAMPLE)
+    number = few if start is not None else sample_rows(total, n)
     passes = 0.0
     while total > 2 * few and number < total:
         sample = draw_sample(source, number, seed)
         passes += number / total
-        centre = centre_of(sample, form) if centre is None else centre
+        centre = centre_of(sample.X, form) if centre is None else centre
         if centre is not None:
             sample.X -= centre
         plane = None
@@ -265,6 +264,7 @@ class _Loop:
             while True:
                 if at.explicit is None:
                     self.rounds.read_sides()
+                    self._centre_few()
                     self._save()
                 if not self.rounds.solve(self._tick):
                     self.rounds.widen_infeasible()
@@ -282,6 +282,14 @@ class _Loop:
                 self._tick()
         except _Stopped:
             return "stopped"
+
+    def _centre_few(self) -> None:
+        """Centre rows that were read without a sample, so that nothing was known about them."""
+        rounds, rows = self.rounds, self.rounds.at.explicit
+        if rounds.centre is None and rounds.everything_explicit and rows is not None:
+            rounds.centre = centre_of(rows.X, rounds.form)
+            if rounds.centre is not None:
+                rows.X -= rounds.centre
 
     def _is_exact(self) -> bool:
         """Whether the bounds meet; those of reduced hulls are far smaller than one."""
