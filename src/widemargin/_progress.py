@@ -36,6 +36,7 @@ class Watch:
         self.first = math.nan
         self.deadline = math.inf if time_limit is None else time.monotonic() + time_limit
         self.started = time.monotonic()
+        self.detail = ""
         self.bar: Any = None
         self.task: Any = None
 
@@ -62,6 +63,15 @@ class Watch:
         self.part += 1
         self.first = math.nan
 
+    def observe(self, entry: dict[str, Any]) -> None:
+        """Note what a round of reads has found, to be shown from now on."""
+        self.detail = (
+            f"{entry['passes']:.1f} reads, {entry['explicit_rows']:,} rows at work, "
+            f"{entry['violators']:,} violators, optimum in "
+            f"[{entry['lower']:.6g}, {entry['upper']:.6g}]"
+        )
+        self(entry["round"], (entry["upper"] - entry["lower"]) / max(1.0, abs(entry["upper"])))
+
     def __call__(self, steps: int, violation: float) -> bool:
         """Show where the fit stands; return whether it may go on."""
         if self.bar is not None and math.isfinite(violation):
@@ -70,7 +80,8 @@ class Watch:
             done = math.log(self.first / max(violation, self.tol))
             whole = math.log(self.first / self.tol) or 1.0
             rate = steps / max(1e-9, time.monotonic() - self.started)
-            state = f"violation {violation:.1e} (tol {self.tol:.0e}), {rate:,.0f} steps/s"
+            state = f"violation {violation:.1e} (tol {self.tol:.0e}), "
+            state += self.detail or f"{rate:,.0f} steps/s"
             place = max(0, self.part - 1) + min(max(done / whole, 0.0), 1.0)
             self.bar.update(self.task, completed=place, state=state)
         return time.monotonic() < self.deadline
@@ -118,10 +129,16 @@ class Bar:
 
 
 def _columns() -> Any:
-    """Return a bar with a title, a state and the time."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    """Return a bar with a title, a state, the time taken and the time left."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     return Progress(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip

@@ -24,7 +24,13 @@ def client():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the cluster says about ports and restarts
         with (
-            dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+            # The nanny restarts a killed worker; the cluster must not give up on it meanwhile.
+            dask.config.set(
+                {
+                    "distributed.comm.timeouts.connect": "3s",
+                    "distributed.deploy.lost-worker-timeout": "1h",
+                }
+            ),
             LocalCluster(
                 n_workers=2,
                 threads_per_worker=1,

@@ -183,6 +183,7 @@ def _solve_hinge(
         centre=centre,
         monitor=watch,
         checkpoint=store,
+        observe=watch.observe,
     )
     intercept = float(found.thresholds[0]) if task.intercept else 0.0
     return (

@@ -26,7 +26,7 @@ many outliers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -128,6 +128,7 @@ def solve_implicit(
     monitor: Monitor | None = None,
     checkpoint: Store | None = None,
     start: tuple[FloatArray, FloatArray] | None = None,
+    observe: Callable[[dict[str, Any]], None] | None = None,
 ) -> ImplicitResult:
     """Solve a linear large-margin problem exactly, over data in parts.
 
@@ -153,6 +154,8 @@ def solve_implicit(
         at the same bits.
     start : (coef, thresholds), optional
         A plane near the solution, in place of the sample's.
+    observe : callable, optional
+        Called with the new entry of the history after every round.
 
     Returns
     -------
@@ -184,7 +187,7 @@ def solve_implicit(
             rounds = resumed(source, form, tol, saved)
         else:
             rounds = _started(source, form, tol, seed, centre, start)
-        status = _Loop(rounds, max_rounds, monitor, checkpoint).run()
+        status = _Loop(rounds, max_rounds, monitor, checkpoint, observe).run()
         return _result(rounds, status)
 
 
@@ -253,10 +256,15 @@ class _Loop:
     """Rounds until nothing is wrong, the budget is spent or the monitor says stop."""
 
     def __init__(
-        self, rounds: Rounds, max_rounds: int, monitor: Monitor | None, checkpoint: Store | None
+        self,
+        rounds: Rounds,
+        max_rounds: int,
+        monitor: Monitor | None,
+        checkpoint: Store | None,
+        observe: Callable[[dict[str, Any]], None] | None,
     ) -> None:
         self.rounds, self.max_rounds = rounds, max_rounds
-        self.monitor, self.checkpoint = monitor, checkpoint
+        self.monitor, self.checkpoint, self.observe = monitor, checkpoint, observe
 
     def run(self) -> Status:
         at = self.rounds.at
@@ -273,6 +281,8 @@ class _Loop:
                 if self.rounds.form.kind == "hull" and not at.solution.w.any():
                     return "not_separable"
                 wrong = self.rounds.check()
+                if self.observe is not None:
+                    self.observe(at.history[-1])
                 if not at.wrong:
                     return "optimal" if self._is_exact() else "stalled"
                 if at.round >= self.max_rounds:
