@@ -38,8 +38,8 @@ class Part(Protocol):
     def blocks(self) -> Iterator[tuple[int, RealArray, FloatArray, FloatArray]]:
         """Yield (number of the first row, X, y, weight), rows in order, a few MB at a time.
 
-        X is a C-contiguous float32 or float64 array, valid until the next block; y holds labels -1 and +1 (or real targets),
-        weight is not negative.
+        X is a C-contiguous float32 or float64 array, valid until the next block; y holds labels
+        -1 and +1 (or real targets), weight is not negative.
         """
         ...
 

@@ -29,7 +29,7 @@ ESTIMATORS = [
     TubeSVR(kernel="linear"),
     LOOSearch(SVC(), {"C": [0.1, 10.0], "gamma": ["scale"]}),
     LOOSearch(SVR(), {"C": [0.1, 10.0]}),
-    LOOSearch(NuSVC(), {"nu": [0.1, 0.2]}, method="linear_response"),
+    LOOSearch(LinearSVC(), {"C": [0.1, 1.0]}, method="linear_response"),
 ]
 
 

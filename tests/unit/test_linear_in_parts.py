@@ -189,7 +189,8 @@ def test_a_budget_that_runs_out_leaves_a_model_and_a_warning() -> None:
     assert certificate.dual <= optimum * (1 + 1e-12) <= certificate.primal * (1 + 2e-12)
 
 
-def test_a_bar_shows_reads_violators_and_bounds(held, capsys) -> None:
+def test_a_bar_shows_reads_violators_and_bounds(held, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
     X, y, _ = held
     LinearSVC(verbose=1).fit(sources.from_arrays(*_cut(3, X, y)))
     shown = " ".join(capsys.readouterr().out.split())

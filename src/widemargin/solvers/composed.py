@@ -66,6 +66,9 @@ def opt_margin_composed(
 ) -> ComposedResult:
     """Separate composed examples by the widest margin, as Fig. 2 has it.
 
+    One thing differs: weights are doubled in every round, also where the violators weigh too
+    much for the proof, for with samples that can be afforded they always would.
+
     Parameters
     ----------
     X : ndarray of shape (m, n_features)
