@@ -22,6 +22,7 @@ ESTIMATORS = [
     LinearSVC(),
     LinearSVC(loss="squared_hinge"),
     LinearSVC(solver="sampling"),
+    SVC(solver="sampling"),
     SVC(solver="adatron"),
     ReducedHullSVC(),
     ReducedHullSVC(kernel="rbf", k=0.5, cut="hull"),

@@ -1,10 +1,11 @@
-"""Warm starts of the band solver: the same optimum in fewer steps."""
+"""The band solver: warm starts, and the other ways to the same optimum."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from widemargin import SVC, LinearSVC
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import c_classification, epsilon_tube
 from widemargin.solvers.active_set import solve
@@ -48,3 +49,34 @@ def test_an_infeasible_start_is_repaired(name: str) -> None:
     assert (result.b >= problem.lower).all()
     assert (result.b <= problem.upper).all()
     assert certificate.dual == pytest.approx(reference.dual, rel=1e-6)
+
+
+# ---------------------------------------------------------------- the other ways to the optimum
+
+
+def _clouds(n: int, d: int = 4):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, d))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0, 1, 0)
+    return X, y
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_sampling_ends_at_the_same_optimum(kernel: str) -> None:
+    X, y = _clouds(3_000)
+    reference = SVC(kernel=kernel, solver="smo", tol=1e-5).fit(X, y)
+    sampled = SVC(kernel=kernel, solver="sampling", tol=1e-5).fit(X, y)
+    assert sampled.certificate_.converged
+    assert sampled.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=1e-5)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_many_rows_with_a_linear_kernel_are_solved_exactly(C: float, intercept: bool) -> None:
+    X, y = _clouds(2_000)
+    weight = np.random.default_rng(4).choice([0.0, 1.0, 2.5], 2_000)
+    model = SVC(kernel="linear", C=C, fit_intercept=intercept).fit(X, y, weight)
+    assert abs(model.certificate_.relative_gap) < 1e-10
+    assert model.certificate_.kkt_violation < 1e-8
+    features = LinearSVC(C=C, fit_intercept=intercept, tol=1e-9).fit(X, y, weight)
+    assert model.certificate_.primal == pytest.approx(features.certificate_.primal, rel=1e-8)
