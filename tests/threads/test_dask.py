@@ -5,48 +5,24 @@ from __future__ import annotations
 import os
 import threading
 import time
-import warnings
 
 import dask
 import dask.array as da
 import numpy as np
 import psutil
 import pytest
+from clusters import LOST, two_workers
 
 from widemargin import sources
 from widemargin.sources import DaskEngine, Threads
 
-LOST = 60.0  # seconds after which something that should happen counts as not happening
 ROUNDS = 6
-SETTINGS = {
-    # How long the living try to reach the dead.
-    "distributed.comm.timeouts.connect": "10s",
-    # A local cluster looks some seconds after a death whether the worker is back, and gives it up
-    # for good if it is not: with several deaths in a row no worker would be left.
-    "distributed.deploy.lost-worker-timeout": "1h",
-}
 
 
 @pytest.fixture(scope="module")
 def client():
-    from distributed import Client, LocalCluster
-
-    with warnings.catch_warnings():
-        # What the cluster's own threads say about ports and restarts is not ours to judge.
-        warnings.simplefilter("ignore")
-        with (
-            dask.config.set(SETTINGS),
-            LocalCluster(
-                n_workers=2,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address=None,
-            ) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
-            client.wait_for_workers(2, timeout=LOST)
-            yield client
+    with two_workers() as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

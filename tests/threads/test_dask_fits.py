@@ -3,45 +3,22 @@
 from __future__ import annotations
 
 import os
-import warnings
 
 import dask
 import dask.array as da
 import numpy as np
 import psutil
 import pytest
+from clusters import LOST, two_workers
 
 from widemargin import LinearSVC, sources
 from widemargin.sources import DaskEngine
 
-LOST = 60.0
-
 
 @pytest.fixture(scope="module")
 def client():
-    from distributed import Client, LocalCluster
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what the cluster says about ports and restarts
-        with (
-            # The nanny restarts a killed worker; the cluster must not give up on it meanwhile.
-            dask.config.set(
-                {
-                    "distributed.comm.timeouts.connect": "3s",
-                    "distributed.deploy.lost-worker-timeout": "1h",
-                }
-            ),
-            LocalCluster(
-                n_workers=2,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address=None,
-            ) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
-            client.wait_for_workers(2, timeout=LOST)
-            yield client
+    with two_workers() as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
