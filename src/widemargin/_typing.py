@@ -67,7 +67,7 @@ class Source(Protocol):
     def run(
         self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
     ) -> list[_Found]:
-        """Return [task(part, *arguments[k]) for each part k], in the order of the parts.
+        """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts.
 
         A task is a module-level function that returns little and may be run again.
         """

@@ -36,7 +36,7 @@ class Memory:
     def run(
         self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
     ) -> list[_Found]:
-        """Return [task(part, *arguments[k]) for each part k], in the order of the parts."""
+        """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts."""
         found: dict[int, _Found] = {}
 
         def work(k: int) -> None:

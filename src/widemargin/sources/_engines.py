@@ -19,7 +19,7 @@ class Engine(Protocol):
         parts: Sequence[Any],
         arguments: Sequence[tuple[Any, ...]],
     ) -> list[_Found]:
-        """Return [task(part, *arguments[k]) for each part k], in the order of the parts.
+        """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts.
 
         Tasks, parts and arguments can be pickled; a task may be run again.
         """
@@ -42,7 +42,7 @@ class Threads:
         parts: Sequence[Any],
         arguments: Sequence[tuple[Any, ...]],
     ) -> list[_Found]:
-        """Return [task(part, *arguments[k]) for each part k], in the order of the parts."""
+        """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts."""
         found: dict[int, _Found] = {}
 
         def work(k: int) -> None:

@@ -170,7 +170,7 @@ class TrainingSource:
     def run(
         self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
     ) -> list[_Found]:
-        """Return [task(part, *arguments[k]) for each part k], in the order of the parts."""
+        """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts."""
         calls = [(self._view, task, *some) for some in arguments]
         return self._dataset.run(on_training_part, calls)
 
@@ -223,7 +223,7 @@ class Dataset:
     def run(
         self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
     ) -> list[_Found]:
-        """Return [task(rows, *arguments[k]) for each part k]; rows have their raw targets."""
+        """Return ``[task(rows, *arguments[k]) for each part k]``; rows have their raw targets."""
         if len(arguments) != len(self.rows):
             raise ValueError(f"{len(arguments)} arguments were given for {len(self.rows)} parts")
         return self.engine.run(task, self.rows, arguments)

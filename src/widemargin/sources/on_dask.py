@@ -42,7 +42,7 @@ class DaskEngine:
         parts: Sequence[Any],
         arguments: Sequence[tuple[Any, ...]],
     ) -> list[_Found]:
-        """Return [task(part, *arguments[k]) for each part k], in the order of the parts."""
+        """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts."""
         dask = import_dask()
         calls = [
             dask.delayed(_Call(task, part, some), pure=False)(
