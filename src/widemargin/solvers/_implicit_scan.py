@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from widemargin._typing import BoolArray, FloatArray, IntArray, Part, RealArray
-from widemargin.solvers._implicit_memory import Memory as Memory
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ many outliers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -46,25 +46,13 @@ from widemargin.solvers._implicit_start import (
 )
 from widemargin.solvers._implicit_state import resumed, state_of
 from widemargin.solvers.band_qp import InfeasibleSums
-from widemargin.solvers.result import Monitor
+from widemargin.solvers.result import Monitor, Store
 
 __all__ = ["Form", "ImplicitResult", "dual_variables", "solve_implicit"]
 
 Status: TypeAlias = Literal["optimal", "max_iter", "stopped", "stalled", "not_separable"]
 
 EXACT_GAP = 1e-9  # largest relative gap, recomputed from the data, of a result called optimal
-
-
-class Store(Protocol):
-    """Where the state of a run is kept between rounds."""
-
-    def load(self) -> dict[str, Any] | None:
-        """Return the state saved last, or None."""
-        ...
-
-    def save(self, state: Mapping[str, Any]) -> None:
-        """Keep a state: numbers, texts, lists, dictionaries and arrays."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from widemargin._typing import FloatArray
 
@@ -12,6 +12,18 @@ Status: TypeAlias = Literal["optimal", "max_iter", "stopped", "stalled"]
 
 Monitor: TypeAlias = Callable[[int, float], bool]
 """Called between bounded sweeps with (steps so far, violation); returns whether to go on."""
+
+
+class Store(Protocol):
+    """Where the state of a run is kept between rounds."""
+
+    def load(self) -> dict[str, Any] | None:
+        """Return the state saved last, or None."""
+        ...
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Keep a state: numbers, texts, lists, dictionaries and arrays."""
+        ...
 
 
 @dataclass(frozen=True)

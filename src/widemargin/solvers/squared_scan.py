@@ -29,8 +29,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from widemargin._typing import FloatArray, Part, Source
-from widemargin.solvers.implicit import Store
-from widemargin.solvers.result import Budget, Monitor, Status
+from widemargin.solvers.result import Budget, Monitor, Status, Store
 
 SHORTER = (0.5, 0.2, 0.05)  # steps that a pass tries besides the whole one
 ENOUGH = 1e-4  # share of the predicted decrease that a step must bring
