@@ -1,0 +1,273 @@
+r"""Gaussian-process classification by mean field: the equations that a fit solves.
+
+A latent function f has a Gaussian prior with covariance k(x, x'). Labels -1 and +1 are the signs
+of f plus Gaussian noise of variance v, flipped with probability :math:`\kappa` (Opper and Winther
+2000, (8.12)-(8.17)). The posterior mean is a kernel expansion, (8.35),
+
+.. math::
+
+    \langle f(x) \rangle = \sum_j k(x, x_j)\, A_j, \qquad A_j = w_j y_j \alpha_j ,
+
+where a row of weight w stands for w equal rows, each with its own noise and *embedding strength*
+:math:`\alpha`. Let :math:`c_i` be the variance of f at a row as seen without that row (its cavity
+variance), :math:`\lambda_i = c_i + v`. The mean-field equations are, (8.40),
+
+.. math::
+
+    \alpha_i = \frac{F(z_i)}{\sqrt{\lambda_i}}, \qquad z_i = \frac{y_i h_i}{\sqrt{\lambda_i}}, \qquad
+    h_i = \sum_j k_{ij} A_j - c_i y_i \alpha_i, \qquad
+    F(z) = \frac{(1 - 2\kappa) D(z)}{\kappa + (1 - 2\kappa) \Phi(z)} .
+
+The **naive** theory puts :math:`c_i = k(x_i, x_i)`. **TAP** takes the cavity variance that the
+solution itself implies: with the slope :math:`d = -F' = F (z + F) < 1` each of the w copies of a
+row acts on f as a Gaussian factor of precision
+:math:`\tau_i = (d_i/\lambda_i) / (1 - c_i d_i/\lambda_i)`, and
+
+.. math::
+
+    \Sigma = (K^{-1} + \mathrm{diag}(w\tau))^{-1}, \qquad
+    c_i = \frac{\Sigma_{ii}}{1 - \tau_i \Sigma_{ii}} .
+
+**Convexity.** For :math:`\kappa = 0` and given c, the equations say that the gradient vanishes of
+the strictly convex function (its Hessian in A is :math:`K + \mathrm{diag}(1/(w\tau))`)
+
+.. math::
+
+    E(A) = \tfrac12 A'KA + \sum_i w_i \psi_i(\alpha_i), \qquad
+    \psi_i = \log\Phi(t_i) - t_i F(t_i) - \tfrac12 c_i \alpha_i^2
+    \quad\text{with}\quad \alpha_i = F(t_i)/\sqrt{\lambda_i} ,
+
+so they have one solution at most, and one for sure if v > 0. Fenchel's dual,
+
+.. math:: \max_f \; -\tfrac12 f'K^{-1}f - \sum_i w_i \psi_i^*(-y_i f_i),
+
+bounds it from below at f = KA. The minimum of E is the naive approximation of log p(y). For
+:math:`\kappa > 0` the function is not convex, and a fit reports its residual instead.
+
+In the paper's notation, (8.42): :math:`\Omega_i = \lambda_i (1/d_i - 1)`, and
+:math:`1/\tau_i = v + \Omega_i`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from widemargin._typing import FloatArray
+from widemargin.certificate import Certificate
+
+FAR_LEFT = -4.0  # from here on z + F(z) cancels; a continued fraction does not
+FRACTION_TERMS = 60  # at z = -4 its terms beyond these are below one rounding error
+LARGEST_Z = 1e100  # its square is still a number
+DUAL_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    r"""The probability of a label given a field, and its derivatives.
+
+    With :math:`Z(z) = \kappa + (1 - 2\kappa)\Phi(z)` these are log Z, F = (log Z)' and d = -F'.
+    They are accurate for every z: where :math:`\Phi` underflows, F(z) is near -z.
+
+    Attributes
+    ----------
+    flip_noise : float
+        Probability :math:`\kappa` that a label is flipped, in [0, 0.5).
+    """
+
+    flip_noise: float = 0.0
+
+    def log_probability(self, z: FloatArray) -> FloatArray:
+        """Return log Z(z)."""
+        if self.flip_noise == 0:
+            return np.asarray(log_ndtr(z))
+        return np.asarray(np.log(self.probability(z)))
+
+    def probability(self, z: FloatArray) -> FloatArray:
+        """Return Z(z)."""
+        return np.asarray(self.flip_noise + (1 - 2 * self.flip_noise) * ndtr(z))
+
+    def strength(self, z: FloatArray) -> FloatArray:
+        """Return F(z), the embedding strength of a row with cavity variance 1."""
+        if self.flip_noise == 0:
+            return np.asarray(np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2)))
+        return (1 - 2 * self.flip_noise) * _density(z) / self.probability(z)
+
+    def slope(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return d = -F'(z) and 1 - d, each to full relative accuracy where kappa = 0."""
+        strength = self.strength(z)
+        d = strength * (np.clip(z, -LARGEST_Z, LARGEST_Z) + strength)
+        rest = 1 - d
+        if self.flip_noise == 0:
+            far = z < FAR_LEFT
+            d[far], rest[far] = _slope_far_left(-z[far])
+        return d, rest
+
+
+def _density(z: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(-0.5 * np.clip(z, -LARGEST_Z, LARGEST_Z) ** 2) / np.sqrt(2 * np.pi))
+
+
+def _slope_far_left(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return d and 1 - d at z = -x by F(-x) = x + 1/(x + 2/(x + 3/(x + ...)))."""
+    tail = np.zeros_like(x)
+    for term in range(FRACTION_TERMS, 1, -1):
+        tail = term / (x + tail)
+    excess = 1 / (x + tail)  # F + z
+    return (x + excess) * excess, (tail - excess) / (x + tail)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanField:
+    """The mean-field equations of one binary problem, at given cavity variances.
+
+    Attributes
+    ----------
+    label : ndarray of shape (n,)
+        -1 and +1.
+    weight : ndarray of shape (n,)
+        How many equal rows each row stands for; positive.
+    cavity : ndarray of shape (n,)
+        c; the diagonal of K for the naive theory.
+    input_noise : float
+        v.
+    likelihood : Likelihood
+        Z, F and d.
+    """
+
+    label: FloatArray
+    weight: FloatArray
+    cavity: FloatArray
+    input_noise: float
+    likelihood: Likelihood = Likelihood()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.label)
+
+    @property
+    def scale(self) -> FloatArray:
+        """sqrt(lambda), the standard deviation of a row's noisy field without that row."""
+        return np.sqrt(self.cavity + self.input_noise)
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether the solution is the minimum of a convex function."""
+        return self.likelihood.flip_noise == 0
+
+    def with_flip_noise(self, flip_noise: float) -> MeanField:
+        """Return the same equations at another flip noise."""
+        return replace(self, likelihood=Likelihood(flip_noise))
+
+    def with_cavity(self, cavity: FloatArray) -> MeanField:
+        """Return the same equations at other cavity variances."""
+        return replace(self, cavity=cavity)
+
+    def coefficients(self, z: FloatArray) -> FloatArray:
+        """Return A = w y alpha, alpha = F(z) / sqrt(lambda)."""
+        return self.weight * self.label * self.likelihood.strength(z) / self.scale
+
+    def reached(self, coefficients: FloatArray, field: FloatArray) -> FloatArray:
+        """Return y h / sqrt(lambda), which is z at the solution; `field` is K A."""
+        h = field - self.cavity * coefficients / self.weight
+        return self.label * h / self.scale
+
+    def residual(self, z: FloatArray, reached: FloatArray) -> float:
+        """Return the largest error of alpha sqrt(lambda) = F(z), relative to max(1, F).
+
+        `reached` is the z that the coefficients F(z) lead to.
+        """
+        asked = self.likelihood.strength(reached)
+        error = np.abs(self.likelihood.strength(z) - asked) / np.maximum(1.0, asked)
+        return float(error.max(initial=0.0))
+
+    def precision(self, z: FloatArray) -> FloatArray:
+        """Return w tau, the precision with which all copies of a row fix f there.
+
+        Negative for a row that the flip noise explains better than f does.
+        """
+        d, rest = self.likelihood.slope(z)
+        return self.weight * d / (self.input_noise + self.cavity * rest)
+
+    def omega(self, z: FloatArray) -> FloatArray:
+        """Return Omega of Opper and Winther (2000), (8.42); infinite where d = 0."""
+        d, rest = self.likelihood.slope(z)
+        with np.errstate(divide="ignore"):
+            return (self.cavity + self.input_noise) * (rest / d)
+
+    def objective(self, z: FloatArray, field: FloatArray) -> float:
+        """Return E at A = coefficients(z), `field` = K A."""
+        coefficients = self.coefficients(z)
+        return float(0.5 * coefficients @ field + self.weight @ self._psi(z))
+
+    def _psi(self, t: FloatArray) -> FloatArray:
+        strength = self.likelihood.strength(t)
+        legendre = self.likelihood.log_probability(t) - t * strength
+        return legendre - 0.5 * self.cavity * (strength / self.scale) ** 2
+
+    def lower_bound(self, z: FloatArray, field: FloatArray) -> float:
+        """Return Fenchel's dual at f = `field` = K A, A = coefficients(z); flip noise 0 only."""
+        signed = self.label * field
+        t = self._supporting(signed, z)
+        alpha = self.likelihood.strength(t) / self.scale
+        conjugate = -signed * alpha - self._psi(t)
+        if not np.isfinite(t).all():
+            return -np.inf
+        return float(-0.5 * self.coefficients(z) @ field - self.weight @ conjugate)
+
+    def _supporting(self, signed: FloatArray, start: FloatArray) -> FloatArray:
+        """Solve sqrt(lambda) t + c F(t) / sqrt(lambda) = signed by Newton's method.
+
+        The left side is increasing and convex in t, so the steps descend to the root from the
+        second one on. Without input noise it is positive: no root for signed <= 0 (-inf).
+        """
+        t, scale = start.copy(), self.scale
+        lam = scale * scale
+        for _ in range(DUAL_STEPS):
+            excess = scale * t + self.cavity * self.likelihood.strength(t) / scale - signed
+            rest = self.likelihood.slope(t)[1]
+            step = excess * scale / (self.input_noise + self.cavity * rest)
+            t = t - step
+            if (np.abs(step) <= 1e-14 * np.maximum(1.0, np.abs(t))).all():
+                return t
+        unsolved = np.abs(excess) > 1e-10 * (np.abs(signed) + lam)
+        return np.where(unsolved, -np.inf, t)
+
+    def certificate(
+        self,
+        name: str,
+        z: FloatArray,
+        field: FloatArray,
+        *,
+        tol: float,
+        n_iter: int,
+        kernel_evaluations: int = 0,
+    ) -> Certificate:
+        """Certify the minimum of E: objective, Fenchel dual and the residual of the equations.
+
+        `field` is K A in float64, A = coefficients(z). Flip noise 0 only.
+        """
+        residual = self.residual(z, self.reached(self.coefficients(z), field))
+        return Certificate.from_objectives(
+            name,
+            primal=self.objective(z, field),
+            dual=self.lower_bound(z, field),
+            kkt_violation=residual,
+            converged=residual <= tol,
+            n_iter=n_iter,
+            kernel_evaluations=kernel_evaluations,
+        )
+
+
+def naive(
+    label: FloatArray,
+    weight: FloatArray,
+    diagonal: FloatArray,
+    input_noise: float,
+    flip_noise: float = 0.0,
+) -> MeanField:
+    """State the naive mean-field equations, whose cavity variances are k(x_i, x_i)."""
+    return MeanField(label, weight, diagonal, input_noise, Likelihood(flip_noise))

@@ -1,0 +1,111 @@
+"""Solve the mean-field equations of Gaussian-process classification: one door, four roads.
+
+Problem: :class:`widemargin.problems.mean_field.MeanField` with the kernel matrix in memory.
+
+==========  ==========  ========================================================================
+inference   solver      how
+==========  ==========  ========================================================================
+naive       newton      Newton's method, a Cholesky factorisation a step; flip noise by
+                        continuation from 0
+naive       newton_cg   the same steps by conjugate gradients
+naive       table       Table 8.1 of Opper and Winther (2000), for study
+tap         newton(_cg) cavity variances updated around the naive equations
+ep          --          expectation propagation, an independent way to the solution of tap
+==========  ==========  ========================================================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from widemargin._typing import FloatArray
+from widemargin.problems.mean_field import MeanField
+from widemargin.solvers._mean_field_ep import solve_ep
+from widemargin.solvers._mean_field_fields import Fields, MeanFieldResult, finished
+from widemargin.solvers._mean_field_left_out import LeftOut, fit_scale, leave_out
+from widemargin.solvers._mean_field_newton import (
+    conjugate_direction,
+    dense_direction,
+    solve_flipped,
+)
+from widemargin.solvers._mean_field_posterior import Posterior, factorise
+from widemargin.solvers._mean_field_table import solve_table
+from widemargin.solvers._mean_field_tap import solve_tap
+from widemargin.solvers.result import Budget, Monitor
+
+__all__ = [
+    "Fields",
+    "LeftOut",
+    "MeanFieldResult",
+    "Posterior",
+    "factorise",
+    "fit_scale",
+    "leave_out",
+    "matrices_needed",
+    "solve_mean_field",
+]
+
+INFERENCES = ("naive", "tap", "ep")
+SOLVERS = ("auto", "newton", "newton_cg", "table")
+MANY_ROWS = 300  # from here on conjugate gradients win, unless the noise is small
+LITTLE_NOISE = 0.01  # relative to the diagonal of the kernel
+DEFAULT_STEPS = {"newton": 500, "table": 20_000, "ep": 2_000}
+
+
+def matrices_needed(inference: str) -> int:
+    """Return how many n x n matrices of float64 a fit holds at once."""
+    return {"naive": 2, "tap": 4, "ep": 6}[inference]
+
+
+def solve_mean_field(
+    problem: MeanField,
+    K: FloatArray,
+    *,
+    inference: str = "naive",
+    solver: str = "auto",
+    tol: float = 1e-10,
+    max_iter: int | None = None,
+    monitor: Monitor | None = None,
+) -> MeanFieldResult:
+    """Solve the mean-field equations.
+
+    Parameters
+    ----------
+    problem : MeanField
+        The naive equations, cavity variances on the diagonal of K.
+    K : ndarray of shape (n, n)
+        Kernel matrix, float64, without the input noise.
+    inference : {"naive", "tap", "ep"}
+        Which approximation.
+    solver : {"auto", "newton", "newton_cg", "table"}
+        How; "table" is for the naive equations only, and "ep" has no choice.
+    tol : float
+        Residual to reach.
+    max_iter : int, optional
+        Budget of steps.
+    monitor : callable, optional
+        Called after each step with (steps, residual).
+
+    Returns
+    -------
+    MeanFieldResult
+        The solution, or where the budget ended.
+    """
+    road = "ep" if inference == "ep" else "table" if solver == "table" else "newton"
+    budget = Budget(max_iter or DEFAULT_STEPS[road], monitor)
+    if road == "ep":
+        return solve_ep(problem, K, tol=tol, budget=budget)
+    if road == "table":
+        return solve_table(problem, K, tol=tol, budget=budget)
+    by_factors = solver == "newton" or (solver == "auto" and not _smooth(problem))
+    direction = dense_direction(K) if by_factors else conjugate_direction(K)
+    if inference == "tap":
+        return solve_tap(problem, K, direction, tol=tol, budget=budget)
+    fields = solve_flipped(problem, K, direction, tol=tol, budget=budget)
+    return finished(problem, fields, budget)
+
+
+def _smooth(problem: MeanField) -> bool:
+    """Whether conjugate gradients are fast: many rows, and noise that is not small."""
+    many = problem.n_rows > MANY_ROWS
+    return many and problem.input_noise >= LITTLE_NOISE * float(np.max(problem.cavity))
