@@ -4,6 +4,7 @@ from widemargin import kernels
 from widemargin.assess import loo
 from widemargin.assess.doubt import suspects
 from widemargin.certificate import Certificate
+from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
@@ -19,6 +20,7 @@ __all__ = [
     "Certificate",
     "LOOSearch",
     "LinearSVC",
+    "MeanFieldGPClassifier",
     "NuSVC",
     "NuSVR",
     "ReducedHullSVC",

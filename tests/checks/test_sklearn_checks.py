@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from widemargin import SVC, SVR, LinearSVC, LOOSearch, NuSVC, NuSVR, ReducedHullSVC, TubeSVR
+from widemargin import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LOOSearch,
+    MeanFieldGPClassifier,
+    NuSVC,
+    NuSVR,
+    ReducedHullSVC,
+    TubeSVR,
+)
 
 ESTIMATORS = [
     SVC(),
@@ -28,6 +38,10 @@ ESTIMATORS = [
     ReducedHullSVC(kernel="rbf", k=0.5, cut="hull"),
     TubeSVR(),
     TubeSVR(kernel="linear"),
+    MeanFieldGPClassifier(),
+    MeanFieldGPClassifier(inference="tap", flip_noise=0.05),
+    MeanFieldGPClassifier(inference="ep"),
+    MeanFieldGPClassifier(mean_variance=1.0, kernel="linear", solver="newton"),
     LOOSearch(SVC(), {"C": [0.1, 10.0], "gamma": ["scale"]}),
     LOOSearch(SVR(), {"C": [0.1, 10.0]}),
     LOOSearch(LinearSVC(), {"C": [0.1, 1.0]}, method="linear_response"),

@@ -13,6 +13,9 @@ from widemargin.assess.record import Record
 from widemargin.cli._encoding import Encoding, Task
 from widemargin.cli._files import check_is_file, write_whole
 from widemargin.cli._messages import UserError, listing
+from widemargin.estimators._latent import LatentRecord, Reading
+from widemargin.problems.mean_field import Likelihood, MeanField
+from widemargin.solvers.mean_field import LeftOut, MeanFieldResult
 
 FORMAT = "widemargin-model-1"
 
@@ -88,7 +91,8 @@ def trusted_types() -> list[str]:
     """
     import widemargin as wm
 
-    machines = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC)
+    machines = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC, wm.MeanFieldGPClassifier)
     answers = (wm.loo.LOOResult, LeftOutValues, Calibration)
-    records = (wm.Certificate, wm.kernels.Kernel, Record, *answers)
+    latent = (LatentRecord, Reading, LeftOut, MeanFieldResult, MeanField, Likelihood)
+    records = (wm.Certificate, wm.kernels.Kernel, Record, *answers, *latent)
     return [f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records]

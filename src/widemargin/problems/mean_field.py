@@ -14,8 +14,8 @@ variance), :math:`\lambda_i = c_i + v`. The mean-field equations are, (8.40),
 
 .. math::
 
-    \alpha_i = \frac{F(z_i)}{\sqrt{\lambda_i}}, \qquad z_i = \frac{y_i h_i}{\sqrt{\lambda_i}}, \qquad
-    h_i = \sum_j k_{ij} A_j - c_i y_i \alpha_i, \qquad
+    \alpha_i = \frac{F(z_i)}{\sqrt{\lambda_i}}, \quad z_i = \frac{y_i h_i}{\sqrt{\lambda_i}}, \quad
+    h_i = \sum_j k_{ij} A_j - c_i y_i \alpha_i, \quad
     F(z) = \frac{(1 - 2\kappa) D(z)}{\kappa + (1 - 2\kappa) \Phi(z)} .
 
 The **naive** theory puts :math:`c_i = k(x_i, x_i)`. **TAP** takes the cavity variance that the
@@ -212,10 +212,10 @@ class MeanField:
         """Return Fenchel's dual at f = `field` = K A, A = coefficients(z); flip noise 0 only."""
         signed = self.label * field
         t = self._supporting(signed, z)
-        alpha = self.likelihood.strength(t) / self.scale
-        conjugate = -signed * alpha - self._psi(t)
         if not np.isfinite(t).all():
             return -np.inf
+        alpha = self.likelihood.strength(t) / self.scale
+        conjugate = -signed * alpha - self._psi(t)
         return float(-0.5 * self.coefficients(z) @ field - self.weight @ conjugate)
 
     def _supporting(self, signed: FloatArray, start: FloatArray) -> FloatArray:

@@ -11,7 +11,9 @@ from widemargin.problems.mean_field import MeanField
 from widemargin.solvers._mean_field_posterior import symmetric_product
 from widemargin.solvers.result import Budget, Status
 
-SINGULAR = 1e-12  # squared distance of the classes' hulls, relative to the kernel's diagonal
+# Squared distance of the classes' hulls, relative to the kernel's diagonal. At that distance 1 -
+# F(z) / alpha is of its size, which a residual of 1e-10 can still tell from 0.
+SINGULAR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,14 +108,15 @@ def finished(problem: MeanField, fields: Fields, budget: Budget) -> MeanFieldRes
     )
 
 
-def require_separable(problem: MeanField, K: FloatArray, fields: Fields) -> None:
-    """Raise if equations without input noise have no solution.
+def require_separable(K: FloatArray, coefficients: FloatArray) -> None:
+    """Raise if coefficients prove that equations without input noise have no solution.
 
-    They have one if and only if the classes can be separated without a threshold. If not, the
-    coefficients grow without bound, towards a combination of the rows' images that is zero.
+    They have none if and only if some coefficients of the labels' signs, not all zero, combine the
+    rows to zero: the classes cannot be separated without a threshold. An iteration then leads
+    there, its coefficients growing without bound.
     """
-    share = np.abs(fields.coefficients)
-    share = fields.coefficients / max(float(share.sum()), np.finfo(np.float64).tiny)
+    total = max(float(np.abs(coefficients).sum()), np.finfo(np.float64).tiny)
+    share = coefficients / total
     largest = float(np.diagonal(K).max())
     if float(share @ symmetric_product(K, share)) <= SINGULAR * largest:
         raise ValueError(

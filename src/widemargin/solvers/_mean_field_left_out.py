@@ -19,14 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 
 from widemargin._typing import FloatArray
 from widemargin.problems.mean_field import Likelihood
-from widemargin.solvers._mean_field_posterior import Posterior
 from widemargin.solvers._mean_field_fields import MeanFieldResult
+from widemargin.solvers._mean_field_posterior import Posterior
 
-WIDEST_SCALE = np.log(1e3)
+WIDEST_SCALE, GRID = float(np.log(1e3)), 29
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,13 @@ def fit_scale(signed: FloatArray, weight: FloatArray, likelihood: Likelihood) ->
         scaled = np.exp(log_scale) * signed
         return float(0.5 * log_scale**2 - weight @ likelihood.log_probability(scaled))
 
-    grid = np.linspace(-WIDEST_SCALE, WIDEST_SCALE, 29)
+    def slope(log_scale: float) -> float:
+        scaled = np.exp(log_scale) * signed
+        return float(log_scale - weight @ (scaled * likelihood.strength(scaled)))
+
+    grid = np.linspace(-WIDEST_SCALE, WIDEST_SCALE, GRID)
     best = int(np.argmin([cost(x) for x in grid]))
-    low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    found = minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 1e-10})
-    return float(np.exp(found.x))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)]
+    if slope(low) >= 0 or slope(high) <= 0:  # at an end of the grid
+        return float(np.exp(grid[best]))
+    return float(np.exp(brentq(slope, low, high, xtol=1e-14, rtol=1e-14)))

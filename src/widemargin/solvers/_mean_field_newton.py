@@ -60,7 +60,10 @@ def solve_newton(
     """
     z = np.zeros(problem.n_rows) if start is None else start
     here = Fields.at(problem, K, z)
+    unsure = problem.input_noise == 0 and problem.is_convex
     while here.residual > tol:
+        if unsure:
+            require_separable(K, here.coefficients)
         step = _newton_step(problem, K, here, direction)
         there = _shortened(problem, K, here, step)
         if there is None:
@@ -69,6 +72,8 @@ def solve_newton(
         here = there
         if not budget.spend(1, here.residual) and here.residual > tol:
             return here
+    if unsure:
+        require_separable(K, here.coefficients)
     if budget.status in ("max_iter", "stalled"):
         budget.status = "optimal"  # it was the last step that was allowed, and it sufficed
     return here
@@ -123,8 +128,6 @@ def solve_flipped(
     fields = solve_newton(
         sharp, K, direction, tol=tol if flip_noise == 0 else ON_THE_WAY, budget=budget
     )
-    if problem.input_noise == 0:
-        require_separable(sharp, K, fields)
     for fraction in CONTINUATION if flip_noise > 0 else ():
         if budget.status in ("max_iter", "stopped"):
             break

@@ -3,7 +3,7 @@ r"""The Gaussian that stands for the posterior: one factorisation, and all that 
 Rows act on f as factors of precision :math:`n_i` (all copies of a row together), so f has the
 covariance
 
-.. math:: \Sigma = (K^{-1} + \mathrm{diag}(n))^{-1} = K B, \qquad B = (I + \mathrm{diag}(n) K)^{-1} .
+.. math:: \Sigma = (K^{-1} + \mathrm{diag}(n))^{-1} = K B, \quad B = (I + \mathrm{diag}(n) K)^{-1} .
 
 While no :math:`n_i` is negative, B comes from the Cholesky factor of :math:`I + T K T`,
 :math:`T = \mathrm{diag}(n)^{1/2}`, whose eigenvalues are at least 1 whatever K. Flip noise can make

@@ -13,9 +13,9 @@ import numpy as np
 
 from widemargin._typing import FloatArray
 from widemargin.problems.mean_field import MeanField
-from widemargin.solvers._mean_field_posterior import Posterior, factorise
 from widemargin.solvers._mean_field_fields import Fields, MeanFieldResult, naive_evidence
 from widemargin.solvers._mean_field_newton import Direction, solve_flipped, solve_newton
+from widemargin.solvers._mean_field_posterior import Posterior, factorise
 from widemargin.solvers.result import Budget
 
 FOLLOW = 1e-2  # the fields are solved for to this fraction of the variances' last change

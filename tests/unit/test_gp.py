@@ -1,0 +1,358 @@
+"""MeanFieldGPClassifier: attributes, probabilities, weights, refusals, files."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from byhand import gram
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from widemargin import MeanFieldGPClassifier, loo
+
+GP = MeanFieldGPClassifier
+INFERENCES = ("naive", "tap", "ep")
+
+
+def _moons(n=60, seed=0, noise=0.3):
+    X, y = make_moons(n, noise=noise, random_state=seed)
+    return X, np.array(["no", "yes"])[y]
+
+
+# -- what is fitted ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flip_noise", [0.0, 0.1])
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_attributes_describe_the_model(inference, flip_noise) -> None:
+    X, y = _moons()
+    model = GP(inference=inference, gamma=1.0, input_noise=0.3, flip_noise=flip_noise).fit(X, y)
+    sign = np.where(y == "yes", 1.0, -1.0)
+    assert (model.alpha_ >= 0).all()
+    mean, variance = model.predict_latent(X)
+    np.testing.assert_allclose(mean, gram(X, X, gamma=1.0) @ (sign * model.alpha_), atol=1e-10)
+    # the variance of Opper and Winther: k - k'(K + v + Omega)^-1 k, Omega possibly negative
+    K = gram(X, X, gamma=1.0)
+    whole = K + np.diag(0.3 + model.omega_)
+    np.testing.assert_allclose(variance, 1 - np.diagonal(K @ np.linalg.solve(whole, K)), atol=1e-8)
+    assert model.residual_ <= 1e-10
+    assert isinstance(model.log_evidence_, float)
+    assert model.n_iter_ >= 1
+    if inference == "naive" and flip_noise == 0:
+        assert model.certificate_.converged
+        assert abs(model.certificate_.relative_gap) <= 1e-10
+        assert model.certificate_.primal == pytest.approx(model.log_evidence_, abs=1e-9)
+    else:
+        assert model.certificate_ is None
+        assert model.certificates_ == []
+
+
+@pytest.mark.parametrize("calibrate", [False, True])
+@pytest.mark.parametrize("flip_noise", [0.0, 0.1])
+def test_probabilities_follow_from_the_latent_function(flip_noise, calibrate) -> None:
+    X, y = _moons()
+    new = _moons(seed=1)[0]
+    model = GP(gamma=1.0, input_noise=0.3, flip_noise=flip_noise, calibrate=calibrate).fit(X, y)
+    mean, variance = model.predict_latent(new)
+    [reading] = model.readings_
+    assert (reading.scale == 1.0) != calibrate
+    assert calibrate or reading.variance == "posterior"
+    spread = variance if reading.variance == "posterior" else 1.0
+    z = reading.scale * mean / np.sqrt(spread + 0.3)
+    np.testing.assert_allclose(model.decision_function(new), z, rtol=1e-12)
+    expected = flip_noise + (1 - 2 * flip_noise) * norm.cdf(z)
+    np.testing.assert_allclose(model.predict_proba(new)[:, 1], expected, rtol=1e-10)
+    np.testing.assert_array_equal(model.predict(new), model.classes_[(z > 0).astype(int)])
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(new)), model.predict_proba(new))
+
+
+def test_three_classes() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = GP(input_noise=0.1).fit(X, y)
+    scores, P = model.decision_function(X), model.predict_proba(X)
+    assert scores.shape == P.shape == (150, 3)
+    assert model.alpha_.shape == model.omega_.shape == (3, 150)
+    assert model.log_evidence_.shape == (3,)
+    assert len(model.certificates_) == 3
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(X), scores.argmax(axis=1))
+    np.testing.assert_array_equal(model.predict(X), P.argmax(axis=1))
+    assert model.score(X, y) > 0.95
+    assert model.loo_proba_.shape == (150, 3)
+    wrong = model.loo_proba_.argmax(axis=1) != y
+    assert model.loo_error_ == pytest.approx(wrong.mean())
+    # each latent function is the one of the class against the rest
+    single = GP(input_noise=0.1, gamma=model.gamma_).fit(X, y == 1)
+    np.testing.assert_allclose(single.alpha_, model.alpha_[1], atol=1e-9)
+    assert single.log_evidence_ == pytest.approx(model.log_evidence_[1])
+
+
+def test_a_constant_mean_is_a_constant_added_to_the_kernel() -> None:
+    X, y = _moons()
+    new = _moons(seed=1)[0]
+    by_option = GP(gamma=1.0, mean_variance=2.5).fit(X, y)
+    by_kernel = GP(kernel=lambda A, B: gram(A, B, gamma=1.0) + 2.5).fit(X, y)
+    assert by_option.log_evidence_ == pytest.approx(by_kernel.log_evidence_)
+    np.testing.assert_allclose(
+        by_option.predict_proba(new), by_kernel.predict_proba(new), rtol=1e-8
+    )
+    assert abs(by_option.log_evidence_ - GP(gamma=1.0).fit(X, y).log_evidence_) > 1e-3
+
+
+def test_the_prior_speaks_far_from_the_data() -> None:
+    X, y = _moons()
+    model = GP(gamma=1.0).fit(X, y)
+    mean, variance = model.predict_latent(np.array([[1e3, 1e3]]))
+    assert mean[0] == 0
+    assert variance[0] == pytest.approx(1.0)
+    assert model.predict_proba([[1e3, 1e3]])[0, 1] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_the_reading_is_the_one_that_leave_one_out_prefers(inference) -> None:
+    """Any other scale, and for the naive theory the other variance, has a larger log-loss."""
+    X, y = _moons(100)
+    model = GP(inference=inference, gamma=1.0, input_noise=0.2).fit(X, y)
+    [reading], [left] = model.readings_, model._record_.left_out()
+    sign = np.where(y == "yes", 1.0, -1.0)[model._record_.index]
+    posterior = sign * left.mean / np.sqrt(left.variance + 0.2)
+    fields = {"posterior": posterior}
+    if inference == "naive":
+        fields["prior"] = sign * left.mean / np.sqrt(1.2)
+
+    def loss(scale, z):
+        return -norm.logcdf(scale * z).sum()
+
+    def penalised(scale, z):
+        return loss(scale, z) + 0.5 * np.log(scale) ** 2
+
+    scales = np.exp(np.linspace(-3, 3, 601))
+    best = {n: scales[np.argmin([penalised(s, z) for s in scales])] for n, z in fields.items()}
+    own = fields[reading.variance]
+    assert reading.scale == pytest.approx(best[reading.variance], rel=0.02)
+    for factor in (0.9, 0.99, 1.01, 1.1):
+        assert penalised(reading.scale, own) < penalised(factor * reading.scale, own)
+    for name, z in fields.items():
+        assert loss(reading.scale, own) <= loss(best[name], z) + 1e-2
+
+
+def test_calibration_improves_badly_scaled_means() -> None:
+    X, y = make_moons(300, noise=0.35, random_state=0)
+    new, truth = make_moons(2_000, noise=0.35, random_state=1)
+    raw = GP(gamma=1.0, input_noise=0.05, calibrate=False).fit(X, y)
+    scaled = GP(gamma=1.0, input_noise=0.05).fit(X, y)
+    assert log_loss(truth, scaled.predict_proba(new)) < log_loss(truth, raw.predict_proba(new))
+    np.testing.assert_array_equal(raw.predict(new), scaled.predict(new))
+
+
+# -- inputs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_weights_repetitions_and_order_give_the_same_model(inference) -> None:
+    X, y = _moons()
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 4, len(y))
+    rows = rng.permutation(np.repeat(np.arange(len(y)), weight))
+    model = GP(inference=inference, gamma=1.0)
+    weighted = clone(model).fit(X, y, sample_weight=weight)
+    repeated = clone(model).fit(X[rows], y[rows])
+    np.testing.assert_array_equal(weighted.predict_proba(X), repeated.predict_proba(X))
+    assert weighted.log_evidence_ == repeated.log_evidence_
+    assert weighted.loo_error_ == pytest.approx(repeated.loo_error_)
+    first = weighted.loo_proba_[rows]
+    np.testing.assert_array_equal(first, repeated.loo_proba_)
+    unseen = weight == 0
+    np.testing.assert_allclose(
+        weighted.loo_proba_[unseen], weighted.predict_proba(X[unseen]), rtol=1e-12
+    )
+    assert not weighted.alpha_[unseen].any()
+    totals = np.bincount(rows, repeated.alpha_, len(y))
+    np.testing.assert_allclose(weighted.alpha_, totals, rtol=1e-12)
+
+
+def test_fractional_weights_lie_between() -> None:
+    X, y = _moons()
+    weight = np.ones(len(y))
+    evidence = []
+    for first in (1e-9, 0.5, 1.0, 1.5, 2.0):
+        weight[0] = first
+        evidence.append(GP(gamma=1.0).fit(X, y, sample_weight=weight).log_evidence_)
+    assert evidence[0] == pytest.approx(GP(gamma=1.0).fit(X[1:], y[1:]).log_evidence_, abs=1e-6)
+    assert (np.diff(evidence) < 0).all()
+
+
+@given(seed=st.integers(0, 1_000))
+def test_opposite_labels_give_opposite_probabilities(seed) -> None:
+    X, y = make_moons(30, noise=0.3, random_state=seed)
+    ours, theirs = GP().fit(X, y), GP().fit(X, 1 - y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X)[:, ::-1], atol=1e-8)
+
+
+def test_kernels_and_containers_agree() -> None:
+    X, y = _moons()
+    new = _moons(seed=1)[0]
+    named = GP(gamma=1.0).fit(X, y)
+    expected = named.predict_proba(new)
+    by_function = GP(kernel=lambda A, B: gram(A, B, gamma=1.0)).fit(X, y)
+    np.testing.assert_allclose(by_function.predict_proba(new), expected, rtol=1e-8)
+    by_matrix = GP(kernel="precomputed").fit(gram(X, X, gamma=1.0), y)
+    np.testing.assert_allclose(
+        by_matrix.predict_proba(gram(new, X, gamma=1.0)), expected, rtol=1e-8
+    )
+    sparse = GP(gamma=1.0).fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(sparse.predict_proba(new), expected, rtol=1e-8)
+    np.testing.assert_allclose(named.predict_proba(sp.csr_array(new)), expected, rtol=1e-8)
+    vector = GP(gamma=[1.0, 1.0]).fit(X, y)
+    np.testing.assert_allclose(vector.predict_proba(new), expected, rtol=1e-10)
+
+
+def test_the_unit_of_the_kernel_does_not_matter() -> None:
+    X, y = _moons()
+    K = gram(X, X, gamma=1.0)
+    ours = GP(kernel="precomputed", input_noise=0.2).fit(K, y)
+    theirs = GP(kernel="precomputed", input_noise=14.0).fit(70 * K, y)
+    np.testing.assert_allclose(theirs.predict_proba(70 * K), ours.predict_proba(K), rtol=1e-8)
+
+
+def test_contradictory_rows_work() -> None:
+    X = np.array([[0.0], [0.0], [1.0], [1.0], [1.0]])
+    y = [0, 1, 0, 1, 1]
+    for inference in INFERENCES:
+        model = GP(inference=inference, input_noise=0.1).fit(X, y)
+        P = model.predict_proba([[0.0], [1.0]])[:, 1]
+        assert P[1] > 0.5
+        assert P[0] == pytest.approx(0.5, abs=0.2)
+        assert model.residual_ <= 1e-10
+
+
+# -- leave-one-out and records -----------------------------------------------------------------
+
+
+def test_leave_one_out_through_the_common_door() -> None:
+    X, y = _moons()
+    model = GP(gamma=1.0).fit(X, y)
+    result = loo.result(model)
+    assert result.method == "linear_response"
+    assert result.kind == "estimate"
+    assert result.error == model.loo_error_ == loo.error(model) == model.loo_error()
+    np.testing.assert_array_equal(loo.decision_values(model), result.values)
+    predicted = np.where(result.values > 0, "yes", "no")
+    np.testing.assert_array_equal(predicted != y, result.errors)
+    np.testing.assert_allclose(model.loo_proba_[:, 1], norm.cdf(result.values))
+    with pytest.raises(ValueError, match="not for mean-field machines"):
+        loo.result(model, "exact")
+    piped = make_pipeline(StandardScaler(), GP()).fit(X, y)
+    assert 0 < loo.error(piped) < 0.5
+
+
+def test_ties_are_errors() -> None:
+    """Rows that see nothing of each other are told nothing."""
+    X = np.arange(6.0)[:, None] * 1e3
+    assert GP(gamma=1.0).fit(X, [0, 1, 0, 1, 0, 1]).loo_error_ == 1.0
+
+
+def test_models_travel_without_their_factors() -> None:
+    X, y = _moons(200)
+    model = GP(gamma=1.0).fit(X, y)
+    before = len(pickle.dumps(model))
+    expected = model.predict_proba(X)
+    smaller = model.compact()
+    for other in (pickle.loads(pickle.dumps(model)), smaller):
+        np.testing.assert_array_equal(other.predict_proba(X), expected)
+        assert other.loo_error_ == model.loo_error_
+    assert len(pickle.dumps(model)) < before + 20_000
+
+
+def test_model_files(tmp_path) -> None:
+    import skops.io
+
+    from widemargin.cli._model_file import trusted_types
+
+    X, y = _moons()
+    model = GP(gamma=1.0).fit(X, y)
+    loo.result(model)
+    content = skops.io.dumps(model.compact())
+    loaded = skops.io.loads(content, trusted=trusted_types())
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.loo_error_ == model.loo_error_
+
+
+# -- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"input_noise": -1.0}, "input_noise must be"),
+        ({"input_noise": np.nan}, "input_noise must be"),
+        ({"flip_noise": 0.5}, "flip_noise must be"),
+        ({"flip_noise": -0.1}, "flip_noise must be"),
+        ({"mean_variance": -1.0}, "mean_variance must be"),
+        ({"inference": "laplace"}, "inference must be"),
+        ({"solver": "adatron"}, "solver must be"),
+        ({"solver": "table", "inference": "tap"}, "Table 8.1 is for the naive"),
+        ({"solver": "newton", "inference": "ep"}, "algorithm of its own"),
+        ({"calibrate": "yes"}, "calibrate must be"),
+        ({"tol": 0.0}, "tol must be"),
+        ({"cache_size": 0.01}, "cache_size must be at least"),
+        ({"kernel": "linear", "input_noise": 0.0}, "input_noise"),
+        ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, "finite numbers"),
+    ],
+)
+def test_bad_parameters_are_named(options, message) -> None:
+    X, y = _moons()
+    X[0] = 0.0
+    with pytest.raises(ValueError, match=message):
+        GP(**options).fit(X, y)
+
+
+def test_bad_kernels_are_refused() -> None:
+    _, y = _moons(4)
+    with pytest.raises(ValueError, match="positive semi-definite"):
+        GP(kernel="precomputed").fit(np.ones((4, 4)) - 2 * np.eye(4), y)
+    with pytest.raises(ValueError, match="square"):
+        GP(kernel="precomputed").fit(np.ones((4, 3)), y)
+    uneven = GP(kernel="precomputed").fit(np.diag([1.0, 2.0, 3.0, 4.0]), y)
+    assert len(uneven.predict(np.eye(4))) == 4
+    with pytest.raises(ValueError, match="as a function"):
+        uneven.predict_proba(np.eye(4))
+
+
+def test_no_noise_needs_separable_classes() -> None:
+    X, y = np.array([[0.0], [0.0], [1.0]]), [0, 1, 1]
+    for inference in INFERENCES:
+        with pytest.raises(ValueError, match="give a positive input_noise"):
+            GP(inference=inference, input_noise=0.0).fit(X, y)
+
+
+@pytest.mark.parametrize("options", [{"max_iter": 1}, {"time_limit": 1e-9}])
+def test_what_does_not_converge_says_so(options) -> None:
+    X, y = _moons()
+    with pytest.warns(ConvergenceWarning, match=r"equations are met to .* \(asked: 1e-10\)"):
+        model = GP(gamma=1.0, input_noise=0.01, **options).fit(X, y)
+    assert model.residual_ > 1e-10
+    assert not model.certificate_.converged
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_unfitted_models_have_no_leave_one_out() -> None:
+    assert not hasattr(GP(), "loo_error_")
+    with pytest.raises(NotFittedError):
+        GP().predict_latent([[0.0]])
+
+
+def test_verbose_shows_a_bar(capsys) -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    GP(verbose=1).fit(StandardScaler().fit_transform(X), y)
+    assert "MeanFieldGPClassifier" in capsys.readouterr().out
