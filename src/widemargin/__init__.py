@@ -1,9 +1,10 @@
 """Large-margin machines with certificates, under scikit-learn's interface."""
 
 from widemargin import kernels
-from widemargin.assess import loo
+from widemargin.assess import loo, metrics
 from widemargin.assess.doubt import suspects
 from widemargin.certificate import Certificate
+from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
@@ -17,6 +18,7 @@ __all__ = [
     "SVC",
     "SVR",
     "Certificate",
+    "CumulativeLinkClassifier",
     "LOOSearch",
     "LinearSVC",
     "NuSVC",
@@ -25,6 +27,7 @@ __all__ = [
     "TubeSVR",
     "kernels",
     "loo",
+    "metrics",
     "suspects",
     "tune",
 ]

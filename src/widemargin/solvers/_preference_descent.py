@@ -1,0 +1,203 @@
+r"""Newton's method on the smoothed pairwise loss, down to a true duality gap.
+
+One routine for every function space (:mod:`widemargin.solvers._preference_space`). At a vector v
+with utilities f the dual point of the smoothed loss has the expansion
+:math:`u = \sum_i \beta_i \phi(x_i)`; the gradient of the smoothed objective is v - u, and
+
+.. math:: \text{gap} = \tfrac12 \|v - u\|^2 + \text{what the smoothing costs at } f .
+
+While the first part dominates, Newton steps reduce it. Once the second does, the band is narrowed
+(the squared hinge has no band and no second part). A direction comes from the preconditioner
+alone while that works, else from preconditioned conjugate gradients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from widemargin._typing import FloatArray
+from widemargin.problems.preference import DualPoint, PreferenceProblem, Response, SortedRows
+from widemargin.solvers._preference_polish import Polish
+from widemargin.solvers._preference_space import Curvature, Element, Space
+from widemargin.solvers.result import Budget, Status
+
+SETTLED = 0.05  # share of the gap that steps may leave before the band is narrowed
+NARROWEST = 1e-9  # band below which rounding decides which pairs are in it
+FORCING = 0.1  # relative residual that conjugate gradients leave
+MOST_PRODUCTS = 200  # conjugate gradients for one step
+FLAT = 0.3  # slope at the end of a step, relative to the one at its start
+SLOW = 0.1  # a step that leaves more of |v - u|^2 than this was not Newton's
+
+
+@dataclass(eq=False)
+class Here:
+    """A point, its rows sorted by utility, its dual point summed up, and u - v."""
+
+    at: Element
+    rows: SortedRows
+    response: Response
+    lag: Element
+    lag2: float
+    gap: float
+
+
+TRACE=False
+PATIENCE = 15  # steps without progress after which rounding must be to blame
+
+
+class Descent:
+    """The state of a run: where it is, and the best primal and dual points met on the way."""
+
+    def __init__(
+        self,
+        problem: PreferenceProblem,
+        space: Space,
+        tol: float,
+        budget: Budget,
+        start: Element,
+        width: float = 1.0,
+        polish: Polish | None = None,
+    ) -> None:
+        self.problem, self.space, self.tol, self.budget = problem, space, tol, budget
+        self.width, self.polish = width, polish
+        self.primal, self.best = np.inf, start
+        self.dual, self.point = -np.inf, DualPoint(start.image, width)
+        self.use_products = not space.near_exact
+        self.log=[]
+        self.here = self._look(start)
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the best primal and the best dual point."""
+        return (self.primal - self.dual) / max(1.0, abs(self.primal))
+
+    def _look(self, at: Element, rows: SortedRows | None = None) -> Here:
+        """Evaluate both problems at a point."""
+        rows = SortedRows(self.problem, at.image) if rows is None else rows
+        response = self.problem.respond(at.image, self.width, rows)
+        u = self.space.expand(response.beta)
+        lag = u.plus(-1.0, at)
+        primal = 0.5 * self.space.dot(at, at) + response.loss
+        dual = response.total - 0.5 * self.space.dot(u, u)
+        self._keep(at, primal, DualPoint(at.image, self.width), dual)
+        return Here(at, rows, response, lag, self.space.dot(lag, lag), primal - dual)
+
+    def _keep(self, at: Element, primal: float, point: DualPoint, dual: float) -> None:
+        """Remember the best of both problems."""
+        if primal < self.primal:
+            self.primal, self.best = primal, at
+        if dual > self.dual:
+            self.dual, self.point = dual, point
+
+    def run(self) -> Status:
+        """Step and narrow the band until the gap is closed."""
+        idle, reached = 0, np.inf
+        while self.gap > self.tol:
+            here = self.here
+            idle, reached = (0, self.gap) if self.gap < 0.99 * reached else (idle + 1, reached)
+            if idle > PATIENCE:
+                return "stalled"
+            if TRACE: print(self.budget.used, "w %.1e" % self.width, "P %.8g gap %.2e here %.2e lag %.2e" % (self.primal, self.gap, here.gap/self.primal, .5*here.lag2/here.gap), self.use_products, self.log); self.log=[]
+            if not self.problem.squared and 0.5 * here.lag2 <= SETTLED * here.gap:
+                if not self._narrow():
+                    return "stalled"
+                continue
+            if not self.budget.spend(1, self.gap):
+                return self.budget.status
+            if not self._step():
+                if self.problem.squared or not self._narrow():
+                    return "stalled"
+        return "optimal"
+
+    def _narrow(self) -> bool:
+        """Shrink the band towards the one whose smoothing costs half of what is allowed."""
+        allowed = 0.5 * self.tol * max(1.0, abs(self.primal))
+        shrink = np.sqrt(allowed / max(self.here.gap, allowed))
+        self.width *= float(np.clip(shrink, 0.05, 0.5))
+        if self.width < NARROWEST:
+            return False
+        self.here = self._look(self.here.at, self.here.rows)
+        if self.polish is not None and self.gap > self.tol:
+            self._finish(self.polish)
+        return True
+
+    def _finish(self, polish: Polish) -> None:
+        """Try the exact end; where it does not close the gap, nothing is lost."""
+        found = polish(self.here.at.image, self.width)
+        if found is None:
+            return
+        w, point = found
+        self.consider(self.space.at(w), point)
+
+    def consider(self, at: Element, point: DualPoint) -> None:
+        """Evaluate a vector and a dual point from elsewhere; keep them if they are the best."""
+        primal = 0.5 * self.space.dot(at, at) + self.problem.respond(at.image, 0.0).loss
+        response = self.problem.response(point)
+        u = self.space.expand(response.beta)
+        self._keep(at, primal, point, response.total - 0.5 * self.space.dot(u, u))
+
+    def _step(self) -> bool:
+        """Take a Newton step; return False where rounding leaves nothing to gain."""
+        before = self.here
+        self.space.prepare(before.at.image, self.width)
+        direction = self._direction(before)
+        slope = -self.space.dot(before.lag, direction)
+        if not slope < -1e-15 * max(1.0, abs(self.primal)):
+            return False
+        self.here = self._search(before, direction, slope)
+        if self.here.lag2 > SLOW * before.lag2:
+            self.use_products = True
+        return True
+
+    def _direction(self, here: Here) -> Element:
+        """Solve the Newton system, by the preconditioner alone or with conjugate gradients."""
+        z = self.space.precondition(here.lag)
+        if not self.use_products:
+            return z
+        curvature = Curvature(self.problem, here.rows, self.width)
+        r, p = here.lag, z
+        size = self.space.dot(r, z)
+        goal = FORCING**2 * size
+        x = Element(np.zeros_like(z.coef), np.zeros_like(z.image))
+        for it in range(MOST_PRODUCTS):
+            bent = curvature.times(p.image)
+            length = size / (self.space.dot(p, p) + float(p.image @ bent))
+            x = x.plus(length, p)
+            r = r.plus(-length, p).plus(-length, self.space.expand(bent))
+            z = self.space.precondition(r)
+            size, last = self.space.dot(r, z), size
+            if not size > goal:
+                break
+            p = z.plus(size / last, p)
+        self.log.append(('cg',it))
+        return x
+
+    def _search(self, before: Here, direction: Element, slope: float) -> Here:
+        """Go along a direction to where the slope of the smoothed objective is nearly zero."""
+        low, slope_low = 0.0, slope
+        high, slope_high = np.inf, np.inf
+        length = 1.0
+        while True:
+            here = self._look(before.at.plus(length, direction))
+            found = -self._along(here, direction)
+            self.log.append((length,round(found/slope,3)))
+            if abs(found) <= FLAT * abs(slope):
+                return here
+            if found < 0:
+                low, slope_low = length, found
+            else:
+                high, slope_high = length, found
+            if high - low <= 1e-9 * high or length > 1e6:
+                return here
+            if np.isinf(high):
+                length *= 3.0
+            else:
+                share = slope_low / (slope_low - slope_high)
+                length = low + (high - low) * float(np.clip(share, 0.1, 0.9))
+
+    def _along(self, here: Here, direction: Element) -> float:
+        """Return minus the derivative of the smoothed objective along a direction."""
+        beta: FloatArray = here.response.beta
+        return float(beta @ direction.image) - self.space.dot(here.at, direction)
