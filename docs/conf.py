@@ -6,10 +6,11 @@ import sys
 import warnings
 from importlib.metadata import version as installed_version
 
-from widemargin import loo
+from widemargin import loo, metrics
 
-# Documented by its public name, `from widemargin import loo`.
+# Documented by their public names, as in `from widemargin import loo`.
 sys.modules["widemargin.loo"] = loo
+sys.modules["widemargin.metrics"] = metrics
 
 project = "widemargin"
 author = "the widemargin developers"

@@ -1,7 +1,7 @@
 """Preference machines against a quadratic program over every pair, by another solver.
 
-Here the pairs are written out, one variable each, and the kernel matrix of differences (2.25) of
-Herbrich et al. (2000) is formed: nothing is shared with the sweeps.
+Here the pairs of Herbrich et al. (2000), (2.23)-(2.25), are written out: nothing is shared with the
+sweeps.
 """
 
 from __future__ import annotations
@@ -48,27 +48,32 @@ def all_pairs(codes, group):
 
 
 def reference(K, upper, lower, cost, squared):
-    """The optimum by Clarabel: max sum a - 1/2 a'Qa (- sum a^2 / 4 cost), 0 <= a (<= cost)."""
-    Q = K[np.ix_(upper, upper)] - K[np.ix_(upper, lower)]
-    Q = Q - K[np.ix_(lower, upper)] + K[np.ix_(lower, lower)]
-    m, unit = len(upper), float(cost.max())
-    A, side = [-np.eye(m)], [np.zeros(m)]
-    if squared:
-        Q = Q + np.diag(0.5 / cost)
-    else:
-        A.append(np.eye(m))
-        side.append(cost / unit)
-    P = sp.csc_matrix(np.triu(unit * Q))
+    """The optimum by Clarabel: min 1/2 |v|^2 + sum cost xi (or xi^2), differences of Rv >= 1 - xi.
+
+    R is a square root of K; its primal and dual objectives bracket the optimum, and only a tight
+    bracket is a reference.
+    """
+    values, vectors = np.linalg.eigh(K)
+    R = vectors[:, values > 1e-13 * values[-1]] * np.sqrt(values[values > 1e-13 * values[-1]])
+    Z = R[upper] - R[lower]
+    m, r = Z.shape
     brackets = []
-    for tol in (1e-12, 1e-10, 1e-9):
+    for tol, unit in itertools.product((1e-12, 1e-10, 1e-9), (1.0, float(cost.max()))):
+        quadratic = np.concatenate([np.full(r, 1.0), 2.0 * cost if squared else np.zeros(m)])
+        linear = np.concatenate([np.zeros(r), np.zeros(m) if squared else cost])
+        A = np.block([[-Z, -np.eye(m)], [np.zeros((m, r)), -np.eye(m)]])
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
-        cone = [clarabel.NonnegativeConeT(sum(map(len, side)))]
         found = clarabel.DefaultSolver(
-            P, -np.ones(m), sp.csc_matrix(np.vstack(A)), np.concatenate(side), cone, settings
+            sp.diags_array(quadratic / unit, format="csc"),
+            linear / unit,
+            sp.csc_matrix(A),
+            np.concatenate([-np.ones(m), np.zeros(m)]),
+            [clarabel.NonnegativeConeT(2 * m)],
+            settings,
         ).solve()
-        brackets.append((-unit * found.obj_val, -unit * found.obj_val_dual))
+        brackets.append((unit * found.obj_val_dual, unit * found.obj_val))
     low, high = min(brackets, key=lambda b: abs(b[1] - b[0]))
     assert abs(high - low) <= 0.3 * RELATIVE * abs(low)
     return 0.5 * (low + high)
@@ -79,11 +84,12 @@ def pair_variables(point, upper, lower, cost, squared):
     z = 1.0 - (point.f[upper] - point.f[lower])
     if squared:
         return 2.0 * cost * np.maximum(z, 0.0)
-    if point.values is None:
+    if point.listed is None:
         return cost * np.clip(z / point.width, 0.0, 1.0)
     a = np.where(z > point.width, cost, 0.0)
     place = {pair: k for k, pair in enumerate(zip(upper, lower, strict=True))}
-    for i, j, value in zip(point.upper, point.lower, point.values, strict=True):
+    listed = point.listed
+    for i, j, value in zip(listed.upper, listed.lower, listed.values, strict=True):
         a[place[i, j]] = value
     return a
 

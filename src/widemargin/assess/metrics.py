@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -238,6 +237,8 @@ def _codes(values: Any) -> IntArray:
 
 def _judged(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """Return the true ranks and the scores of rows, as numbers."""
+    from sklearn.pipeline import Pipeline  # here, for it brings progress bars along
+
     estimator = getattr(estimator, "best_estimator_", estimator)
     machine, rows = estimator, X
     if isinstance(estimator, Pipeline):

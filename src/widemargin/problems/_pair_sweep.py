@@ -121,9 +121,7 @@ def local_ranks(group: Any, codes: Any, order: Any, code: Any, ranks: Any) -> No
 
 
 @jit
-def pairs_near(
-    f: Any, code: Any, starts: Any, low: Any, high: Any, upper: Any, lower: Any
-) -> Any:
+def pairs_near(f: Any, code: Any, starts: Any, low: Any, high: Any, upper: Any, lower: Any) -> Any:
     """Write the pairs (i above j) with low < 1 - (f_i - f_j) <= high; return their number.
 
     The number may exceed the room in upper and lower, by one: then it only says "too many".

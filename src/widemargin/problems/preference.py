@@ -60,6 +60,15 @@ PairLoss: TypeAlias = Literal["hinge", "squared_hinge"]
 
 
 @dataclass(frozen=True, eq=False)
+class Listed:
+    """Some pairs, by their rows, with their dual variables."""
+
+    upper: IntArray
+    lower: IntArray
+    values: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class DualPoint:
     """Dual variables of all pairs, told by few numbers.
 
@@ -69,19 +78,15 @@ class DualPoint:
         Utilities that place the pairs: z = 1 - (f_i - f_j).
     width : float
         Hinge: mu, the variable of a pair rises from 0 to its cap while z rises from 0 to mu. With
-        `values`: pairs with z > mu are at their cap, pairs with z <= -mu are zero, and those
+        `listed`: pairs with z > mu are at their cap, pairs with z <= -mu are zero, and those
         between are listed. Not used by the squared hinge, whose variable is 2 C s_i s_j z_+.
-    upper, lower : ndarray of shape (n_listed,), optional
-        Rows of the listed pairs: every pair with -mu < z <= mu.
-    values : ndarray of shape (n_listed,), optional
-        Variables of the listed pairs.
+    listed : Listed, optional
+        Every pair with -mu < z <= mu.
     """
 
     f: FloatArray
     width: float = 0.0
-    upper: IntArray | None = None
-    lower: IntArray | None = None
-    values: FloatArray | None = None
+    listed: Listed | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,20 +266,20 @@ class PreferenceProblem:
 
     def response(self, point: DualPoint) -> Response:
         """Return the sums of any dual point; its loss is that at the point's utilities."""
-        if self.squared or point.values is None:
+        if self.squared or point.listed is None:
             return self.respond(point.f, point.width)
         rows = SortedRows(self, point.f)
         ((_, excess), _) = rows.slacks(0.0, np.inf)
         (above, _), (below, _) = rows.slacks(point.width, np.inf)
         beta = self.C * rows.scattered(rows.weight * (above - below))
-        beta += np.bincount(point.upper, point.values, self.n_rows)
-        beta -= np.bincount(point.lower, point.values, self.n_rows)
-        total = self.C * float(rows.weight @ above) + float(point.values.sum())
+        beta += np.bincount(point.listed.upper, point.listed.values, self.n_rows)
+        beta -= np.bincount(point.listed.lower, point.listed.values, self.n_rows)
+        total = self.C * float(rows.weight @ above) + float(point.listed.values.sum())
         return Response(beta, total, self.C * float(rows.weight @ excess))
 
-    def pairs_near_kink(self, f: FloatArray, width: float, most: int) -> (
-        tuple[IntArray, IntArray] | None
-    ):
+    def pairs_near_kink(
+        self, f: FloatArray, width: float, most: int
+    ) -> tuple[IntArray, IntArray] | None:
         """Return the rows (upper, lower) of the pairs with -width < z <= width, None if > most."""
         rows = SortedRows(self, f)
         upper, lower = np.empty(most, np.intp), np.empty(most, np.intp)
@@ -320,19 +325,34 @@ class PreferenceProblem:
         response = self.response(point)
         primal = self.primal(f, norm2)
         dual = response.total - 0.5 * float(response.beta @ image)
-        # A pair below its cap has z <= width at the point's f, one above zero z > -width; the
-        # slacks at the dual point's own image differ by the spread of the two.
-        apart = point.f - image
-        apart = np.abs(apart - self.group_means(apart)[self.group])
         return Certificate.from_objectives(
             self.name,
             primal=primal,
             dual=dual,
-            kkt_violation=(0.0 if self.squared else point.width) + 2.0 * float(apart.max()),
+            kkt_violation=self._kkt_bound(point, image),
             converged=primal - dual <= tol * max(1.0, abs(primal)),
             n_iter=n_iter,
             kernel_evaluations=kernel_evaluations,
         )
+
+    def _kkt_bound(self, point: DualPoint, image: FloatArray) -> float:
+        """Bound LIBSVM's violation: slack of pairs below their cap, surplus of those above zero.
+
+        What the pairs are at the point's f is known; their slacks at the image of its
+        coefficients differ by at most the spread of the two.
+        """
+        apart = point.f - image
+        apart = apart - self.group_means(apart)[self.group]
+        spread = 2.0 * float(np.abs(apart).max())
+        if self.squared:
+            return spread
+        if point.listed is None:
+            return point.width + spread
+        upper, lower, values = point.listed.upper, point.listed.lower, point.listed.values
+        z = 1.0 - (image[upper] - image[lower])
+        slack = z[values < self.C * self.weight[upper] * self.weight[lower]].max(initial=0.0)
+        surplus = (-z[values > 0]).max(initial=0.0)
+        return float(max(slack, surplus, spread - point.width))
 
 
 def preference_problem(

@@ -28,6 +28,8 @@ NARROWEST = 1e-9  # band below which rounding decides which pairs are in it
 FORCING = 0.1  # relative residual that conjugate gradients leave
 MOST_PRODUCTS = 200  # conjugate gradients for one step
 FLAT = 0.3  # slope at the end of a step, relative to the one at its start
+FEW_AT_KINK = 4  # pairs in the band for each coefficient, up to which they may all stay there
+PATIENCE = 50  # steps without progress after which rounding must be to blame
 SLOW = 0.1  # a step that leaves more of |v - u|^2 than this was not Newton's
 
 
@@ -41,10 +43,6 @@ class Here:
     lag: Element
     lag2: float
     gap: float
-
-
-TRACE=False
-PATIENCE = 15  # steps without progress after which rounding must be to blame
 
 
 class Descent:
@@ -64,8 +62,7 @@ class Descent:
         self.width, self.polish = width, polish
         self.primal, self.best = np.inf, start
         self.dual, self.point = -np.inf, DualPoint(start.image, width)
-        self.use_products = not space.near_exact
-        self.log=[]
+        self.use_products = space.trust == "rough"
         self.here = self._look(start)
 
     @property
@@ -99,29 +96,47 @@ class Descent:
             idle, reached = (0, self.gap) if self.gap < 0.99 * reached else (idle + 1, reached)
             if idle > PATIENCE:
                 return "stalled"
-            if TRACE: print(self.budget.used, "w %.1e" % self.width, "P %.8g gap %.2e here %.2e lag %.2e" % (self.primal, self.gap, here.gap/self.primal, .5*here.lag2/here.gap), self.use_products, self.log); self.log=[]
             if not self.problem.squared and 0.5 * here.lag2 <= SETTLED * here.gap:
                 if not self._narrow():
                     return "stalled"
                 continue
             if not self.budget.spend(1, self.gap):
                 return self.budget.status
-            if not self._step():
-                if self.problem.squared or not self._narrow():
-                    return "stalled"
+            if not self._step() and (self.problem.squared or not self._narrow()):
+                return "stalled"
         return "optimal"
 
     def _narrow(self) -> bool:
         """Shrink the band towards the one whose smoothing costs half of what is allowed."""
         allowed = 0.5 * self.tol * max(1.0, abs(self.primal))
         shrink = np.sqrt(allowed / max(self.here.gap, allowed))
+        before, old = self.here, self.width
         self.width *= float(np.clip(shrink, 0.05, 0.5))
         if self.width < NARROWEST:
             return False
-        self.here = self._look(self.here.at, self.here.rows)
+        self.here = self._look(before.at, before.rows)
+        self._predict(before, old)
         if self.polish is not None and self.gap > self.tol:
             self._finish(self.polish)
         return True
+
+    def _predict(self, before: Here, old: float) -> None:
+        """Move the pairs of the old band into the new one, if they are few and that is better.
+
+        Few pairs at the kink keep their variables as the band narrows, so their slacks shrink
+        with it: a step of Newton's method for the loss that has them, and no others, on its ramp.
+        """
+        curvature = Curvature(self.problem, before.rows, old, self.width)
+        if curvature.n_pairs() > FEW_AT_KINK * len(before.at.coef):
+            return
+        (_, excess), (_, deficit) = before.rows.slacks(0.0, old)
+        band = before.rows.scattered(before.rows.weight * (excess - deficit))
+        grown = before.response.beta + self.problem.C * (1.0 / self.width - 1.0 / old) * band
+        lag = self.space.expand(grown).plus(-1.0, before.at)
+        self.space.prepare(before.at.image, old, self.width)
+        there = self._look(before.at.plus(1.0, self._direction(lag, curvature)))
+        if there.gap < self.here.gap:
+            self.here = there
 
     def _finish(self, polish: Polish) -> None:
         """Try the exact end; where it does not close the gap, nothing is lost."""
@@ -142,26 +157,25 @@ class Descent:
         """Take a Newton step; return False where rounding leaves nothing to gain."""
         before = self.here
         self.space.prepare(before.at.image, self.width)
-        direction = self._direction(before)
+        curvature = Curvature(self.problem, before.rows, self.width)
+        direction = self._direction(before.lag, curvature)
         slope = -self.space.dot(before.lag, direction)
         if not slope < -1e-15 * max(1.0, abs(self.primal)):
             return False
         self.here = self._search(before, direction, slope)
-        if self.here.lag2 > SLOW * before.lag2:
+        if self.here.lag2 > SLOW * before.lag2 and self.space.trust != "exact":
             self.use_products = True
         return True
 
-    def _direction(self, here: Here) -> Element:
+    def _direction(self, r: Element, curvature: Curvature) -> Element:
         """Solve the Newton system, by the preconditioner alone or with conjugate gradients."""
-        z = self.space.precondition(here.lag)
+        z = p = self.space.precondition(r)
         if not self.use_products:
             return z
-        curvature = Curvature(self.problem, here.rows, self.width)
-        r, p = here.lag, z
         size = self.space.dot(r, z)
         goal = FORCING**2 * size
         x = Element(np.zeros_like(z.coef), np.zeros_like(z.image))
-        for it in range(MOST_PRODUCTS):
+        for _ in range(MOST_PRODUCTS):
             bent = curvature.times(p.image)
             length = size / (self.space.dot(p, p) + float(p.image @ bent))
             x = x.plus(length, p)
@@ -171,7 +185,6 @@ class Descent:
             if not size > goal:
                 break
             p = z.plus(size / last, p)
-        self.log.append(('cg',it))
         return x
 
     def _search(self, before: Here, direction: Element, slope: float) -> Here:
@@ -182,7 +195,6 @@ class Descent:
         while True:
             here = self._look(before.at.plus(length, direction))
             found = -self._along(here, direction)
-            self.log.append((length,round(found/slope,3)))
             if abs(found) <= FLAT * abs(slope):
                 return here
             if found < 0:

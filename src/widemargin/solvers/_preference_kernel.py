@@ -24,7 +24,7 @@ from widemargin._jit import jit
 from widemargin._threads import for_each
 from widemargin._typing import FloatArray, IntArray, RealArray
 from widemargin.kernels import Rows
-from widemargin.solvers._preference_space import Element
+from widemargin.solvers._preference_space import Element, Trust
 
 BLOCK = 64  # pivots looked for at a time
 FRESH = 0.2  # a candidate whose residual falls below this share of the block's largest waits
@@ -186,7 +186,7 @@ class Products:
 class KernelSpace:
     """Expansions sum_i beta_i k(x_i, .) over all rows."""
 
-    near_exact = False
+    trust: Trust = "rough"
 
     def __init__(self, product: Products) -> None:
         self.product = product
@@ -203,7 +203,7 @@ class KernelSpace:
         """Return the expansion with its image."""
         return self.expand(coef)
 
-    def prepare(self, f: FloatArray, width: float) -> None:
+    def prepare(self, f: FloatArray, width: float, ramp: float | None = None) -> None:
         """There is no preconditioner to prepare."""
 
     def precondition(self, r: Element) -> Element:

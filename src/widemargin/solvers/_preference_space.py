@@ -1,7 +1,7 @@
 r"""Where a preference machine lives: vectors of its function space, and the curvature of its loss.
 
 Newton's method needs inner products, the utilities that a vector gives the rows, and the solution
-of :math:`(1 + C \Phi' L \Phi) d = r`, where the rows of :math:`\Phi` are the rows' features and L is
+of :math:`(1 + C \Phi' L \Phi) d = r`, where :math:`\Phi` holds the features of the rows and L is
 the Laplacian of the graph whose edges are the pairs on the curved part of the loss. L is never
 formed: its products are sweeps over the sorted rows.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -18,6 +18,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from widemargin._typing import FloatArray, IntArray
 from widemargin.problems.preference import PreferenceProblem, SortedRows
 from widemargin.solvers.linear_rows import LinearRows
+
+Trust: TypeAlias = Literal["exact", "close", "rough"]
 
 ENOUGH_PAIRS = 30  # curved pairs for each feature: with fewer a sample's curvature is noise
 
@@ -56,7 +58,7 @@ class Space(Protocol):
         """Return the vector with some coefficients, with its image."""
         ...
 
-    def prepare(self, f: FloatArray, width: float) -> None:
+    def prepare(self, f: FloatArray, width: float, ramp: float | None = None) -> None:
         """Get ready to precondition with the curvature at utilities f."""
         ...
 
@@ -65,18 +67,28 @@ class Space(Protocol):
         ...
 
     @property
-    def near_exact(self) -> bool:
-        """Whether the preconditioner is close to the inverse itself."""
+    def trust(self) -> Trust:
+        """Whether the preconditioner is the inverse itself, close to it, or only of its kind."""
         ...
 
 
 class Curvature:
-    """C L at some utilities: the Laplacian of the pairs where the loss is curved."""
+    """C L at some utilities: the Laplacian of the pairs where the loss is curved.
 
-    def __init__(self, problem: PreferenceProblem, rows: SortedRows, width: float) -> None:
+    These are the pairs in a band of some width; ramp, the width by default, is the slack over
+    which their variables rise to the cap.
+    """
+
+    def __init__(
+        self,
+        problem: PreferenceProblem,
+        rows: SortedRows,
+        width: float,
+        ramp: float | None = None,
+    ) -> None:
         self.rows = rows
         self.far = np.inf if problem.squared else width
-        self.scale = problem.C * (2.0 if problem.squared else 1.0 / width)
+        self.scale = problem.C * (2.0 if problem.squared else 1.0 / (ramp or width))
 
     @cached_property
     def diagonal(self) -> FloatArray:
@@ -133,10 +145,10 @@ class DenseCurvature:
         self.features = features - features.mean(axis=0)  # L does not see a constant
         self.factor: Any = None
 
-    def prepare(self, f: FloatArray, width: float) -> None:
+    def prepare(self, f: FloatArray, width: float, ramp: float | None = None) -> None:
         """Factorise 1 + C Phi'L Phi at utilities f of all rows."""
         rows = SortedRows(self.problem, f[self.rows])
-        curvature = Curvature(self.problem, rows, width)
+        curvature = Curvature(self.problem, rows, width, ramp)
         wanted = ENOUGH_PAIRS * self.features.shape[1]
         while not self.whole and width < 1.0 and curvature.n_pairs() < wanted:
             width *= 3.0  # slacks have a density; a wider band of a sample's few pairs tells it
@@ -158,9 +170,11 @@ class FeatureSpace:
         self.diagonal = np.ones(rows.n_features)
 
     @property
-    def near_exact(self) -> bool:
-        """Whether the curvature is a matrix."""
-        return self.dense is not None
+    def trust(self) -> Trust:
+        """Exact where the curvature is a matrix made of all rows."""
+        if self.dense is None:
+            return "rough"
+        return "exact" if self.dense.whole else "close"
 
     def dot(self, a: Element, b: Element) -> float:
         """Return the inner product of two weight vectors."""
@@ -174,13 +188,13 @@ class FeatureSpace:
         """Return w with its utilities."""
         return Element(w, self.rows.dot(w))
 
-    def prepare(self, f: FloatArray, width: float) -> None:
+    def prepare(self, f: FloatArray, width: float, ramp: float | None = None) -> None:
         """Factorise the matrix of the curvature, or take its diagonal without cross terms."""
         if self.dense is not None:
-            self.dense.prepare(f, width)
+            self.dense.prepare(f, width, ramp)
             return
         rows = SortedRows(self.problem, f)
-        own = rows.scattered(Curvature(self.problem, rows, width).diagonal)
+        own = rows.scattered(Curvature(self.problem, rows, width, ramp).diagonal)
         active = np.flatnonzero(own)
         if len(active):
             middle = self.rows.combine(own / own.sum())

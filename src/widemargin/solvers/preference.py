@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin._threads import worker_threads
-from widemargin._typing import FloatArray, Matrix
+from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin.certificate import Certificate
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.preference import DualPoint, PreferenceProblem
@@ -35,6 +35,9 @@ from widemargin.solvers.linear_rows import LinearRows
 from widemargin.solvers.result import Budget, Monitor, Status
 
 FEW_FEATURES = 500  # up to which the curvature is a matrix
+SAMPLE_ROWS, SAMPLE_PER_FEATURE = 8192, 20  # rows whose curvature stands for that of all
+SAMPLE_GAP = 1e-3  # gap of the sample's solution: chance makes it differ by more than that
+MANY_GROUPS = 8  # a sample with fewer rows of a group than this takes whole groups instead
 WHOLE_BASIS = 300  # rows up to which all of them may span: the restricted problem is the whole one
 FEW_ROWS = 2000  # with more features than rows, and at most these: coordinates in the rows' span
 PER_ROOT = 3.0  # largest size of another basis, in units of sqrt(n): it costs less than one K
@@ -153,11 +156,14 @@ def _solve_linear(
     budget: Budget,
     start: FloatArray | None,
 ) -> PreferenceResult:
-    dense = _curvature(problem, rows)
-    space = FeatureSpace(rows, problem, dense)
     w = np.zeros(rows.n_features) if start is None else np.asarray(start, dtype=np.float64)
+    width = 1.0
+    dense = _curvature(problem, rows)
+    if dense is not None and not dense.whole and start is None:
+        w, width = _start_from_sample(dense, max(tol, SAMPLE_GAP), budget)
+    space = FeatureSpace(rows, problem, dense)
     polish = Polish(problem, dense.features) if dense is not None and dense.whole else None
-    descent = Descent(problem, space, tol, budget, space.at(w), polish=polish)
+    descent = Descent(problem, space, tol, budget, space.at(w), width, polish)
     status = descent.run()
     w = descent.best.coef
     image = rows.dot(rows.combine(problem.response(descent.point).beta))
@@ -166,13 +172,44 @@ def _solve_linear(
 
 
 def _curvature(problem: PreferenceProblem, rows: LinearRows) -> DenseCurvature | None:
-    """Return the curvature as a matrix where there are few features."""
+    """Return the curvature as a matrix where there are few features, from a sample of many rows."""
     if rows.n_features > FEW_FEATURES:
         return None
-    some = np.arange(rows.n_rows)
+    some = _sample(problem, max(SAMPLE_ROWS, SAMPLE_PER_FEATURE * rows.n_features))
     X = rows.X[some]
     features = np.asarray(X.toarray() if rows.sparse else X, dtype=np.float64)
     return DenseCurvature(problem, features, some)
+
+
+def _sample(problem: PreferenceProblem, size: int) -> IntArray:
+    """Return about so many rows at random: of every group, or all rows of some where they are many.
+
+    All rows are returned where the sample would be half of them, or would have no pair.
+    """
+    n, n_groups = problem.n_rows, len(problem.starts) - 1
+    rng = np.random.default_rng(0)
+    every = np.arange(n)
+    if 2 * size > n:
+        return every
+    if n_groups * MANY_GROUPS > size:
+        chosen = rng.random(n_groups) < size / n
+        some = np.flatnonzero(chosen[problem.group])
+    else:
+        some = np.sort(rng.choice(n, size, replace=False))
+    return some if len(some) and problem.restrict(some).n_pairs else every
+
+
+def _start_from_sample(
+    dense: DenseCurvature, tol: float, budget: Budget
+) -> tuple[FloatArray, float]:
+    """Solve the sample's own problem; return its weights and the band it ended with."""
+    rows = LinearRows(dense.features)
+    whole = DenseCurvature(dense.problem, dense.features, np.arange(rows.n_rows))
+    space = FeatureSpace(rows, dense.problem, whole)
+    origin = space.at(np.zeros(rows.n_features))
+    descent = Descent(dense.problem, space, tol, budget, origin)
+    descent.run()
+    return descent.best.coef, descent.width
 
 
 class _KernelRun:
