@@ -5,7 +5,20 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from widemargin import SVC, SVR, LinearSVC, LOOSearch, NuSVC, NuSVR, ReducedHullSVC, TubeSVR
+from widemargin import (
+    LOOSVC,
+    LPSVC,
+    SVC,
+    SVR,
+    AdaptiveMarginSVC,
+    LinearSVC,
+    LOOSearch,
+    NuLPSVC,
+    NuSVC,
+    NuSVR,
+    ReducedHullSVC,
+    TubeSVR,
+)
 
 ESTIMATORS = [
     SVC(),
@@ -28,6 +41,12 @@ ESTIMATORS = [
     ReducedHullSVC(kernel="rbf", k=0.5, cut="hull"),
     TubeSVR(),
     TubeSVR(kernel="linear"),
+    LOOSVC(),
+    LOOSVC(class_weight="balanced"),
+    AdaptiveMarginSVC(lam=0.5),
+    LPSVC(),
+    LPSVC(kernel="poly", coef0=1.0),
+    NuLPSVC(),
     LOOSearch(SVC(), {"C": [0.1, 10.0], "gamma": ["scale"]}),
     LOOSearch(SVR(), {"C": [0.1, 10.0]}),
     LOOSearch(LinearSVC(), {"C": [0.1, 1.0]}, method="linear_response"),
@@ -46,6 +65,9 @@ def _does_not_apply(estimator) -> dict[str, str]:
 @pytest.mark.filterwarnings("ignore:probabilities are calibrated on values of the rows")
 # Classes drawn at random may have no common k: that "auto" says so is the right answer.
 @pytest.mark.filterwarnings('ignore:k="auto". no common k separates')
+# Classes drawn at random may have no margin at nu = 0.2, or nothing to learn: so say the warnings.
+@pytest.mark.filterwarnings("ignore:nu=0.2 leaves no margin")
+@pytest.mark.filterwarnings("ignore:lam=.* is not below lam_max_")
 # Others hand over features around 100 +- 1, where a cubic kernel has no digits left to converge.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=_does_not_apply)
