@@ -89,7 +89,7 @@ def crescents(rows: int, sigma: float = 0.5) -> Case:
     """Two overlapping crescents in the plane: the kernel matrix has a small numerical rank."""
     X, label = make_moons(rows, noise=0.35, random_state=SEED)
     X = StandardScaler().fit_transform(X)
-    return Case("crescents 2-d", X, np.where(label == 1, 1.0, -1.0), sigma)
+    return Case("crescents", X, np.where(label == 1, 1.0, -1.0), sigma)
 
 
 def gauss10(rows: int, sigma: float = 2.0) -> Case:
@@ -97,7 +97,7 @@ def gauss10(rows: int, sigma: float = 2.0) -> Case:
     rng = np.random.default_rng(SEED)
     y = rng.choice([-1.0, 1.0], size=rows)
     X = rng.standard_normal((rows, 10)) + 0.3 * y[:, None]
-    return Case("gauss 10-d", X, y, sigma)
+    return Case("gauss10", X, y, sigma)
 
 
 def estimator(case: Case) -> Any:

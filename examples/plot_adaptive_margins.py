@@ -115,10 +115,11 @@ for row in range(3):
 
 # %%
 # The adaptive margin never follows the outlier. But it is moved by it, near the boundary and more
-# than the others are at a good :math:`\nu`: without the outlier these classes can be separated
-# with every row left out, and the solution is one of many; with it the solution is pinned down by
-# the cost of the one row. With a :math:`\nu` of 0.2 or more the two others do at least as well.
-# What the adaptive margin offers is that :math:`\lambda` matters so little.
+# than the others are. Without the outlier almost all of these samples have the objective zero:
+# every row can be classified by the others in many ways, and the one with the least coefficients
+# is taken. With it the objective is the slack of that one row, which leaves no choice. At a good
+# :math:`\nu` the two others make fewer errors here; what the adaptive margin offers is that no good
+# value has to be found for the outlier to be given up.
 #
 # The parameter has an end, though. From ``lam_max_`` on all coefficients are zero:
 

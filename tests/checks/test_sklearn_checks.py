@@ -70,6 +70,7 @@ def _does_not_apply(estimator) -> dict[str, str]:
 @pytest.mark.filterwarnings("ignore:lam=.* is not below lam_max_")
 # Others hand over features around 100 +- 1, where a cubic kernel has no digits left to converge.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:coefficients have reached their limit")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=_does_not_apply)
 def test_estimator_checks(estimator, check) -> None:
     check(estimator)

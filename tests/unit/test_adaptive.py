@@ -14,9 +14,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
 
 from widemargin import LOOSVC, LPSVC, AdaptiveMarginSVC, NuLPSVC, loo
 from widemargin._validation import CANONICAL_ROWS
+from widemargin.cli._encoding import Encoding
+from widemargin.cli._model_file import SavedModel, load_model
 
 MACHINES = [LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC]
 by_name = pytest.mark.parametrize
@@ -261,6 +264,29 @@ def test_coefficients_at_their_limit_are_warned_about() -> None:
     assert model.certificate_.converged
 
 
+# ---------------------------------------------------------------- budgets
+
+
+@by_name("machine", [LOOSVC, LPSVC])
+def test_an_exhausted_budget_gives_a_model_and_its_numbers(machine) -> None:
+    X, y = overlap(600, shift=0.2)
+    with pytest.warns(ConvergenceWarning, match="max_iter was reached") as caught:
+        model = machine(max_iter=1, gamma=5.0).fit(X, y)
+    certificate = model.certificate_
+    assert f"{certificate.relative_gap:.2e} (asked: 1e-06)" in str(caught[0].message)
+    assert certificate.converged is False
+    assert certificate.dual <= certificate.primal <= len(y)
+    assert certificate.n_iter == 1
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_a_time_limit_ends_a_fit() -> None:
+    X, y = overlap(2000, shift=0.2)
+    with pytest.warns(ConvergenceWarning, match="time_limit was reached"):
+        model = LOOSVC(time_limit=1e-3, gamma=5.0).fit(X, y)
+    assert model.certificate_.dual <= model.certificate_.primal <= len(y)
+
+
 # ---------------------------------------------------------------- what is stored
 
 
@@ -389,6 +415,20 @@ def test_models_travel(machine) -> None:
         np.testing.assert_array_equal(other.predict_proba(X), expected)
     with pytest.raises(ValueError, match="compact"):
         loo.result(machine().fit(X, y).compact())
+
+
+@each_machine
+def test_a_model_file_may_hold_them(machine, tmp_path) -> None:
+    """Compact models with their probabilities are among the types that are loaded."""
+    X, y = overlap(40)
+    model = machine().fit(X, y)
+    expected = model.predict_proba(X)
+    encoding = Encoding(["a", "b"], {}, {"a": 0.0, "b": 0.0})
+    SavedModel(make_pipeline(model.compact()), "classification", "y", encoding).save(
+        tmp_path / "model.skops"
+    )
+    loaded = load_model(tmp_path / "model.skops")
+    np.testing.assert_array_equal(loaded.pipeline.predict_proba(X), expected)
 
 
 # ---------------------------------------------------------------- kernels

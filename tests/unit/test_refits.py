@@ -96,6 +96,18 @@ def test_rows_that_do_not_matter_change_nothing(machine):
         assert without(model, X, Y, given) == pytest.approx(fitted, rel=1e-6, abs=1e-7)
 
 
+def test_among_many_optima_the_one_that_training_finds():
+    """Without slack any large enough coefficients are optimal, those of the fit among them."""
+    X, y = make_moons(60, noise=0.1, random_state=0)
+    y[38] = 1 - y[38]
+    model = LOOSVC(gamma=1.0).fit(X, y)
+    assert model.certificate_.primal <= 1e-9
+    values = loo.decision_values(model)
+    for row in (2, 17, 38):
+        assert values[row] == pytest.approx(without(model, X, y, row), rel=1e-5)
+    assert (values[38] > 0) != (y[38] == 1)
+
+
 @pytest.mark.parametrize("machine", [AdaptiveMarginSVC(), LPSVC(lam=0.3), NuLPSVC(nu=0.1)])
 def test_several_classes(machine):
     X, y = load_iris(return_X_y=True)

@@ -12,6 +12,7 @@ from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.linear_program import ProgramResult, solve_lp_machine
 
+NO_SLACK = 1e-8  # objective, relative to that of no coefficients, that counts as zero
 TIGHT = 1e-6  # a margin this little above what is asked for may be at it
 
 
@@ -94,6 +95,20 @@ class ProgramMachine:
     def _solved(
         self, problem: MarginProgram, rows: Rows, start: ProgramResult | None
     ) -> ProgramResult:
+        """Solve a program from a neighbour's optimum.
+
+        Where no slack is left there are many optima, next to the start among others; then it is
+        the one that training afresh finds.
+        """
+        if start is not None and not _without_slack(problem, start):
+            found = self._solved_from(problem, rows, start)
+            if not _without_slack(problem, found):
+                return found
+        return self._solved_from(problem, rows, None)
+
+    def _solved_from(
+        self, problem: MarginProgram, rows: Rows, start: ProgramResult | None
+    ) -> ProgramResult:
         return solve_lp_machine(
             problem,
             rows,
@@ -103,6 +118,12 @@ class ProgramMachine:
             seed=self.seed,
             start=start,
         )
+
+
+def _without_slack(problem: MarginProgram, result: ProgramResult) -> bool:
+    """Tell whether the objective is zero, up to the rounding that a solver leaves."""
+    total = float(problem.weight.sum())
+    return problem.nu is None and problem.primal(result.alpha, result.f) <= NO_SLACK * total
 
 
 def _without(problem: MarginProgram, kept: FloatArray) -> MarginProgram:
@@ -138,6 +159,6 @@ def _start(
 
 
 def _as_refit(problem: MarginProgram, result: ProgramResult, tol: float) -> Refit:
-    primal = problem.primal(result.alpha, result.f)
-    gap = primal - problem.dual(result.z, result.g)
-    return Refit(problem.y * result.alpha, np.zeros(1), gap <= tol * max(1.0, abs(primal)))
+    alpha, f = result.alpha, result.f
+    gap = problem.primal(alpha, f) - problem.dual(result.z, result.g)
+    return Refit(problem.y * alpha, np.zeros(1), bool(gap <= tol * problem.scale(alpha, f)))

@@ -23,7 +23,7 @@ from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam
 from widemargin.problems.one_vs_one import check_classes
 from widemargin.solvers.linear_program import ProgramResult, solve_lp_machine
 
-DEFAULT_STEPS = 200  # Newton steps, or sweeps of pivots; the solvers need far fewer as a rule
+DEFAULT_STEPS = 100  # Newton steps, or sweeps of pivots; the solvers need far fewer as a rule
 ASYMMETRY = {"f": 1e-5, "d": 1e-8}  # of a kernel matrix by dtype, in units of its largest entry
 ROUNDING = 1e-15  # of a sum, in units of its terms
 AT_LIMIT = 1 - 1e-6

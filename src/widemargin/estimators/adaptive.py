@@ -54,7 +54,7 @@ class LOOSVC(ProgramClassifier):
         Megabytes for kernel values.
     max_iter : int, default=-1
         Largest number of steps of the solver for each machine, Newton steps or sweeps of pivots;
-        -1 is 200.
+        -1 is 100.
     time_limit : float, default=None
         Seconds after which the fit stops with the model reached.
     random_state : int, RandomState or None, default=None
@@ -464,9 +464,11 @@ class NuLPSVC(ProgramClassifier):
         errors = lp_machine(problem.y, problem.weight, problem.limit, 0.0)
         least = solve_lp_machine(errors, rows, **options)
         nu_min = errors.primal(least.alpha, least.f) / float(problem.weight.sum())
-        reason = f"rows like these need more than nu_min = {nu_min:.6g}. Raise nu"
-        if nu_min < self.nu:  # then there is a margin, but too small a one for the tolerance
-            reason = f"the margin is too small to be found with tol={self.tol:g}. Lower tol"
+        if least.status == "optimal" and nu_min >= self.nu:
+            reason = f"rows like these need more than nu_min = {nu_min:.6g}. Raise nu"
+        else:  # nu_min is some number below this one, and a margin as small is not told from none
+            reason = f"nu_min is not known but for nu_min <= {nu_min:.6g}. Raise nu, or tol is too "
+            reason += f"coarse ({self.tol:g}), or the kernel so wide that rows hardly differ in it"
         return f"nu={self.nu:g} leaves no margin (rho_ = {rho:.1e}): {reason}"
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Fitted]) -> None:

@@ -43,6 +43,8 @@ STRETCH = 1024  # columns that stay in the first-level cache while rows are adde
 def run(t: State, most: int, tol: float, tol_z: float, trust: float, least: float) -> int:
     """Take pivots until the vertex is optimal to tol or something has to be done outside."""
     for _ in range(most):
+        if t.tally[SIZE] + 1 >= len(t.columns):
+            return GO_ON  # the basis may outgrow its arrays
         kind, index, sign = _choose(t, tol, tol_z)
         if kind == 0:
             return DONE
@@ -60,11 +62,11 @@ def _choose(t: State, tol: float, tol_z: float) -> tuple[int, int, float]:
         pull = t.pull[j]
         if t.place[j] >= 0 or pull * pull <= tol * tol * t.size2[j]:
             continue
-        if (pull > 0 and t.alpha[j] < t.upper[j]) or (pull < 0 and t.alpha[j] > t.lower[j]):
-            if pull * pull > best * t.edge[j]:
-                best = pull * pull / t.edge[j]
-                kind, index, sign = 1, j, np.sign(pull)
-    p = t.count[SIZE]
+        room = t.alpha[j] < t.upper[j] if pull > 0 else t.alpha[j] > t.lower[j]
+        if room and pull * pull > best * t.edge[j]:
+            best = pull * pull / t.edge[j]
+            kind, index, sign = 1, j, np.sign(pull)
+    p = t.tally[SIZE]
     length = t.undo
     length[:p] = 0.0
     for a in range(p):
@@ -90,20 +92,20 @@ def pivot(t: State, kind: int, index: int, sign: float, trust: float, least: flo
     Gains below least are counted as none.
     """
     if kind == 1 and t.slot[index] < 0:
-        t.which[0], t.count[WANTED] = index, 1
+        t.which[0], t.tally[WANTED] = index, 1
         return ROWS_WANTED
     slope = _set_out(t, kind, index, sign)
     enter, leave, length, passed = _walk(t, kind, index, sign, slope)
     if length == np.inf:
         return UNBOUNDED
-    if _missing(t, enter, passed):
+    if _missing(t, kind, index, enter, passed):
         return ROWS_WANTED
     exact = _tableau_row(t, kind, index, sign, enter, leave)
     seen = t.move[enter] * sign if enter >= 0 else (t.step[leave] * sign if leave >= 0 else exact)
     if abs(exact - seen) > trust * abs(seen):
         return INACCURATE
-    t.count[FLAT] = 0 if -slope * length > least else t.count[FLAT] + 1
-    t.count[PIVOTS] += 1
+    t.tally[FLAT] = 0 if -slope * length > least else t.tally[FLAT] + 1
+    t.tally[PIVOTS] += 1
     _advance(t, kind, index, sign, length)
     if enter < 0 and leave < 0:
         t.alpha[index] = t.upper[index] if sign > 0 else t.lower[index]
@@ -119,7 +121,7 @@ def pivot(t: State, kind: int, index: int, sign: float, trust: float, least: flo
 @jit(fast=True)
 def _set_out(t: State, kind: int, index: int, sign: float) -> float:
     """Fill step (of J) and move (of the margins) for a unit along the edge; return the slope."""
-    p = t.count[SIZE]
+    p = t.tally[SIZE]
     if kind == 1:
         column = t.store[t.slot[index]]
         for a in range(p):
@@ -170,8 +172,11 @@ def _add_rows(
 def _walk(
     t: State, kind: int, index: int, sign: float, slope: float
 ) -> tuple[int, int, float, int]:
-    """Return the row that ends the walk or -1, the basic coefficient that does or -1, its length
-    and the number of kinks passed, listed in `which`."""
+    """Return what ends the walk, its length and how many kinks were passed.
+
+    A row or -1, a place in J or -1 (both -1: the moving coefficient itself is at its bound). The
+    rows that were passed are listed in `which`.
+    """
     leave, end = _first_bound(t, kind, index, sign)
     least = _least_move(t, kind, index)
     found = 0
@@ -194,7 +199,7 @@ def _walk(
         t.times[0], t.which[0] = t.times[heap], t.which[heap]
         t.times[heap], t.which[heap] = time, i
         _sink(t.times, t.which, 0, heap)
-        if slope >= 0 or found - heap > t.count[ROOM]:  # shorter walks are as valid
+        if slope >= 0 or found - heap > t.tally[ROOM]:  # shorter walks are as valid
             _list_passed(t.which, heap + 1, found)
             return i, -1, time, found - heap - 1
     return -1, leave, end, found
@@ -211,7 +216,7 @@ def _least_move(t: State, kind: int, index: int) -> float:
     for i in range(len(t.move)):
         largest = max(largest, abs(t.move[i]))
     parts = np.sqrt(t.size2[index]) if kind == 1 else 0.0
-    for a in range(t.count[SIZE]):
+    for a in range(t.tally[SIZE]):
         parts += abs(t.step[a]) * np.sqrt(t.size2[t.columns[a]])
     return max(TINY * largest, NOISE * parts)
 
@@ -247,7 +252,7 @@ def _first_bound(t: State, kind: int, index: int, sign: float) -> tuple[int, flo
         own = t.upper[index] - t.alpha[index] if sign > 0 else t.alpha[index] - t.lower[index]
         end = max(0.0, own)
     largest = 0.0
-    p = t.count[SIZE]
+    p = t.tally[SIZE]
     for a in range(p):
         largest = max(largest, abs(t.step[a]))
     for a in range(p):
@@ -262,7 +267,7 @@ def _first_bound(t: State, kind: int, index: int, sign: float) -> tuple[int, flo
 
 
 @jit
-def _missing(t: State, enter: int, passed: int) -> bool:
+def _missing(t: State, kind: int, index: int, enter: int, passed: int) -> bool:
     """Tell whether rows that the pivot needs are not at hand, and list them."""
     wanted = 0
     needed = passed if enter < 0 else passed + 1
@@ -274,7 +279,10 @@ def _missing(t: State, enter: int, passed: int) -> bool:
         return False
     if enter >= 0:
         t.which[passed] = enter
-    t.count[WANTED] = needed
+    if kind == 1:  # it is at hand, and must be still when the others have come
+        t.which[needed] = index
+        needed += 1
+    t.tally[WANTED] = needed
     return True
 
 
@@ -285,7 +293,7 @@ def _tableau_row(t: State, kind: int, index: int, sign: float, enter: int, leave
     The leaving variable is the margin of the entering row or a basic coefficient. Over the other
     coefficients its row is row - across' A[I], which the next pass completes.
     """
-    p = t.count[SIZE]
+    p = t.tally[SIZE]
     t.across[:p] = 0.0
     t.turn[:p] = 0.0
     t.row[:] = 0.0
@@ -314,7 +322,7 @@ def _tableau_row(t: State, kind: int, index: int, sign: float, enter: int, leave
 @jit(fast=True)
 def _advance(t: State, kind: int, index: int, sign: float, length: float) -> None:
     """Change coefficients and margins."""
-    for a in range(t.count[SIZE]):
+    for a in range(t.tally[SIZE]):
         t.alpha[t.columns[a]] += length * t.step[a]
     if kind == 1:
         t.alpha[index] += sign * length
@@ -332,7 +340,7 @@ def _pass_kinks(t: State, passed: int) -> None:
         t.z[i] = value
         t.side[i] = BELOW if t.side[i] == ABOVE else ABOVE
     _add_rows(t.store, t.slot, t.which, t.times, passed, t.pull)
-    p = t.count[SIZE]
+    p = t.tally[SIZE]
     t.undo[:p] = 0.0
     for a in range(p):
         rest = t.pull[t.columns[a]]
@@ -344,8 +352,8 @@ def _pass_kinks(t: State, passed: int) -> None:
 
 @jit(fast=True)
 def _combine_tight(t: State) -> None:
-    """In one pass over the tight rows: pull += undo' A[I], row -= across' A[I], tilt = -turn' A[I]."""
-    N, p = len(t.pull), t.count[SIZE]
+    """Add undo' A[I] to pull and -across' A[I] to row, set tilt to -turn' A[I], in one pass."""
+    N, p = len(t.pull), t.tally[SIZE]
     pull, row, tilt = t.pull, t.row, t.tilt
     tilt[:] = 0.0
     for start in range(0, N, STRETCH):
@@ -370,12 +378,10 @@ def _combine_tight(t: State) -> None:
 
 
 @jit(fast=True)
-def _lengthen_edges(
-    t: State, kind: int, index: int, sign: float, leave: int, exact: float
-) -> None:
+def _lengthen_edges(t: State, kind: int, index: int, sign: float, leave: int, exact: float) -> None:
     """Bring the squared lengths of the edges up to date (of rows in I they are computed)."""
     length2 = t.size2[index] if kind == 1 else 0.0
-    for a in range(t.count[SIZE]):
+    for a in range(t.tally[SIZE]):
         length2 += t.size2[t.columns[a]] * t.step[a] ** 2
     if kind == 1:
         t.edge[index] = length2
@@ -402,7 +408,7 @@ def _move_multipliers(
         change = (t.z[i] - bound) / exact
     for j in range(len(t.pull)):
         t.pull[j] += change * t.row[j]
-    for b in range(t.count[SIZE]):
+    for b in range(t.tally[SIZE]):
         t.z[t.tight[b]] -= change * t.across[b]
     if enter >= 0:
         t.z[enter] += change
@@ -413,7 +419,7 @@ def _exchange(
     t: State, kind: int, index: int, sign: float, enter: int, leave: int, exact: float
 ) -> None:
     """Change I, J and the inverse: one of four rank-one updates."""
-    p = t.count[SIZE]
+    p = t.tally[SIZE]
     if kind == 1:
         for a in range(p):  # minus the inverse times the entering column
             t.step[a] *= sign
@@ -445,7 +451,7 @@ def _exchange(
 @jit(fast=True)
 def _grow(t: State, column: int, row: int, exact: float) -> None:
     """One more coefficient, one more tight row."""
-    p = t.count[SIZE]
+    p = t.tally[SIZE]
     for a in range(p):
         factor = t.step[a] / exact
         for b in range(p):
@@ -455,13 +461,13 @@ def _grow(t: State, column: int, row: int, exact: float) -> None:
         t.inverse[p, b] = -t.across[b] / exact
     t.inverse[p, p] = 1.0 / exact
     t.columns[p], t.tight[p], t.place[column] = column, row, p
-    t.count[SIZE] = p + 1
+    t.tally[SIZE] = p + 1
 
 
 @jit(fast=True)
 def _swap_column(t: State, column: int, leave: int, exact: float) -> None:
     """A coefficient takes the place of another one."""
-    p = t.count[SIZE]
+    p = t.tally[SIZE]
     for b in range(p):
         t.inverse[leave, b] = -t.across[b] / exact
     for a in range(p):
@@ -474,7 +480,7 @@ def _swap_column(t: State, column: int, leave: int, exact: float) -> None:
 @jit(fast=True)
 def _swap_row(t: State, index: int, row: int, exact: float) -> None:
     """A row takes the place of another one."""
-    p = t.count[SIZE]
+    p = t.tally[SIZE]
     t.across[index] = 0.0
     for a in range(p):
         factor = t.step[a] / exact
@@ -487,7 +493,7 @@ def _swap_row(t: State, index: int, row: int, exact: float) -> None:
 @jit(fast=True)
 def _shrink(t: State, index: int, leave: int, exact: float) -> None:
     """A row and a coefficient leave; the last ones move into their places."""
-    p = t.count[SIZE]
+    p = t.tally[SIZE]
     for a in range(p):
         factor = t.step[a] / exact
         for b in range(p):
@@ -500,4 +506,4 @@ def _shrink(t: State, index: int, leave: int, exact: float) -> None:
     t.columns[leave], t.tight[index] = t.columns[last], t.tight[last]
     if leave != last:
         t.place[t.columns[leave]] = leave
-    t.count[SIZE] = last
+    t.tally[SIZE] = last

@@ -27,7 +27,7 @@ from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
 
 ABOVE, BELOW, TIGHT = 0, 1, 2  # where a row's margin is, seen from what is asked
-SIZE, PIVOTS, WANTED, FLAT, ROOM = 0, 1, 2, 3, 4  # places in State.count
+SIZE, PIVOTS, WANTED, FLAT, ROOM = 0, 1, 2, 3, 4  # places in State.tally
 FIRST_BASIS = 64
 
 
@@ -57,9 +57,9 @@ class State(NamedTuple):
         Work: change of margins; the leaving variable's row of the tableau; products of edges.
     step, across, turn, undo : ndarrays of shape (capacity,)
         Work on the basis.
-    times, which : ndarrays of shape (N,)
-        Work: when and which rows reach what is asked.
-    count : ndarray of shape (5,)
+    times, which : ndarrays of shape (N,), (N + 2,)
+        Work: when and which rows reach what is asked; rows wanted.
+    tally : ndarray of shape (5,)
         Size of the basis, pivots so far, rows wanted, pivots in a row that gained nothing, rows
         that a walk may pass.
     """
@@ -91,7 +91,7 @@ class State(NamedTuple):
     undo: FloatArray
     times: FloatArray
     which: IntArray
-    count: IntArray
+    tally: IntArray
 
 
 class ProgramRows:
@@ -120,7 +120,7 @@ class ProgramRows:
         if self.complete:
             self.rows.fill_symmetric(np.arange(self.n), self.store[: self.n, : self.n])
             self._dress(np.arange(self.n), self.store[: self.n])
-            if self.N > self.n:
+            if self.problem.nu is not None:
                 self._border(self.store[self.n])
             self.slot[:] = self.holds[:] = np.arange(self.N)
 
@@ -181,7 +181,7 @@ class ProgramRows:
         )
         out = np.empty(self.N)
         out[:n] = self.problem.product(v[:n], values)
-        if self.N > n:
+        if self.problem.nu is not None:
             out[:n] -= v[n]
             out[n] = -v[:n].sum()
         return out
@@ -240,8 +240,8 @@ def new_state(problem: MarginProgram, store: ProgramRows) -> State:
         turn=work(cap),
         undo=work(cap),
         times=work(N),
-        which=np.zeros(N, dtype=np.intp),
-        count=np.zeros(5, dtype=np.intp),
+        which=np.zeros(N + 2, dtype=np.intp),
+        tally=np.zeros(5, dtype=np.intp),
     )
 
 
@@ -260,6 +260,4 @@ def with_capacity(state: State, capacity: int) -> State:
     inverse = np.zeros((capacity, capacity))
     inverse[:old, :old] = state.inverse
     names = ("columns", "tight", "step", "across", "turn", "undo")
-    return state._replace(
-        inverse=inverse, **{name: longer(getattr(state, name)) for name in names}
-    )
+    return state._replace(inverse=inverse, **{name: longer(getattr(state, name)) for name in names})

@@ -4,7 +4,8 @@
 where                what is done
 ===================  ============================================================================
 G w <= c             nothing can be learned: alpha = 0 and z = w are optimal
-a vertex             :mod:`widemargin.solvers.row_generation`: pivots over the few rows that matter
+many rows, low rank  :mod:`widemargin.solvers.interior_point`: Newton steps, n r^2 each
+all others           :mod:`widemargin.solvers.row_generation`: pivots over the few rows that matter
 ===================  ============================================================================
 
 Whoever found the coefficients, what is returned is evaluated afresh with the true kernel, its
@@ -24,10 +25,13 @@ from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers._program_bound import best_bound
 from widemargin.solvers._program_result import ProgramResult
+from widemargin.solvers.interior_point import low_rank_pays, solve_interior
 from widemargin.solvers.result import Monitor, Status
 from widemargin.solvers.row_generation import solve_by_pivots
 
 __all__ = ["ProgramResult", "solve_lp_machine"]
+
+INTERIOR_ROWS = 2500  # from here on Newton steps at low rank overtake the pivots (measured)
 
 
 def solve_lp_machine(
@@ -84,6 +88,20 @@ def solve_lp_machine(
         idle = _without_learning(problem, rows)
         if idle is not None:
             return idle
+    first = None if start is None else start.alpha
+    if rows.n >= INTERIOR_ROWS and low_rank_pays(rows, cache_bytes):
+        inside = solve_interior(
+            problem,
+            rows,
+            tol=tol,
+            max_iter=max_iter,
+            cache_bytes=cache_bytes,
+            monitor=monitor,
+            start=start,
+        )
+        if inside is not None and not _to_be_continued(problem, inside, tol):
+            return inside
+        first = first if inside is None else inside.alpha
     found = solve_by_pivots(
         problem,
         rows,
@@ -92,9 +110,21 @@ def solve_lp_machine(
         cache_bytes=cache_bytes,
         seed=seed,
         monitor=monitor,
-        start=None if start is None else start.alpha,
+        start=first,
     )
     return _finish(problem, rows, found.alphas, found.zs, tol, found.n_iter, found.status, "pivots")
+
+
+def _to_be_continued(problem: MarginProgram, inside: ProgramResult, tol: float) -> bool:
+    """Tell whether pivots should go on: from a path that got stuck, or to the least of many optima.
+
+    Without slack (an objective of 0, which Newton steps reach but for tol) every point of the path
+    is optimal, and the one of least sum alpha_i k(x_i, x_i) is promised.
+    """
+    if inside.status in ("max_iter", "stopped"):
+        return False
+    many = problem.nu is None and problem.primal(inside.alpha, inside.f) <= tol
+    return many or inside.status == "stalled"
 
 
 def _without_learning(problem: MarginProgram, rows: Rows) -> ProgramResult | None:
@@ -133,16 +163,14 @@ def _finish(
         # Where no z is strictly inside G z < c, allowing for rounding costs more than rounding.
         z, g = max([(z, g), *bounds], key=lambda point: problem.dual(*point))
     short = problem.dual(z, g) < least
-    if status == "optimal" and short:
-        status = "stalled"
-    elif status == "stalled" and not short:
+    if not short:
         status = "optimal"
+    elif status == "optimal":
+        status = "stalled"
     return ProgramResult(alpha, z, f, g, n_iter, status, method)
 
 
-def _values(
-    problem: MarginProgram, rows: Rows, vectors: list[FloatArray]
-) -> list[FloatArray]:
+def _values(problem: MarginProgram, rows: Rows, vectors: list[FloatArray]) -> list[FloatArray]:
     """Return K (y v) for some vectors in one pass."""
     together = np.column_stack(vectors)
     used = np.flatnonzero(together.any(axis=1))

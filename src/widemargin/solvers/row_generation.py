@@ -18,7 +18,6 @@ Two things are added to the textbook:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +38,6 @@ from widemargin.solvers._program_state import (
     TIGHT,
     WANTED,
     ProgramRows,
-    State,
     new_state,
     with_capacity,
 )
@@ -50,6 +48,7 @@ WORK = 1e9  # kernel values read between two looks at the clock
 ROUNDING = 1e-13  # of the sum of the costs: multipliers are not known better
 ROUGH = 1e-10  # likewise: pulls that are worth a pivot before the end is near
 LARGE = 1e-4  # of their limit
+TRUST, DISTRUST = 1e-6, 0.1  # relative errors of pivots: all is well, all is lost
 SAME = 1e-12  # margins this close to what is asked may be on either side
 SINGULAR = 1e-14  # of the largest: pivots below make no basis
 STUCK = 10  # pivots in a row without gain, after which ties are broken by random numbers
@@ -143,7 +142,8 @@ def _to_the_end(walk: _Walk, diagonal: FloatArray, tol: float) -> Vertex:
     elif walk.objective() <= ROUNDING * total:
         walk.forbid_slack(diagonal)
         walk.descend(ROUGH * total, ROUGH)
-        points = [(points[0][0], np.zeros(problem.n_rows))]
+        points = [(walk.here()[0], np.zeros(problem.n_rows))]
+        return walk.end(points)
     else:
         if walk.large():
             walk.descend(np.finfo(float).eps * total, ROUNDING)
@@ -172,7 +172,7 @@ class _Walk:
 
     @property
     def size(self) -> int:
-        return int(self.state.count[SIZE])
+        return int(self.state.tally[SIZE])
 
     @property
     def tight(self) -> IntArray:
@@ -210,7 +210,7 @@ class _Walk:
             margins = self.rows.make(np.array([first]))[0, :n]
         row = int(np.abs(margins - self.problem.demand(margins)).argmin())
         self.rows.load(np.array([first, row, n]), np.zeros(0, dtype=np.intp))
-        t.columns[:2], t.tight[:2], t.count[SIZE] = (first, n), (row, n), 2
+        t.columns[:2], t.tight[:2], t.tally[SIZE] = (first, n), (row, n), 2
         t.place[[first, n]] = 0, 1
         t.side[[row, n]] = TIGHT
         t.edge[:] = t.size2 + self._edge_parts()
@@ -226,60 +226,56 @@ class _Walk:
         """Move a coefficient between its bounds into the basis or to a bound."""
         self._make_room(1)
         sign = 1.0 if self.state.pull[j] > 0 else -1.0
-        self._answer(lambda: pivots.pivot(self.state, 1, j, sign, 1e-6, self.least))
+        code = pivots.ROWS_WANTED
+        while code == pivots.ROWS_WANTED:
+            code = pivots.pivot(self.state, 1, j, sign, TRUST, self.least)
+            self._fetch(code)
         if self._pivots_since() >= RENEW:
             self.renew()
 
     def _pivots_since(self) -> int:
-        return int(self.state.count[PIVOTS]) - self.renewed
+        return int(self.state.tally[PIVOTS]) - self.renewed
 
     def _make_room(self, more: int) -> None:
-        self.state = with_capacity(self.state, self.size + more + 1)
+        self.state = with_capacity(self.state, self.size + more + 2)
         spare = len(self.rows.holds) - 2 * (self.size + more) - 2
-        self.state.count[ROOM] = max(spare, 1)
+        self.state.tally[ROOM] = max(spare, 1)
 
-    def _answer(self, call: Callable[[], int]) -> int:
-        """Call the pivots again and again with the rows they ask for; return the other answers."""
-        while True:
-            code = int(call())
-            if code != pivots.ROWS_WANTED:
-                return code
+    def _fetch(self, code: int) -> None:
+        """Bring the rows that the pivots ask for; those of the basis stay."""
+        if code == pivots.ROWS_WANTED:
             t = self.state
-            wanted = t.which[: t.count[WANTED]].copy()
+            wanted = t.which[: t.tally[WANTED]].copy()
             self.rows.load(wanted, np.concatenate([self.tight, self.columns]))
 
     def descend(self, tol: float, tol_z: float) -> bool:
         """Pivot until no edge descends by more than tol; tell whether that was reached."""
-        trust = 1e-6
-        fresh = False  # whether the last answer came from a new inverse
+        trust = TRUST
+        fresh = False  # whether inverse, margins and multipliers are those of this very basis
         while self.budget.status == "optimal":
             self._make_room(RENEW)
-            before = int(self.state.count[PIVOTS])
+            before = int(self.state.tally[PIVOTS])
             most = int(min(RENEW, 1 + WORK // (self.rows.N * (self.size + 20) * 4)))
-            code = self._answer(lambda: pivots.run(self.state, most, tol, tol_z, trust, self.least))
-            done = int(self.state.count[PIVOTS]) - before
-            if code == pivots.UNBOUNDED:
+            code = pivots.run(self.state, most, tol, tol_z, trust, self.least)
+            fresh = fresh and int(self.state.tally[PIVOTS]) == before
+            if code == pivots.DONE and fresh:
+                return True
+            trust = TRUST if not fresh else trust * 100 if code == pivots.INACCURATE else trust
+            if code == pivots.UNBOUNDED or trust > DISTRUST:
                 self.stalled = True
                 return False
-            if code == pivots.INACCURATE and fresh and done == 0:
-                if trust > 0.01:
-                    self.stalled = True
-                    return False
-                trust *= 100
-            elif done:
-                trust = 1e-6
-            if code == pivots.DONE and fresh and done == 0:
-                return True
-            fresh = code != pivots.GO_ON or self._pivots_since() >= RENEW
-            if fresh:
+            self._fetch(code)
+            due = self._pivots_since() >= RENEW
+            if due or code not in (pivots.GO_ON, pivots.ROWS_WANTED):
                 self.renew()
-            if self.state.count[FLAT] > STUCK:
+                fresh = True
+            if self.state.tally[FLAT] > STUCK:
                 self._break_ties()
             self._spend()
         return False
 
     def _spend(self) -> None:
-        sweeps = int(self.state.count[PIVOTS]) // self.sweep
+        sweeps = int(self.state.tally[PIVOTS]) // self.sweep
         t = self.state
         outside = (t.place < 0) & (t.alpha < t.upper)
         violation = float(np.max(t.pull[outside], initial=0.0)) / self.problem.n_rows
@@ -288,7 +284,7 @@ class _Walk:
     def renew(self) -> None:
         """Compute the inverse, and from it coefficients, margins and multipliers."""
         t = self.state
-        self.renewed = int(t.count[PIVOTS])
+        self.renewed = int(t.tally[PIVOTS])
         self._drop_dependent()
         basis, tight = self.columns, self.tight
         p = self.size
@@ -338,7 +334,7 @@ class _Walk:
         tight, free = self.tight[order[:rank]], self.tight[order[rank:]]
         t.place[lost], t.place[columns] = -1, np.arange(rank)
         t.side[free] = np.where(2 * t.z[free] > t.cost[free], BELOW, ABOVE)
-        t.columns[:rank], t.tight[:rank], t.count[SIZE] = columns, tight, rank
+        t.columns[:rank], t.tight[:rank], t.tally[SIZE] = columns, tight, rank
 
     def _break_ties(self) -> None:
         """Move what is asked of the rows away from their margins, by random numbers.
@@ -352,7 +348,7 @@ class _Walk:
         t.aim[:n] += np.where(sides == BELOW, away, np.where(sides == ABOVE, -away, 0.0))
         basic = self.columns[self.columns < n]
         t.lower[basic] = -away[basic] / np.sqrt(t.size2[basic])
-        t.count[FLAT] = 0
+        t.tally[FLAT] = 0
 
     def objective(self) -> float:
         """Return the objective at this vertex (not for the nu machine)."""
@@ -366,7 +362,7 @@ class _Walk:
         return bool((t.alpha > LARGE * t.upper).any())
 
     def lower_prices(self, tol: float) -> float:
-        """Lower the prices by a hair that the gap does not feel; return it, for columns of scale 1."""
+        """Lower the prices by a hair that the gap does not feel; return it, for scale 1."""
         t = self.state
         sizes = np.where(t.alpha < t.upper, np.sqrt(t.size2), 0.0)  # at the limit z is free
         total = float(self.problem.cost.sum())
@@ -396,7 +392,7 @@ class _Walk:
 
     def end(self, points: list[tuple[FloatArray, FloatArray]]) -> Vertex:
         """Return points of the walk and how it went."""
-        done = int(self.state.count[PIVOTS])
+        done = int(self.state.tally[PIVOTS])
         status: Status = "stalled" if self.stalled else self.budget.status
         alphas, zs = [alpha for alpha, _ in points], [z for _, z in points]
         return Vertex(alphas, zs, max(1, -(-done // self.sweep)), done, status)
