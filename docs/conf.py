@@ -6,10 +6,11 @@ import sys
 import warnings
 from importlib.metadata import version as installed_version
 
-from widemargin import loo, metrics
+from widemargin import bounds, loo, metrics
 
 # Documented by their public names, as in `from widemargin import loo`.
 sys.modules["widemargin.loo"] = loo
+sys.modules["widemargin.bounds"] = bounds
 sys.modules["widemargin.metrics"] = metrics
 
 project = "widemargin"
@@ -35,7 +36,15 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 # Pages without pages below them need no list of those.
-PAGES = ("index", "install", "certificate", "leave_one_out", "command_line", "references")
+PAGES = (
+    "index",
+    "install",
+    "certificate",
+    "leave_one_out",
+    "adaptive_margins",
+    "command_line",
+    "references",
+)
 html_sidebars = {page: [] for page in PAGES}
 
 autosummary_generate = True

@@ -1,33 +1,41 @@
 """Large-margin machines with certificates, under scikit-learn's interface."""
 
 from widemargin import kernels
-from widemargin.assess import loo, metrics
+from widemargin.assess import bounds, loo, metrics
 from widemargin.assess.doubt import suspects
 from widemargin.certificate import Certificate
+from widemargin.estimators.adaptive import LOOSVC, LPSVC, AdaptiveMarginSVC, NuLPSVC
 from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
 from widemargin.estimators.tube import TubeSVR
 from widemargin.tuning.gradient import tune
+from widemargin.tuning.paths import regularisation_path
 from widemargin.tuning.search import LOOSearch
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "LOOSVC",
+    "LPSVC",
     "SVC",
     "SVR",
+    "AdaptiveMarginSVC",
     "Certificate",
     "CumulativeLinkClassifier",
     "LOOSearch",
     "LinearSVC",
+    "NuLPSVC",
     "NuSVC",
     "NuSVR",
     "ReducedHullSVC",
     "TubeSVR",
+    "bounds",
     "kernels",
     "loo",
     "metrics",
+    "regularisation_path",
     "suspects",
     "tune",
 ]

@@ -127,8 +127,10 @@ class TrainingSet:
     outside: Matrix
 
 
-def canonical(X: Matrix, y: Any, weight: FloatArray, *, precomputed: bool = False) -> TrainingSet:
-    """Drop rows of zero weight; up to CANONICAL_ROWS rows, merge equal ones and sort.
+def canonical(
+    X: Matrix, y: Any, weight: FloatArray, *, precomputed: bool = False, always: bool = False
+) -> TrainingSet:
+    """Drop rows of zero weight; up to CANONICAL_ROWS rows, or always, merge equal ones and sort.
 
     Weighting a row, repeating it and permuting rows then give the same arrays, hence the same
     model to the last bit. A precomputed kernel has no rows that could be compared.
@@ -146,7 +148,7 @@ def canonical(X: Matrix, y: Any, weight: FloatArray, *, precomputed: bool = Fals
     given_y, given_weight = y, weight
     if len(unused):
         X, y, weight = X[used], y[used], weight[used]
-    if len(used) > CANONICAL_ROWS:
+    if len(used) > CANONICAL_ROWS and not always:
         member[used] = np.arange(len(used))
         return TrainingSet(X, y, weight, used, member, given_y, given_weight, outside)
     codes = np.unique(y, return_inverse=True)[1]

@@ -117,13 +117,31 @@ def _fresh(small: FloatArray, enough: float, most: int) -> tuple[IntArray, Float
 
 @jit(fast=True)
 def _mixed_product(K: Any, v: Any, out: Any) -> None:
-    """out = K v with K in float32 and sums in float64: half the memory to read, no noise."""
-    for i in range(K.shape[0]):
-        row = K[i]
-        total = 0.0
+    """out = K v with sums in float64 whatever K is: half the memory to read, and no noise.
+
+    Four rows at a time, so that v is read once for all of them.
+    """
+    n = K.shape[0]
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        s0 = 0.0
+        s1 = 0.0
+        s2 = 0.0
+        s3 = 0.0
         for j in range(len(v)):
-            total += np.float64(row[j]) * v[j]
-        out[i] = total
+            s0 += K[i, j] * v[j]
+            s1 += K[i + 1, j] * v[j]
+            s2 += K[i + 2, j] * v[j]
+            s3 += K[i + 3, j] * v[j]
+        out[i] = s0
+        out[i + 1] = s1
+        out[i + 2] = s2
+        out[i + 3] = s3
+    for i in range(whole, n):
+        s0 = 0.0
+        for j in range(len(v)):
+            s0 += K[i, j] * v[j]
+        out[i] = s0
 
 
 class Products:
