@@ -8,6 +8,7 @@ from widemargin.estimators.adaptive import LOOSVC, LPSVC, AdaptiveMarginSVC, NuL
 from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
+from widemargin.estimators.ordinal import OrdinalSVC
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
 from widemargin.estimators.tube import TubeSVR
 from widemargin.tuning.gradient import tune
@@ -29,6 +30,7 @@ __all__ = [
     "NuLPSVC",
     "NuSVC",
     "NuSVR",
+    "OrdinalSVC",
     "ReducedHullSVC",
     "TubeSVR",
     "bounds",

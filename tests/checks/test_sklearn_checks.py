@@ -17,6 +17,7 @@ from widemargin import (
     NuLPSVC,
     NuSVC,
     NuSVR,
+    OrdinalSVC,
     ReducedHullSVC,
     TubeSVR,
 )
@@ -42,6 +43,11 @@ ESTIMATORS = [
     ReducedHullSVC(kernel="rbf", k=0.5, cut="hull"),
     TubeSVR(),
     TubeSVR(kernel="linear"),
+    OrdinalSVC(),
+    OrdinalSVC(loss="squared_hinge", C_scale="total", C=100.0),
+    OrdinalSVC(kernel="linear"),
+    OrdinalSVC(kernel="linear", loss="squared_hinge", thresholds="margin"),
+    OrdinalSVC(kernel="precomputed"),
     CumulativeLinkClassifier(),
     CumulativeLinkClassifier(link="probit"),
     CumulativeLinkClassifier(link="cloglog"),
@@ -58,7 +64,7 @@ ESTIMATORS = [
 
 
 def _does_not_apply(estimator) -> dict[str, str]:
-    if getattr(estimator, "kernel", "") == "precomputed":
+    if getattr(estimator, "kernel", "") == "precomputed" and hasattr(estimator, "predict_proba"):
         # The one check of scikit-learn that forgets to make a kernel matrix of its data.
         return {"check_decision_proba_consistency": "fits 80 x 2 numbers as a kernel matrix"}
     return {}

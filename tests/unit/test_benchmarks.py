@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks import loo, lp, lp_peers, proba, table21
+from benchmarks import loo, lp, lp_peers, ordinal, ordinal_curves, ordinal_peers, proba, table21
 from benchmarks.__main__ import BENCHMARKS, parse
 from benchmarks.data import DataSet, clusters, hyperplane, text_like
 from benchmarks.measure import Timings, one_pass, rounds_of
@@ -393,6 +393,115 @@ def test_report_of_linear_programs_is_complete(tmp_path):
     assert [target.bound for target in report.targets] == [0.2, 0.07, 0.4, 0.15, 3, 0.5]
     assert report.targets[-1].value == 0.25
     assert all(each["warnings"] and each["finite"] for each in narrow)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_pairwise_losses_are_those_of_all_pairs(squared):
+    rng = np.random.default_rng(0)
+    f, y = rng.normal(size=60).round(1), rng.integers(0, 4, 60)  # ties, and slacks of exactly 0
+    slack = np.maximum(0.0, 1.0 - (f[:, None] - f[None, :]))
+    expected = (slack ** (1 + squared))[y[:, None] > y[None, :]].sum()
+    assert ordinal_peers.pair_loss(f, y, squared=squared) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ordinal_peers.graded(300, 5),
+        lambda: ordinal_peers.bent(300),
+        lambda: ordinal_peers.graded_text(300, 500),
+    ],
+    ids=["linear", "curved", "text"],
+)
+def test_ranked_data_repeat_themselves_and_can_be_learned(make):
+    first, second = make(), make()
+    difference = first.X - second.X
+    assert (difference.nnz if sp.issparse(difference) else np.abs(difference).max()) == 0
+    assert np.array_equal(first.y, second.y)
+    assert set(first.y) == set(first.fresh_y) == set(range(5))
+    found = ordinal_peers.fitted(first, ordinal_peers.SQUARED)
+    assert ordinal_peers.risk(first, found) < 0.45
+
+
+def compared_ranks(*candidates, rows=60):
+    comparison = ordinal.Comparison(ordinal_peers.graded(rows, 3), candidates, candidates[0])
+    return ordinal._compared(comparison, 1, lambda text: None)
+
+
+def test_explicit_pairs_have_the_optimum_of_the_rank_machine():
+    names = (*ordinal.OURS, ordinal.PAIRS_HINGE, ordinal.PAIRS_SQUARED)
+    comparison = compared_ranks(*names)
+    assert ordinal.disagreements(comparison) == []
+    assert all(-1e-9 <= comparison.gap(name) <= 1e-3 for name in names)
+    assert comparison.gap(ordinal.PAIRS_SQUARED) <= 1e-5
+
+
+def test_a_kernel_machines_objective_is_recomputed():
+    comparison = ordinal.Comparison(ordinal_peers.bent(80), ordinal.OURS, ordinal.HINGE)
+    ordinal._compared(comparison, 1, lambda text: None)
+    assert ordinal.disagreements(comparison) == []
+    for name in ordinal.OURS:
+        certificate = comparison.found[name].model.certificate_
+        assert comparison.objectives[name] == pytest.approx(certificate.primal, rel=1e-9)
+
+
+def test_a_certificate_that_is_not_true_is_a_failure():
+    comparison = compared_ranks(*ordinal.OURS, ordinal.PAIRS_HINGE)
+    model = comparison.found[ordinal.HINGE].model
+    honest = model.certificate_
+    model.certificate_ = replace(honest, primal=2 * honest.primal)
+    assert "recomputed" in ordinal.disagreements(comparison)[0]
+    model.certificate_ = replace(honest, dual=1.1 * honest.primal)
+    assert len(ordinal.disagreements(comparison)) == 2  # ours and the peer are both below it
+    model.certificate_ = replace(honest, relative_gap=0.1, converged=True)
+    assert "says converged" in ordinal.disagreements(comparison)[0]
+    model.certificate_ = replace(honest, relative_gap=0.1, converged=False)
+    assert ordinal.disagreements(comparison) == []
+
+
+def test_a_peer_has_the_faster_number_of_threads(monkeypatch):
+    seconds = iter([3.0, 2.0, 1.0, 2.0])
+    monkeypatch.setattr(ordinal_peers, "timed", lambda fit: (next(seconds), fit()))
+    assert [ordinal_peers._timed_peer(lambda: "model") for _ in range(2)] == [
+        (2.0, "model"),
+        (1.0, "model"),
+    ]
+
+
+def test_report_of_cumulative_models_compares_likelihoods():
+    comparison = compared_ranks(ordinal.LOGIT, ordinal.STATSMODELS, rows=300)
+    report = Report("ordinal", quick=True)
+    ordinal._report_cumulative(report, [comparison])
+    assert report.failures == []
+    assert report.targets[0].value <= 1e-8
+    comparison.found[ordinal.LOGIT].model.log_likelihood_ *= 1.001
+    ordinal._report_cumulative(report, [comparison])
+    assert "likelihood below that of statsmodels" in report.failures[0]
+
+
+def test_the_square_has_the_ranks_of_its_utility():
+    X, y = ordinal_curves.square(noise=0.0)
+    utility = 10 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5)
+    assert [int((utility > threshold).sum()) for threshold in ordinal_curves.THRESHOLDS] == [
+        int((y > rank).sum()) for rank in range(1, 5)
+    ]
+    noisy = ordinal_curves.square()[1]
+    assert 0.1 < np.mean(noisy != y) < 0.2
+    for size in (5, 25):
+        chosen = ordinal_curves.training_rows(noisy, size, seed=3)
+        assert chosen.sum() == size
+        assert len(np.unique(noisy[chosen])) == 5
+
+
+def test_report_of_the_learning_curves_reads_the_targets_at_25_rows(monkeypatch):
+    monkeypatch.setattr(ordinal_curves, "DRAWS", 2)
+    curves = ordinal_curves.learned(True, lambda text: None)
+    report = Report("ordinal", quick=True)
+    ordinal_curves.report_curves(report, curves)
+    assert [target.bound for target in report.targets] == [0.17, 0.85]
+    assert report.targets[0].value == pytest.approx(curves.mean(ordinal_curves.ORDINAL, 25))
+    assert curves.mean(ordinal_curves.UTILITY, 25) < curves.mean(ordinal_curves.ORDINAL, 25)
+    assert set(curves.risks) == {*ordinal_curves.machines(), ordinal_curves.UTILITY}
 
 
 def test_splits_replace_rounds_where_nothing_is_timed():

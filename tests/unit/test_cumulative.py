@@ -424,6 +424,30 @@ def test_separable_ranks_have_no_maximum_and_are_told(link: str) -> None:
     assert CumulativeLinkClassifier(link=link, alpha=1e-10).fit(X, y).certificate_.converged
 
 
+def test_separable_ranks_are_told_without_a_matrix(monkeypatch) -> None:
+    """Conjugate gradients see the same; so does a fit of noisy ranks, which has a maximum."""
+    monkeypatch.setattr(solver, "FEW_FEATURES", 2)
+    monkeypatch.setattr(solver, "FEW_ROWS", 2)
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 20), density=0.3, rng=rng, format="csr")
+    f = X @ rng.normal(size=20)
+    with pytest.warns(ConvergenceWarning, match="no maximum"):
+        CumulativeLinkClassifier(alpha=0.0).fit(X, np.digitize(f, [-1.0, 0.0, 1.0]))
+    noisy = np.digitize(f + rng.logistic(size=300), [-1.0, 0.0, 1.0])
+    CumulativeLinkClassifier(alpha=0.0).fit(X, noisy)
+
+
+def test_many_rows_are_taken_as_they_come() -> None:
+    """Beyond the rows that are merged and sorted; weights still are repetitions."""
+    X, y = _data(6000)
+    weight = np.random.default_rng(0).integers(1, 3, len(y))
+    rows = np.repeat(np.arange(len(y)), weight)
+    one = CumulativeLinkClassifier(tol=1e-12).fit(X, y, sample_weight=weight)
+    two = CumulativeLinkClassifier(tol=1e-12).fit(X[rows], y[rows])
+    np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-8)
+    assert one.log_likelihood_ == pytest.approx(two.log_likelihood_, rel=1e-12)
+
+
 @each_link
 def test_one_indicator_of_the_highest_rank_is_enough_to_have_no_maximum(link: str) -> None:
     """The likelihood stays far from zero: some rows only are told apart without error."""

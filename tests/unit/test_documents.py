@@ -46,7 +46,9 @@ def test_certificate_page_recomputes_the_certificate():
     assert names["dual"] == pytest.approx(certificate.dual, rel=1e-10)
 
 
-@pytest.mark.parametrize(("page", "least"), [("leave_one_out", 18), ("adaptive_margins", 16)])
+@pytest.mark.parametrize(
+    ("page", "least"), [("leave_one_out", 18), ("adaptive_margins", 16), ("ordinal", 24)]
+)
 def test_page_prints_what_it_shows(page, least, capsys):
     text = (ROOT / "docs" / f"{page}.rst").read_text(encoding="utf-8")
     pieces = re.findall(r"\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from widemargin.kernels import Kernel, Rows
-from widemargin.problems.preference import DualPoint, Listed, SortedRows, preference_problem
+from widemargin.problems.preference import DualPoint, Listed, preference_problem
 from widemargin.solvers._preference_kernel import Products, pivoted_basis
 from widemargin.solvers._preference_space import Curvature
 from widemargin.solvers.preference import solve_preference
@@ -99,6 +99,10 @@ def test_a_response_sums_over_the_pairs(seed, n_ranks, n_groups):
             np.testing.assert_allclose(found.beta, beta, atol=1e-10)
             assert found.total == pytest.approx(total, abs=1e-9)
             assert found.loss == pytest.approx(lost, abs=1e-9)
+            smooth = np.where(z > width, z - 0.5 * width, 0.5 * z**2 / (width or 1.0))
+            smooth = z**2 if problem.squared else smooth
+            expected = problem.C * float(weight @ np.where(z > 0, smooth, 0.0))
+            assert found.smoothed == pytest.approx(expected, abs=1e-9)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([3, 20]), st.integers(1, 3))
@@ -138,7 +142,7 @@ def test_the_curvature_is_the_laplacian_of_the_curved_pairs(seed, loss, n_ranks)
     ends = np.eye(len(f))[upper] - np.eye(len(f))[lower]
     expected = ends.T @ (scale[:, None] * ends)
     features = np.random.default_rng(seed).standard_normal((len(f), 3))
-    curvature = Curvature(problem, SortedRows(problem, f), width)
+    curvature = Curvature(problem, problem.sort(f), width)
     found, along = curvature.gram(features), curvature.times(features[:, 0])
     np.testing.assert_allclose(found, features.T @ expected @ features, atol=1e-11)
     np.testing.assert_allclose(along, expected @ features[:, 0], atol=1e-11)
@@ -390,6 +394,27 @@ def test_a_huge_cost_ends_with_an_honest_certificate(kernel, loss, noise):
     assert certificate.dual <= certificate.primal * (1 + 1e-9)
     assert certificate.converged == (result.status == "optimal")
     assert certificate.converged
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_where_conjugate_gradients_do_not_get_through_all_rows_span(loss):
+    """More rows than are taken for a basis at first, and a cost that makes the system stiff."""
+    X, codes = data(400, 3)
+    problem = preference_problem(codes, C=1e6, loss=loss)
+    result = solved(problem, Rows(Kernel("rbf", gamma=0.5), X), tol=1e-3)
+    assert problem.primal(result.f, result.norm2) < problem.C * problem.n_pairs
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_an_indefinite_kernel_proves_nothing(loss):
+    X, codes = data(80, 3)
+    K = X @ X.T - 2.0 * np.eye(80)
+    problem = preference_problem(codes, C=1.0, loss=loss)
+    result = solve_preference(problem, Rows(Kernel("precomputed"), K), tol=1e-3, max_iter=50)
+    certificate = result.certificate(problem, 1e-3)
+    assert np.isfinite(result.f).all()
+    assert certificate.gap < 0
+    assert not certificate.converged
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -21,7 +21,13 @@ from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import require
 from widemargin.assess import _refits, loo
 from widemargin.assess._left_out import LeftOutValues, fitted_values, machine_values
-from widemargin.assess.record import KeptTraining, RefitTraining, Training, record_of
+from widemargin.assess.record import (
+    KeptTraining,
+    RefitTraining,
+    Training,
+    class_codes,
+    record_of,
+)
 
 __all__ = ["Suspect", "Suspects", "suspects"]
 
@@ -222,9 +228,8 @@ def _evidence(training: KeptTraining, values: FloatArray) -> tuple[FloatArray, A
     y = training.data.given_y
     if isinstance(training, Training) and not training.pairs:
         return -np.abs(y - values), values
-    classes = np.unique(training.data.y)
-    known = np.isin(y, classes)
-    codes = np.where(known, np.searchsorted(classes, y), 0)
+    classes, codes = class_codes(training)
+    codes = np.maximum(codes, 0)
     if values.ndim == 1:
         return np.where(codes == 1, values, -values), classes[(values > 0).astype(np.intp)]
     own = np.take_along_axis(values, codes[:, None], axis=1)[:, 0]

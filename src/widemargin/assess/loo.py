@@ -23,7 +23,8 @@ The machines that are linear programs (LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC
 There, "exact" trains again without each row that has a coefficient or no more margin than is asked
 for, from the fitted optimum; without any other row the machine is the same. "support_vectors"
 counts these rows. The bounds of Jaakkola and Haussler and of Joachims do not hold for them and are
-refused, as is the linear response.
+refused, as is the linear response. OrdinalSVC has no path either, and all of its rows have a say in
+its thresholds: each of them is left out, at the same cost of a pair. Fitted with qid it is refused.
 
 What is left out: one row of weight w loses min(1, w) of its weight; gamma="scale" and balanced
 class weights stay as they were on all rows. Several classes: the machines of the pairs that hold
@@ -45,8 +46,16 @@ from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import require
 from widemargin.assess._left_out import TIE, LeftOutValues, bounded_errors, machine_values
 from widemargin.assess._refits import FOLDS, folded_values, refitted_values, rows_that_matter
-from widemargin.assess.record import KeptTraining, Record, RefitTraining, Training, record_of
+from widemargin.assess.record import (
+    KeptTraining,
+    Record,
+    RefitTraining,
+    Training,
+    class_codes,
+    record_of,
+)
 from widemargin.problems.one_vs_one import combine
+from widemargin.problems.rank_scores import rank_scores
 
 __all__ = ["LOOResult", "decision_values", "error", "result"]
 
@@ -108,10 +117,10 @@ def decision_values(est: Any, method: str = "auto") -> FloatArray:
     ----------
     est : estimator
         A fitted SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR (the last two at
-        their equivalent C and epsilon), LOOSVC, AdaptiveMarginSVC, LPSVC or NuLPSVC, or a
-        pipeline that ends in one (its transformers, fitted on all rows, stay as they are).
+        their equivalent C and epsilon), LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC or OrdinalSVC, or
+        a pipeline that ends in one (its transformers, fitted on all rows, stay as they are).
     method : {"auto", "exact", "linear_response", "span", "folds"}, default="auto"
-        "auto" is exact up to 5,000 rows, else the linear response; for the last four machines it
+        "auto" is exact up to 5,000 rows, else the linear response; for the last five machines it
         is exact up to 500 rows, else "folds".
 
     Returns
@@ -271,14 +280,12 @@ def judged(
     if isinstance(training, Training) and not training.pairs:
         values = left_out[:, 0]
         return values, np.abs(data.given_y - values)
-    classes = np.unique(data.y)
-    codes = np.searchsorted(classes, data.given_y)
-    codes = np.where(np.isin(data.given_y, classes), codes, -1)  # seen with zero weight only
+    classes, codes = class_codes(training)
     if len(classes) == 2:
         values = left_out[:, 0]
         return values, np.where(codes == 1, values <= TIE, values >= -TIE) | (codes < 0)
     if isinstance(training, RefitTraining):
-        scores, slip = left_out, TIE
+        scores, slip = left_out if training.ranks is None else rank_scores(left_out), TIE
     else:
         scores, slip = _votes(training, left_out, codes), 0.0
     own = np.take_along_axis(scores, np.maximum(codes, 0)[:, None], axis=1)

@@ -143,6 +143,11 @@ class RefitTraining:
         One for two classes, the second of which is positive; else one a class, against the rest.
     seed : int
         Of the folds, where there are too many rows to leave them out one at a time.
+    ranks : ndarray or None
+        Ordinal machines: the labels, lowest rank first. The values of the one machine are then
+        the utility less each threshold between neighbouring ranks.
+    refusal : str
+        Why rows cannot be left out; empty where they can.
     """
 
     data: TrainingSet
@@ -150,6 +155,8 @@ class RefitTraining:
     centre: FloatArray | None
     machines: list[RefitMachine]
     seed: int
+    ranks: Any = None
+    refusal: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +177,17 @@ class ReadTraining:
 
 KeptTraining: TypeAlias = Training | RefitTraining
 """A fit whose rows are in memory."""
+
+
+def class_codes(training: KeptTraining) -> tuple[Any, IntArray]:
+    """Return the classes and that of each of the user's rows, -1 if seen with zero weight only."""
+    data = training.data
+    ranks = training.ranks if isinstance(training, RefitTraining) else None
+    classes = np.unique(data.y) if ranks is None else ranks
+    by_label = np.argsort(classes, kind="stable")
+    place = np.searchsorted(classes[by_label], data.given_y)
+    known = np.isin(data.given_y, classes)
+    return classes, np.where(known, by_label[np.minimum(place, len(classes) - 1)], -1)
 
 
 class Record:
@@ -209,6 +227,8 @@ class Record:
     def require_kept(self, question: str) -> KeptTraining:
         """Return the training of any machine, which a compact model does not have."""
         if isinstance(self.training, RefitTraining):
+            if self.training.refusal:
+                raise ValueError(f"{question} is refused: {self.training.refusal}")
             return self.training
         return self.require_training(question)
 
@@ -255,6 +275,6 @@ def record_of(est: Any) -> Record:
         raise TypeError(
             f"{type(est).__name__} keeps no training record: leave-one-out knows the machines "
             "of widemargin (SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR, LOOSVC, "
-            "AdaptiveMarginSVC, LPSVC, NuLPSVC)"
+            "AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC)"
         )
     return record

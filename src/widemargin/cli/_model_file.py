@@ -90,7 +90,8 @@ def trusted_types() -> list[str]:
     import widemargin as wm
 
     quadratic = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC)
-    machines = (*quadratic, wm.LOOSVC, wm.AdaptiveMarginSVC, wm.LPSVC, wm.NuLPSVC)
+    programs = (wm.LOOSVC, wm.AdaptiveMarginSVC, wm.LPSVC, wm.NuLPSVC)
+    machines = (*quadratic, *programs, wm.OrdinalSVC, wm.CumulativeLinkClassifier)
     answers = (wm.loo.LOOResult, LeftOutValues, RefitValues, Calibration)
     records = (wm.Certificate, wm.kernels.Kernel, Record, *answers)
     return [f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records]

@@ -10,11 +10,14 @@ The mirrored sums over higher-ranked rows are the same loop on (-f, reversed ran
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from widemargin._jit import jit
+from widemargin._typing import FloatArray, IntArray
 
 FEW_RANKS = 8  # up to which updating all higher prefixes is faster than climbing a tree
 
@@ -124,16 +127,21 @@ def local_ranks(group: Any, codes: Any, order: Any, code: Any, ranks: Any) -> No
 def pairs_near(f: Any, code: Any, starts: Any, low: Any, high: Any, upper: Any, lower: Any) -> Any:
     """Write the pairs (i above j) with low < 1 - (f_i - f_j) <= high; return their number.
 
-    The number may exceed the room in upper and lower, by one: then it only says "too many".
+    The number may exceed the room in upper and lower, by one: then it only says "too many", of
+    these or of the rows that would have to be looked at for them.
     """
     found = 0
+    looks_left = 64 * (len(upper) + len(f))
     for g in range(len(starts) - 1):
         begin = starts[g]
         for i in range(starts[g], starts[g + 1]):
             while begin < starts[g + 1] and 1.0 - (f[i] - f[begin]) <= low:
                 begin += 1
-            j = begin
+            j = begin if code[i] > 0 else starts[g + 1]
             while j < starts[g + 1] and 1.0 - (f[i] - f[j]) <= high:
+                looks_left -= 1
+                if looks_left < 0:
+                    return len(upper) + 1
                 if code[j] < code[i]:
                     if found == len(upper):
                         return found + 1
@@ -142,3 +150,58 @@ def pairs_near(f: Any, code: Any, starts: Any, low: Any, high: Any, upper: Any, 
                     found += 1
                 j += 1
     return found
+
+
+class SortedRows:
+    """Rows of a problem sorted by (group, utility), and sums over partners of every row."""
+
+    def __init__(
+        self,
+        f: FloatArray,
+        order: IntArray,
+        code: IntArray,
+        weight: FloatArray,
+        starts: IntArray,
+        ranks: IntArray,
+    ) -> None:
+        self.order, self.starts, self.ranks = order, starts, ranks
+        self.code, self.weight, self.f = code[order], weight[order], f[order]
+
+    @cached_property
+    def _mirrored(self) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
+        """The same rows seen from above: utilities and ranks change sign, rows their order."""
+        ranks = self.ranks[::-1].copy()
+        starts = len(self.f) - self.starts[::-1]
+        code = np.repeat(ranks, np.diff(starts)) - 1 - self.code[::-1]
+        return -self.f[::-1], code, starts, ranks
+
+    def over_lower(self, values: FloatArray, near: float, far: float) -> FloatArray:
+        """Sum values over the lower-ranked rows j of each i with near < 1 - (f_i - f_j) <= far."""
+        out = np.empty_like(values)
+        window_sums(self.f, self.code, values, self.starts, self.ranks, near, far, out)
+        return out
+
+    def over_higher(self, values: FloatArray, near: float, far: float) -> FloatArray:
+        """Sum values over the higher-ranked rows j with near < 1 - (f_j - f_i) <= far."""
+        f, code, starts, ranks = self._mirrored
+        values = np.ascontiguousarray(values[::-1])
+        out = np.empty_like(values)
+        window_sums(f, code, values, starts, ranks, near, far, out)
+        return out[::-1]
+
+    def slacks(self, near: float, far: float) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield for lower, then higher partners: their weight, and their slack times weight."""
+        for sums, f in ((self.over_lower, self.f), (self.over_higher, -self.f)):
+            weight, moment = sums(np.stack([self.weight, self.weight * f], axis=1), near, far).T
+            yield weight, weight * (1.0 - f) + moment
+
+    def scattered(self, values: FloatArray) -> FloatArray:
+        """Return values in the order of the problem's rows."""
+        out = np.empty_like(values)
+        out[self.order] = values
+        return out
+
+    def sum_of_squares(self, excess: FloatArray, deficit: FloatArray) -> float:
+        """Return the sum of s_i s_j z^2: sum z less sum z (f_i - f_j), the last over rows."""
+        across = float((self.weight * (excess - deficit)) @ self.f)
+        return float(self.weight @ excess) - across

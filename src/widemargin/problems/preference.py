@@ -45,18 +45,16 @@ them in full.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from widemargin._typing import FloatArray, IntArray
 from widemargin.certificate import Certificate
-from widemargin.problems._pair_sweep import by_group, local_ranks, pairs_near, window_sums
+from widemargin.problems._pair_sweep import SortedRows, by_group, local_ranks, pairs_near
 
-PairLoss: TypeAlias = Literal["hinge", "squared_hinge"]
+ROUNDING = 1e-9  # relative gaps below minus this are not rounding: the kernel is indefinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,57 +99,14 @@ class Response:
         The dual objective without its norm.
     loss : float
         C times the loss of all pairs at the utilities of the point.
+    smoothed : float
+        The same of the smoothed loss (nan for a point with listed pairs, which has none).
     """
 
     beta: FloatArray
     total: float
     loss: float
-
-
-class SortedRows:
-    """Rows of a problem sorted by (group, utility), and sums over partners of every row."""
-
-    def __init__(self, problem: PreferenceProblem, f: FloatArray) -> None:
-        self.order = problem.order(f)
-        self.starts, self.ranks = problem.starts, problem.ranks
-        self.code = problem.code[self.order]
-        self.weight = problem.weight[self.order]
-        # The problem does not see a constant in a group; sums of products would lose digits to it.
-        self.f = f[self.order] - np.repeat(problem.group_means(f), np.diff(self.starts))
-
-    @cached_property
-    def _mirrored(self) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
-        """The same rows seen from above: utilities and ranks change sign, rows their order."""
-        ranks = self.ranks[::-1].copy()
-        starts = len(self.f) - self.starts[::-1]
-        code = np.repeat(ranks, np.diff(starts)) - 1 - self.code[::-1]
-        return -self.f[::-1], code, starts, ranks
-
-    def over_lower(self, values: FloatArray, near: float, far: float) -> FloatArray:
-        """Sum values over the lower-ranked rows j of each i with near < 1 - (f_i - f_j) <= far."""
-        out = np.empty_like(values)
-        window_sums(self.f, self.code, values, self.starts, self.ranks, near, far, out)
-        return out
-
-    def over_higher(self, values: FloatArray, near: float, far: float) -> FloatArray:
-        """Sum values over the higher-ranked rows j with near < 1 - (f_j - f_i) <= far."""
-        f, code, starts, ranks = self._mirrored
-        values = np.ascontiguousarray(values[::-1])
-        out = np.empty_like(values)
-        window_sums(f, code, values, starts, ranks, near, far, out)
-        return out[::-1]
-
-    def slacks(self, near: float, far: float) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield for lower, then higher partners: their weight, and their slack times weight."""
-        for sums, f in ((self.over_lower, self.f), (self.over_higher, -self.f)):
-            weight, moment = sums(np.stack([self.weight, self.weight * f], axis=1), near, far).T
-            yield weight, weight * (1.0 - f) + moment
-
-    def scattered(self, values: FloatArray) -> FloatArray:
-        """Return values in the order of the problem's rows."""
-        out = np.empty_like(values)
-        out[self.order] = values
-        return out
+    smoothed: float = np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +131,7 @@ class PreferenceProblem:
     group: IntArray
     weight: FloatArray
     C: float
-    loss: PairLoss = "hinge"
+    loss: str = "hinge"
 
     @property
     def name(self) -> str:
@@ -217,7 +172,7 @@ class PreferenceProblem:
     @cached_property
     def n_pairs(self) -> float:
         """Sum of s_i s_j over the comparable pairs."""
-        rows = SortedRows(self, np.zeros(self.n_rows))
+        rows = self.sort(np.zeros(self.n_rows))
         return float(rows.weight @ rows.over_lower(rows.weight[:, None], -np.inf, np.inf)[:, 0])
 
     def order(self, key: FloatArray | IntArray) -> IntArray:
@@ -228,6 +183,15 @@ class PreferenceProblem:
             by_group(order, self.group, self.starts, grouped)
             return grouped
         return order
+
+    def sort(self, f: FloatArray) -> SortedRows:
+        """Return the rows sorted by (group, utility), ready to be swept.
+
+        The problem does not see a constant in a group, to which sums of products would lose
+        digits: it is taken off.
+        """
+        centred = f - self.group_means(f)[self.group]
+        return SortedRows(centred, self.order(f), self.code, self.weight, self.starts, self.ranks)
 
     def group_means(self, f: FloatArray) -> FloatArray:
         """Return the mean of f over each group."""
@@ -241,34 +205,43 @@ class PreferenceProblem:
 
     def respond(self, f: FloatArray, width: float, rows: SortedRows | None = None) -> Response:
         """Return the sums of the dual point that utilities f and a band of some width define."""
-        rows = SortedRows(self, f) if rows is None else rows
+        rows = self.sort(f) if rows is None else rows
         (above, excess), (below, deficit) = rows.slacks(0.0, np.inf)
         loss = float(rows.weight @ excess)
         if self.squared:
             push, total = 2.0 * (excess - deficit), 2.0 * loss
-            # sum z^2 = sum z - sum z (f_i - f_j), and the last sum is one over rows.
-            loss -= 0.5 * float((rows.weight * push) @ rows.f)
+            loss = rows.sum_of_squares(excess, deficit)
             total -= loss
+            smoothed = loss
         else:
-            push, total = self._ramp(rows, width, above, below)
+            push, total, less = self._ramp(rows, width, above, below)
+            smoothed = loss - less
         beta = rows.scattered(self.C * rows.weight * push)
-        return Response(beta, self.C * total, self.C * loss)
+        return Response(beta, self.C * total, self.C * loss, self.C * smoothed)
 
     def _ramp(
         self, rows: SortedRows, width: float, above: FloatArray, below: FloatArray
-    ) -> tuple[FloatArray, float]:
-        """Return the sums of min(z_+ / width, 1): lower less higher partners, and over all."""
-        if width > 0:
-            (near, excess), (near_higher, deficit) = rows.slacks(0.0, width)
-            above = above - near + excess / width
-            below = below - near_higher + deficit / width
-        return above - below, float(rows.weight @ above)
+    ) -> tuple[FloatArray, float, float]:
+        """Return sums of min(z_+ / width, 1): lower less higher partners, and over all pairs.
+
+        Also by how much the smoothed loss is less than the hinge: z - z^2 / (2 width) in the
+        band, width / 2 beyond.
+        """
+        if width <= 0:
+            return above - below, float(rows.weight @ above), 0.0
+        (near, excess), (near_higher, deficit) = rows.slacks(0.0, width)
+        beyond = 0.5 * width * float(rows.weight @ (above - near))
+        within = float(rows.weight @ excess)
+        less = beyond + within - 0.5 * rows.sum_of_squares(excess, deficit) / width
+        above = above - near + excess / width
+        below = below - near_higher + deficit / width
+        return above - below, float(rows.weight @ above), less
 
     def response(self, point: DualPoint) -> Response:
         """Return the sums of any dual point; its loss is that at the point's utilities."""
         if self.squared or point.listed is None:
             return self.respond(point.f, point.width)
-        rows = SortedRows(self, point.f)
+        rows = self.sort(point.f)
         ((_, excess), _) = rows.slacks(0.0, np.inf)
         (above, _), (below, _) = rows.slacks(point.width, np.inf)
         beta = self.C * rows.scattered(rows.weight * (above - below))
@@ -281,7 +254,7 @@ class PreferenceProblem:
         self, f: FloatArray, width: float, most: int
     ) -> tuple[IntArray, IntArray] | None:
         """Return the rows (upper, lower) of the pairs with -width < z <= width, None if > most."""
-        rows = SortedRows(self, f)
+        rows = self.sort(f)
         upper, lower = np.empty(most, np.intp), np.empty(most, np.intp)
         found = pairs_near(rows.f, rows.code, rows.starts, -width, width, upper, lower)
         if found > most:
@@ -330,7 +303,7 @@ class PreferenceProblem:
             primal=primal,
             dual=dual,
             kkt_violation=self._kkt_bound(point, image),
-            converged=primal - dual <= tol * max(1.0, abs(primal)),
+            converged=-ROUNDING <= (primal - dual) / max(1.0, abs(primal)) <= tol,
             n_iter=n_iter,
             kernel_evaluations=kernel_evaluations,
         )
@@ -359,7 +332,7 @@ def preference_problem(
     codes: IntArray,
     *,
     C: float,
-    loss: PairLoss = "hinge",
+    loss: str = "hinge",
     group: IntArray | None = None,
     weight: FloatArray | None = None,
 ) -> PreferenceProblem:

@@ -18,18 +18,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._typing import FloatArray
-from widemargin.problems.preference import DualPoint, PreferenceProblem, Response, SortedRows
+from widemargin.problems._pair_sweep import SortedRows
+from widemargin.problems.preference import DualPoint, PreferenceProblem, Response
 from widemargin.solvers._preference_polish import Polish
 from widemargin.solvers._preference_space import Curvature, Element, Space
 from widemargin.solvers.result import Budget, Status
 
 SETTLED = 0.05  # share of the gap that steps may leave before the band is narrowed
+FASTEST = 0.1  # factor by which the band shrinks at a time, at most
 NARROWEST = 1e-9  # band below which rounding decides which pairs are in it
 FORCING = 0.1  # relative residual that conjugate gradients leave
 MOST_PRODUCTS = 200  # conjugate gradients for one step
+MOST_LENGTHS = 60  # points looked at along one direction
 FLAT = 0.3  # slope at the end of a step, relative to the one at its start
-FEW_AT_KINK = 4  # pairs in the band for each coefficient, up to which they may all stay there
-PATIENCE = 50  # steps without progress after which rounding must be to blame
+FEW_AT_KINK = 20  # pairs in the band for each coefficient, up to which they may all stay there
+PATIENCE = 30  # steps without progress after which rounding must be to blame
 SLOW = 0.1  # a step that leaves more of |v - u|^2 than this was not Newton's
 
 
@@ -43,10 +46,19 @@ class Here:
     lag: Element
     lag2: float
     gap: float
+    value: float
 
 
 class Descent:
-    """The state of a run: where it is, and the best primal and dual points met on the way."""
+    """The state of a run: where it is, and the best primal and dual points met on the way.
+
+    Attributes
+    ----------
+    primal, best : objective and vector of the best primal point
+    dual, point : objective and variables of the best dual point
+    width : of the band at present
+    patience : directions that may end with conjugate gradients exhausted; then it gives up
+    """
 
     def __init__(
         self,
@@ -60,6 +72,9 @@ class Descent:
     ) -> None:
         self.problem, self.space, self.tol, self.budget = problem, space, tol, budget
         self.width, self.polish = width, polish
+        self.patience = PATIENCE
+        self.exhausted = 0
+        self.seen = np.inf, -np.inf, np.inf
         self.primal, self.best = np.inf, start
         self.dual, self.point = -np.inf, DualPoint(start.image, width)
         self.use_products = space.trust == "rough"
@@ -71,15 +86,16 @@ class Descent:
         return (self.primal - self.dual) / max(1.0, abs(self.primal))
 
     def _look(self, at: Element, rows: SortedRows | None = None) -> Here:
-        """Evaluate both problems at a point."""
-        rows = SortedRows(self.problem, at.image) if rows is None else rows
+        """Evaluate both problems, and the smoothed one, at a point."""
+        rows = self.problem.sort(at.image) if rows is None else rows
         response = self.problem.respond(at.image, self.width, rows)
         u = self.space.expand(response.beta)
         lag = u.plus(-1.0, at)
-        primal = 0.5 * self.space.dot(at, at) + response.loss
-        dual = response.total - 0.5 * self.space.dot(u, u)
+        half = 0.5 * self.space.dot(at, at)
+        primal, dual = half + response.loss, response.total - 0.5 * self.space.dot(u, u)
         self._keep(at, primal, DualPoint(at.image, self.width), dual)
-        return Here(at, rows, response, lag, self.space.dot(lag, lag), primal - dual)
+        lag2 = self.space.dot(lag, lag)
+        return Here(at, rows, response, lag, lag2, primal - dual, half + response.smoothed)
 
     def _keep(self, at: Element, primal: float, point: DualPoint, dual: float) -> None:
         """Remember the best of both problems."""
@@ -90,11 +106,11 @@ class Descent:
 
     def run(self) -> Status:
         """Step and narrow the band until the gap is closed."""
-        idle, reached = 0, np.inf
+        idle = 0
         while self.gap > self.tol:
             here = self.here
-            idle, reached = (0, self.gap) if self.gap < 0.99 * reached else (idle + 1, reached)
-            if idle > PATIENCE:
+            idle = idle + 1 if self._idle() else 0
+            if idle > PATIENCE or self.exhausted > self.patience:
                 return "stalled"
             if not self.problem.squared and 0.5 * here.lag2 <= SETTLED * here.gap:
                 if not self._narrow():
@@ -106,16 +122,24 @@ class Descent:
                 return "stalled"
         return "optimal"
 
+    def _idle(self) -> bool:
+        """Tell whether nothing has become better, but for rounding: no best point, nor the gap."""
+        last, self.seen = self.seen, (self.primal, self.dual, min(self.here.gap, self.seen[2]))
+        least = 1e-10 * max(1.0, abs(self.primal))
+        same = self.primal > last[0] - least and self.dual < last[1] + least
+        return same and self.here.gap > 0.99 * last[2]
+
     def _narrow(self) -> bool:
         """Shrink the band towards the one whose smoothing costs half of what is allowed."""
         allowed = 0.5 * self.tol * max(1.0, abs(self.primal))
         shrink = np.sqrt(allowed / max(self.here.gap, allowed))
         before, old = self.here, self.width
-        self.width *= float(np.clip(shrink, 0.05, 0.5))
+        self.width *= float(np.clip(shrink, FASTEST, 0.5))
         if self.width < NARROWEST:
             return False
         self.here = self._look(before.at, before.rows)
         self._predict(before, old)
+        self.seen = self.primal, self.dual, np.inf
         if self.polish is not None and self.gap > self.tol:
             self._finish(self.polish)
         return True
@@ -183,31 +207,38 @@ class Descent:
             z = self.space.precondition(r)
             size, last = self.space.dot(r, z), size
             if not size > goal:
-                break
+                return x
             p = z.plus(size / last, p)
+        self.exhausted += 1
         return x
 
     def _search(self, before: Here, direction: Element, slope: float) -> Here:
-        """Go along a direction to where the slope of the smoothed objective is nearly zero."""
+        """Go along a direction to where the smoothed objective is lower and nearly flat.
+
+        Flat alone is not enough: behind a kink the slope may be small and positive all along.
+        """
+        most = before.value + 1e-13 * abs(before.value)
         low, slope_low = 0.0, slope
         high, slope_high = np.inf, np.inf
         length = 1.0
-        while True:
+        for _ in range(MOST_LENGTHS):
             here = self._look(before.at.plus(length, direction))
             found = -self._along(here, direction)
-            if abs(found) <= FLAT * abs(slope):
+            found = found if np.isfinite(found) else np.inf
+            if abs(found) <= FLAT * abs(slope) and (found <= 0 or here.value <= most):
                 return here
             if found < 0:
                 low, slope_low = length, found
             else:
                 high, slope_high = length, found
-            if high - low <= 1e-9 * high or length > 1e6:
-                return here
+            if high - low <= 1e-9 * high:
+                break
             if np.isinf(high):
                 length *= 3.0
             else:
                 share = slope_low / (slope_low - slope_high)
                 length = low + (high - low) * float(np.clip(share, 0.1, 0.9))
+        return here
 
     def _along(self, here: Here, direction: Element) -> float:
         """Return minus the derivative of the smoothed objective along a direction."""

@@ -147,51 +147,50 @@ def _mixed_product(K: Any, v: Any, out: Any) -> None:
 class Products:
     """Products with the kernel matrix: computed afresh, or held if there are many.
 
-    Attributes
-    ----------
-    exact_only : bool
-        Use kernel values in float64 only.
+    A small matrix is held in float64, a larger one in float32 until :meth:`sharpen` is called.
     """
 
     def __init__(self, rows: Rows, cache_bytes: float) -> None:
-        self.rows = rows
+        self.rows, self.cache_bytes = rows, cache_bytes
         self.every = np.arange(rows.n)
         small = 8.0 * rows.n**2 <= min(cache_bytes, SMALL_BYTES)
         self.dtype = np.dtype(np.float64 if small else np.float32)
-        self.may_hold = self.dtype.itemsize * rows.n**2 <= cache_bytes
-        self.exact_only = False
         self.calls = 0
         self.K: RealArray | None = None
 
-    def __call__(self, v: FloatArray) -> FloatArray:
-        """Return K v, with kernel values to float32 accuracy or better."""
-        self.calls += 1
-        if self.rows.kernel.name == "linear" or not self._held():
-            return self.exact(v)
-        out, K = np.empty(len(v)), self.K
-
-        def multiply(first: int) -> None:
-            slab = slice(first, first + SLAB)
-            _mixed_product(K[slab], v, out[slab])  # type: ignore[index]
-
-        for_each(multiply, range(0, len(v), SLAB), self.rows.threads)
-        return out
-
-    def _held(self) -> bool:
-        """Tell whether the matrix is to be read from memory; fill it the first time."""
-        narrow = self.dtype.itemsize < 8
-        if not self.may_hold or (self.exact_only and narrow):
-            self.K = None
-            return False
-        if self.K is None and self.calls > WORTH_HOLDING:
-            self.K = np.empty((self.rows.n, self.rows.n), dtype=self.dtype)
-            self.rows.fill_symmetric(self.every, self.K)
-        return self.K is not None
+    @property
+    def may_hold(self) -> bool:
+        """Whether the matrix fits the memory allowed; a linear kernel needs none."""
+        fits = self.dtype.itemsize * self.rows.n**2 <= self.cache_bytes
+        return fits and self.rows.kernel.name != "linear"
 
     @property
     def is_exact(self) -> bool:
         """Whether every product is one with float64 kernel values."""
-        return self.exact_only or self.dtype.itemsize == 8 or not self.may_hold
+        return self.dtype == np.float64 or not self.may_hold
+
+    def sharpen(self) -> None:
+        """Use kernel values in float64 only from now on."""
+        self.dtype = np.dtype(np.float64)
+        self.K = None
+
+    def __call__(self, v: FloatArray) -> FloatArray:
+        """Return K v."""
+        self.calls += 1
+        if self.K is None and self.may_hold and self.calls > WORTH_HOLDING:
+            self.K = np.empty((self.rows.n, self.rows.n), dtype=self.dtype)
+            self.rows.fill_symmetric(self.every, self.K)
+        return self.exact(v) if self.K is None else self._read(self.K, v)
+
+    def _read(self, K: RealArray, v: FloatArray) -> FloatArray:
+        out = np.empty(len(v))
+
+        def multiply(first: int) -> None:
+            slab = slice(first, first + SLAB)
+            _mixed_product(K[slab], v, out[slab])
+
+        for_each(multiply, range(0, len(v), SLAB), self.rows.threads)
+        return out
 
     def exact(self, v: FloatArray) -> FloatArray:
         """Return K v in float64 from kernel values that are not kept."""

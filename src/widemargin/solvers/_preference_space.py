@@ -16,7 +16,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._typing import FloatArray, IntArray
-from widemargin.problems.preference import PreferenceProblem, SortedRows
+from widemargin.problems._pair_sweep import SortedRows
+from widemargin.problems.preference import PreferenceProblem
 from widemargin.solvers.linear_rows import LinearRows
 
 Trust: TypeAlias = Literal["exact", "close", "rough"]
@@ -107,13 +108,14 @@ class Curvature:
         return rows.scattered(self.diagonal * v - self.scale * rows.weight * across[:, 0])
 
     def gram(self, features: FloatArray) -> FloatArray:
-        """Return C Phi' L Phi. Each pair is met once, from its upper row."""
-        sorted_features = features[self.rows.order]
-        weighted = self.rows.weight[:, None] * sorted_features
-        cross = weighted.T @ self.rows.over_lower(weighted, 0.0, self.far)
-        np.multiply(sorted_features, self.diagonal[:, None], out=weighted)
-        own = weighted.T @ sorted_features
-        return np.asarray(own - self.scale * (cross + cross.T))
+        """Return C Phi' L Phi: half of each pair's share, from its upper row, and its mirror."""
+        rows = self.rows
+        phi = features[rows.order]
+        half = rows.over_lower(rows.weight[:, None] * phi, 0.0, self.far)
+        half *= (-self.scale * rows.weight)[:, None]
+        half += (0.5 * self.diagonal)[:, None] * phi
+        product = phi.T @ half
+        return np.asarray(product + product.T)
 
     def n_pairs(self) -> float:
         """Number of curved pairs, in units of the mean weight."""
@@ -147,7 +149,7 @@ class DenseCurvature:
 
     def prepare(self, f: FloatArray, width: float, ramp: float | None = None) -> None:
         """Factorise 1 + C Phi'L Phi at utilities f of all rows."""
-        rows = SortedRows(self.problem, f[self.rows])
+        rows = self.problem.sort(f[self.rows])
         curvature = Curvature(self.problem, rows, width, ramp)
         wanted = ENOUGH_PAIRS * self.features.shape[1]
         while not self.whole and width < 1.0 and curvature.n_pairs() < wanted:
@@ -193,7 +195,7 @@ class FeatureSpace:
         if self.dense is not None:
             self.dense.prepare(f, width, ramp)
             return
-        rows = SortedRows(self.problem, f)
+        rows = self.problem.sort(f)
         own = rows.scattered(Curvature(self.problem, rows, width, ramp).diagonal)
         active = np.flatnonzero(own)
         if len(active):

@@ -28,18 +28,19 @@ from widemargin.certificate import Certificate
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.preference import DualPoint, PreferenceProblem
 from widemargin.solvers._preference_descent import Descent
-from widemargin.solvers._preference_kernel import Basis, KernelSpace, Products, pivoted_basis
+from widemargin.solvers._preference_kernel import KernelSpace, Products, pivoted_basis
 from widemargin.solvers._preference_polish import Polish
 from widemargin.solvers._preference_space import DenseCurvature, Element, FeatureSpace
 from widemargin.solvers.linear_rows import LinearRows
 from widemargin.solvers.result import Budget, Monitor, Status
 
 FEW_FEATURES = 500  # up to which the curvature is a matrix
-SAMPLE_ROWS, SAMPLE_PER_FEATURE = 8192, 20  # rows whose curvature stands for that of all
+SAMPLE_ROWS, SAMPLE_PER_FEATURE = 4096, 20  # rows whose curvature stands for that of all
 SAMPLE_GAP = 1e-3  # gap of the sample's solution: chance makes it differ by more than that
 MANY_GROUPS = 8  # a sample with fewer rows of a group than this takes whole groups instead
 WHOLE_BASIS = 300  # rows up to which all of them may span: the restricted problem is the whole one
 FEW_ROWS = 2000  # with more features than rows, and at most these: coordinates in the rows' span
+LARGEST_BASIS = 2000  # rows up to which they may, if conjugate gradients do not get through
 PER_ROOT = 3.0  # largest size of another basis, in units of sqrt(n): it costs less than one K
 START = 1e-2  # gap at which a problem restricted to such a basis is left
 WITHIN = 0.3  # share of tol to which the restricted problem is solved
@@ -232,34 +233,38 @@ class _KernelRun:
     def solve(self, start: FloatArray | None) -> PreferenceResult:
         """Run the stages until one of them reaches the tolerance in float64."""
         status = self._restricted() if start is None else self._whole(self.space.at(start), 1.0)
+        if status == "stalled" and self.rows.n <= LARGEST_BASIS:
+            near = self.descent.gap <= START
+            width = self.descent.width if near else 1.0
+            status = self._restricted(self.rows.n, self.descent.best.coef, width)
         while True:
             result = self._result(status)
-            if result.certificate(self.problem, self.tol).converged:
+            certificate = result.certificate(self.problem, self.tol)
+            if certificate.converged or certificate.gap < 0:  # indefinite: more steps do not help
                 return replace(result, status="optimal")
             if status in ("max_iter", "stopped") or self.product.is_exact:
                 return replace(result, status="stalled" if status == "optimal" else status)
-            self.product.exact_only = True
+            self.product.sharpen()
             status = self._whole(Element(result.coef, result.f), self.descent.width)
 
-    def _basis(self) -> Basis:
-        n = self.rows.n
-        fits = int(0.25 * self.cache_bytes / (8 * n))
-        wanted = n if n <= WHOLE_BASIS else int(PER_ROOT * np.sqrt(n))
-        return pivoted_basis(self.rows, max(1, min(fits, wanted)))
-
-    def _restricted(self) -> Status:
+    def _restricted(
+        self, largest: int = 0, coef: FloatArray | None = None, width: float = 1.0
+    ) -> Status:
         """Solve in the span of a basis, then in the whole space from there.
 
         Where the basis spans everything this ends the work; else it is but a start.
         """
-        basis = self._basis()
+        n = self.rows.n
+        fits = int(0.25 * self.cache_bytes / (8 * n))
+        wanted = largest or (n if n <= WHOLE_BASIS else int(PER_ROOT * np.sqrt(n)))
+        basis = pivoted_basis(self.rows, max(1, min(fits, wanted)))
         coordinates = LinearRows(basis.G, threads=self.rows.threads)
-        dense = DenseCurvature(self.problem, basis.G, np.arange(self.rows.n))
+        dense = DenseCurvature(self.problem, basis.G, np.arange(n))
         space = FeatureSpace(coordinates, self.problem, dense)
-        origin = space.at(np.zeros(coordinates.n_features))
+        begin = space.at(np.zeros(basis.G.shape[1]) if coef is None else coef @ basis.G)
         polish = Polish(self.problem, dense.features) if basis.spans else None
         tol = WITHIN * self.tol if basis.spans else max(self.tol, START)
-        inner = Descent(self.problem, space, tol, self.budget, origin, polish=polish)
+        inner = Descent(self.problem, space, tol, self.budget, begin, width, polish)
         status = inner.run()
         at = Element(basis.coefficients(inner.best.coef), inner.best.image)
         return self._whole(at, inner.width, inner.point, go_on=status in ("optimal", "stalled"))
@@ -267,8 +272,10 @@ class _KernelRun:
     def _whole(
         self, at: Element, width: float, point: DualPoint | None = None, *, go_on: bool = True
     ) -> Status:
-        """Go on in the whole space."""
+        """Go on in the whole space; where a larger basis is at hand, do not insist."""
         self.descent = Descent(self.problem, self.space, self.tol, self.budget, at, width)
+        if self.rows.n <= LARGEST_BASIS:
+            self.descent.patience = 1
         if point is not None:
             self.descent.consider(at, point)
         return self.descent.run() if go_on else self.budget.status
