@@ -77,7 +77,7 @@ def check_fit(
 ) -> tuple[Matrix, Any, FloatArray]:
     """Check the arguments of fit; returns X, y and weights (ones where none were given).
 
-    With any_labels, y that are no numbers by declaration may still be real ones.
+    With any_labels, labels may be real values too.
     """
     X, y = validate_data(
         estimator,

@@ -47,6 +47,7 @@ ESTIMATORS = [
     OrdinalSVC(loss="squared_hinge", C_scale="total", C=100.0),
     OrdinalSVC(kernel="linear"),
     OrdinalSVC(kernel="linear", loss="squared_hinge", thresholds="margin"),
+    OrdinalSVC(kernel="linear", norm=1),
     OrdinalSVC(kernel="precomputed"),
     CumulativeLinkClassifier(),
     CumulativeLinkClassifier(link="probit"),

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
@@ -24,6 +24,8 @@ from sklearn.preprocessing import StandardScaler
 
 from widemargin import SVC, OrdinalSVC, loo, metrics, suspects
 from widemargin._validation import canonical
+from widemargin.assess.ordinal_machine import rank_thresholds
+from widemargin.problems.preference import preference_problem
 
 FRESH = np.random.default_rng(99).normal(size=(30, 3))
 LOSSES = ["hinge", "squared_hinge"]
@@ -167,6 +169,33 @@ def test_attributes_of_both_kinds_of_machine() -> None:
     assert not hasattr(model, "dual_coef_")
 
 
+@pytest.mark.parametrize("queries", [False, True])
+def test_the_l1_norm_leaves_few_weights(queries: bool) -> None:
+    """Against the linear program over all pairs."""
+    X, y = _data(27, n=30)
+    X = np.column_stack([X, np.random.default_rng(3).normal(size=(30, 5))])
+    qid = np.arange(30) % 3 if queries else None
+    i, j = _pairs(y, qid)
+    n = len(i)
+    D = X[i] - X[j]
+    C = 0.02
+    best = linprog(
+        np.concatenate([np.ones(16), np.full(n, C)]),
+        A_ub=np.hstack([-D, D, -np.eye(n)]),
+        b_ub=-np.ones(n),
+    )
+    machine = OrdinalSVC(kernel="linear", norm=1, C=C, tol=1e-8, pooled_ranks=True)
+    model = machine.fit(X, y, qid=qid)
+    assert model.certificate_.primal == pytest.approx(best.fun, rel=1e-7)
+    assert model.certificate_.dual <= best.fun * (1 + 1e-9)
+    primal = np.abs(model.coef_).sum() + _pair_loss(model.utility(X), y, C, "hinge", None, qid)
+    assert model.certificate_.primal == pytest.approx(primal, rel=1e-9)
+    assert np.count_nonzero(model.coef_) < 8
+    assert model.predict(X).shape == (30,)
+    with pytest.raises(ValueError, match=r"norm=1|qid"):
+        loo.result(model)
+
+
 @each_loss
 def test_the_total_scale_shares_the_cost_by_all_pairs(loss: str) -> None:
     X, y = _data(7)
@@ -299,13 +328,20 @@ def test_separable_ranks_are_parted_midway(rule: str) -> None:
     assert model.score(X, y) == 1.0
 
 
-def test_utilities_that_only_rounding_tells_apart_are_not_parted() -> None:
+@each_rule
+@each_loss
+def test_utilities_that_only_rounding_tells_apart_are_not_parted(rule: str, loss: str) -> None:
     """At the optimum many rows share a utility; a threshold among them would be chance."""
-    X, y = _data(11, n=50)
-    model = OrdinalSVC(C=0.1, tol=1e-8).fit(X, y)
-    f = np.sort(model.utility(X))
-    assert (np.diff(f) < 1e-6).any()
-    assert np.abs(f[:, None] - model.thresholds_).min() > 1e-7
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        _, y = _data(int(rng.integers(1000)), n=60)
+        problem = preference_problem(y, C=1.0, loss=loss)
+        levels = np.sort(rng.uniform(0.0, 4.0, size=15))  # no two distances are equal
+        f = levels[3 * y + rng.integers(0, 6, 60)]
+        expected = rank_thresholds(rule, problem, f, 4)
+        noise = rng.uniform(-1e-9, 1e-9, size=60)
+        found = rank_thresholds(rule, problem, f + noise, 4)
+        np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
 # ---------------------------------------------------------------- queries
@@ -358,7 +394,7 @@ def test_pairs_across_queries_do_not_count() -> None:
     np.testing.assert_allclose(shifted.coef_, still.coef_, atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["words", "column", "frame", "floats"])
+@pytest.mark.parametrize("kind", ["words", "column", "frame", "floats", "dates"])
 def test_queries_of_any_kind(kind: str) -> None:
     X, y, qid = _queries()
     given = {
@@ -366,6 +402,7 @@ def test_queries_of_any_kind(kind: str) -> None:
         "column": qid[:, None],
         "frame": pd.Series(qid + 1000),
         "floats": qid + 0.5,
+        "dates": np.datetime64("2020-01-01") + qid,
     }[kind]
     model = OrdinalSVC(kernel="linear").fit(X, y, qid=qid)
     other = OrdinalSVC(kernel="linear").fit(X, y, qid=given)
@@ -406,8 +443,10 @@ def test_as_many_ranks_as_rows() -> None:
 def test_queries_of_one_rank_are_ignored_and_named() -> None:
     X, y, qid = _queries()
     y = np.where(qid == 3, 1, y)
-    with pytest.warns(UserWarning, match=r"1 of 12 queries have rows of one rank only \(qid 3\)"):
+    told = r"1 of 12 queries have rows of one rank only \(qid 3\)"
+    with pytest.warns(UserWarning, match=told) as caught:
         model = OrdinalSVC(kernel="linear").fit(X, y, qid=qid)
+    assert caught[0].filename == __file__
     rest = qid != 3
     other = OrdinalSVC(kernel="linear").fit(X[rest], y[rest], qid=qid[rest])
     np.testing.assert_allclose(model.coef_, other.coef_, atol=1e-3)
@@ -427,6 +466,8 @@ def test_nothing_to_compare_is_refused() -> None:
         (np.arange(5), "one entry for each of the 96 rows"),
         (np.full(96, np.nan), "none missing"),
         (np.full(96, np.inf), "infinite"),
+        (np.full(96, np.datetime64("NaT")), "none missing"),
+        (3, "one entry for each"),
         (np.zeros((96, 2)), "one entry for each"),
         ([None] * 48 + ["a"] * 48, "none missing"),
         (["a"] * 48 + [1.5] * 48, "qid"),
@@ -571,6 +612,18 @@ def test_leaving_out_keeps_the_cost_of_a_pair_and_the_order_of_labels() -> None:
     assert worst.predicted in names
 
 
+@each_loss
+def test_a_weight_leaves_as_one_of_so_many_rows(loss: str) -> None:
+    X, y = _data(28, n=20, q=3)
+    weight = np.random.default_rng(2).integers(1, 4, 20)
+    often = np.repeat(np.arange(20), weight)
+    machine = OrdinalSVC(C=0.05, gamma=0.2, loss=loss, tol=1e-9)
+    weighted = loo.result(clone(machine).fit(X, y, sample_weight=weight))
+    repeated = loo.result(clone(machine).fit(X[often], y[often]))
+    np.testing.assert_array_equal(weighted.values[often], repeated.values)
+    assert weighted.error == pytest.approx(repeated.error)
+
+
 def test_the_linear_machine_leaves_rows_out_too() -> None:
     X, y = _data(16, n=24, q=3)
     model = OrdinalSVC(kernel="linear", C=0.1, loss="squared_hinge", tol=1e-10).fit(X, y)
@@ -604,6 +657,8 @@ def test_leaving_out_rows_of_queries_is_refused() -> None:
     model = OrdinalSVC(kernel="linear").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match=r"fitted with qid.*GroupKFold"):
         loo.result(model)
+    with pytest.raises(ValueError, match="each pair of rows has its own"):
+        loo.result(OrdinalSVC(kernel="linear").fit(X, y), "xi_alpha")
     np.testing.assert_array_equal(model.compact().utility(X), model.utility(X))
 
 
@@ -633,7 +688,6 @@ def test_twenty_five_rows_rank_better_than_pairs_of_classes() -> None:
             predicted = machine.fit(X[train], y[train]).predict(X[test])
             risks[seed, k] = metrics.preference_risk(y[test], predicted, scaled=True)
     ordinal, pairwise = risks.mean(axis=0)
-    print("RISKS", ordinal, pairwise)
     assert ordinal <= 0.17
     assert ordinal <= 0.85 * pairwise
 
@@ -718,10 +772,12 @@ def test_a_huge_cost_ends_with_an_honest_gap(loss: str, kernel: str) -> None:
 
 def test_an_exhausted_budget_is_told_with_its_numbers() -> None:
     X, y = _data(22, n=60)
-    with pytest.warns(ConvergenceWarning, match=r"max_iter was reached.*relative duality gap"):
+    told = r"max_iter was reached.*relative duality gap"
+    with pytest.warns(ConvergenceWarning, match=told) as caught:
         model = OrdinalSVC(max_iter=1).fit(X, y)
     assert not model.certificate_.converged
     assert model.certificate_.relative_gap > 1e-4
+    assert caught[0].filename == __file__
     assert model.predict(FRESH).shape == (30,)
     with pytest.warns(ConvergenceWarning, match="time_limit was reached"):
         OrdinalSVC(time_limit=1e-9).fit(X, y)
@@ -752,6 +808,9 @@ def test_an_indefinite_kernel_is_told_and_not_left_out() -> None:
         ("thresholds", "best"),
         ("C_scale", "mean"),
         ("pooled_ranks", "yes"),
+        ("norm", 3),
+        ("norm", 1),  # the default kernel is not linear
+        ("norm", True),
         ("tol", 0.0),
         ("kernel", "cubic"),
         ("gamma", -1.0),
@@ -777,6 +836,8 @@ def test_bad_data_are_named() -> None:
         machine.fit(np.where(X > 1, np.nan, X), y)
     with pytest.raises(ValueError, match="Input y contains NaN"):
         machine.fit(X, np.where(y > 1, np.nan, y))
+    with pytest.raises(ValueError, match="labels of one kind, none missing"):
+        machine.fit(X, np.array(["a", None] * (len(y) // 2), dtype=object))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         machine.fit(X, y[:-1])
     with pytest.raises(ValueError, match="Expected 2D array"):

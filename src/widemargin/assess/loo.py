@@ -269,6 +269,8 @@ def _check_method(training: KeptTraining, method: str) -> None:
             "theorem 1 is not valid for the machines that are linear programs (Smola et al. 2000, "
             "below (2.9)), nor is what else rests on the optimum of a quadratic program"
         )
+        if training.ranks is not None:
+            why = "the others need one dual variable a row, and here each pair of rows has its own"
         require(False, "method", method, f"auto, {', '.join(BY_REFITS)}: {why}")
 
 

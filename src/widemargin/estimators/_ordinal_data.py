@@ -60,7 +60,10 @@ def query_codes(qid: Any, n_rows: int) -> IntArray:
     queries = queries.ravel()
     try:
         found, codes = np.unique(queries, return_inverse=True)
-        complete = bool(np.all(found == found)) and not np.any(found == np.inf)
+        # NaN and a missing date differ from themselves.
+        complete = bool(np.all(found == found))
+        if found.dtype.kind == "f":
+            complete = bool(np.isfinite(found).all())
     except TypeError:  # None among words, or words among numbers
         complete = False
     if not complete:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,6 @@ from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray
 from widemargin._validation import (
     canonical,
-    check_fit,
     check_X,
     require,
     require_bool,
@@ -23,10 +23,7 @@ from widemargin._validation import (
     seed_of,
 )
 from widemargin.assess.metrics import preference_risk
-from widemargin.assess.ordinal_machine import OrdinalMachine, rank_thresholds
-from widemargin.assess.record import Record, RefitMachine, RefitTraining
-from widemargin.certificate import Certificate, warn_unconverged
-from widemargin.estimators._kernel_machine import KernelMachine, _check_square
+from widemargin.certificate import warn_unconverged
 from widemargin.estimators._ordinal_data import (
     RankedRows,
     check_queries,
@@ -34,21 +31,13 @@ from widemargin.estimators._ordinal_data import (
     comparable_numbers,
     query_codes,
 )
-from widemargin.problems.preference import PreferenceProblem, preference_problem
+from widemargin.estimators._ordinal_fit import PreferenceMachine
 from widemargin.problems.rank_scores import rank_scores
 from widemargin.problems.ranks import ordered_classes, used_ranks
 from widemargin.problems.thresholds import rank_of
-from widemargin.solvers.preference import PreferenceResult, solve_preference
-
-DEFAULT_STEPS = 1000  # Newton steps; tens are the rule
-NOT_ALWAYS = ("thresholds_", "coef_", "support_", "support_vectors_", "dual_coef_", "n_support_")
-OF_QUERIES = (
-    "the model was fitted with qid, and what it would say of a row says nothing without the rest "
-    "of its query. Leave out whole queries (GroupKFold with groups=qid)"
-)
 
 
-class OrdinalSVC(ClassifierMixin, KernelMachine):
+class OrdinalSVC(ClassifierMixin, PreferenceMachine):
     r"""Large-margin rank boundaries: ordinal regression, and ranking within queries.
 
     Learns a utility f that puts rows of higher rank above rows of lower rank by a margin of 1,
@@ -79,6 +68,9 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):
         Constant of poly and sigmoid.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         Linear or squared slack of a pair.
+    norm : {2, 1}, default=2
+        1, with ``kernel="linear"`` and the hinge: :math:`\sum_k |w_k|` takes the place of
+        :math:`\frac12 |w|^2`, so that many weights are exactly zero (section 2.4 there).
     thresholds : {"optimal", "margin"}, default="optimal"
         "optimal": the thresholds with the smallest sum of abs(predicted - true rank) over the
         training rows, ranks counted 1, 2, 3. "margin": midway between the rows of neighbouring
@@ -158,6 +150,7 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):
         gamma: Any = "scale",
         coef0: float = 0.0,
         loss: str = "hinge",
+        norm: int = 2,
         thresholds: str = "optimal",
         classes: Any = None,
         C_scale: str = "pair",
@@ -183,6 +176,7 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):
         )
         self.C = C
         self.loss = loss
+        self.norm = norm
         self.thresholds = thresholds
         self.classes = classes
         self.C_scale = C_scale
@@ -206,6 +200,10 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):
             value = getattr(self, name)
             good = isinstance(value, str) and value in (first, second)
             require(good, name, value, f'"{first}" or "{second}"')
+        whole = isinstance(self.norm, numbers.Integral) and not isinstance(self.norm, bool)
+        require(whole and self.norm in (1, 2), "norm", self.norm, "1 or 2")
+        possible = self.norm == 2 or (self.kernel == "linear" and self.loss == "hinge")
+        require(possible, "norm", self.norm, '2 unless kernel="linear" and loss="hinge"')
 
     # -- fitting ---------------------------------------------------------------------------
 
@@ -230,107 +228,30 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):
             The fitted model.
         """
         self._check_parameters()
-        X, labels, weight = self._checked(X, y, sample_weight, ranked=qid is not None)
+        X, labels, weight = self._checked(X, y, sample_weight)
         classes, codes = ordered_classes(y, self.classes)
+        if qid is None:
+            check_ranks(labels)
+        seed = seed_of(self.random_state)
         group = query_codes(qid, len(labels))
-        precomputed = self.kernel == "precomputed"
-        data = canonical(X, codes, weight, group=group, precomputed=precomputed)
+        data = canonical(X, codes, weight, group=group, precomputed=self.kernel == "precomputed")
         self.classes_, codes = used_ranks(classes, data.y)
         data = replace(data, y=labels[data.index], given_y=labels)
         rows = RankedRows(data, codes, group[data.index], qid is not None)
         if rows.by_query:
             check_queries(rows, qid)
-        self._fit_rows(rows)
-        return self
-
-    def _checked(self, X: Any, y: Any, sample_weight: Any, *, ranked: bool) -> tuple[Any, ...]:
-        precomputed = self.kernel == "precomputed"
-        X, labels, weight = check_fit(
-            self, X, y, sample_weight, numeric=False, accept_sparse=not precomputed, any_labels=True
-        )
-        _check_square(X, precomputed)
-        if not ranked:
-            check_ranks(labels)
-        return X, labels, weight
-
-    def _problem(self, rows: RankedRows) -> PreferenceProblem:
-        problem = preference_problem(
-            rows.codes, C=self.C, loss=self.loss, group=rows.group, weight=rows.data.weight
-        )
-        if self.C_scale == "total":
-            return replace(problem, C=problem.C / problem.n_pairs)
-        return problem
-
-    def _budget(self) -> dict[str, Any]:
-        """Return what a fit may take."""
-        steps = int(self.max_iter) if self.max_iter > 0 else DEFAULT_STEPS
-        return {"tol": self.tol, "max_iter": steps, "cache_bytes": self.cache_size * 1e6}
-
-    def _fit_rows(self, rows: RankedRows) -> None:
-        """Solve the problem; keep the model, what proves it and what diagnostics need."""
         problem = self._problem(rows)
-        seed = seed_of(self.random_state)
-        seen = self._begin(rows.data)
-        linear = self.kernel == "linear"
+        seen = self._begin(data)
         with (
             Watch("OrdinalSVC", self.tol, self.verbose, self.time_limit) as watch,
             worker_threads() as seen.threads,
         ):
-            operand = rows.data.X if linear else seen
-            result = solve_preference(problem, operand, monitor=watch, **self._budget())
-        certificate = result.certificate(problem, self.tol)
-        if self._indefinite:
-            certificate = replace(certificate, converged=False)
-        self._keep_model(rows, problem, result, certificate)
+            result = self._solved(problem, seen, watch)
+        self._keep_model(rows, problem, result)
         self._keep_record(rows, problem, result, seed)
-        name, statuses = "OrdinalSVC", [str(result.status)]
-        warn_unconverged(name, certificate, statuses, self.tol, rows.data.X, "gap")
-
-    def _keep_model(
-        self,
-        rows: RankedRows,
-        problem: PreferenceProblem,
-        result: PreferenceResult,
-        certificate: Certificate,
-    ) -> None:
-        """Store the utility, the thresholds and what proves them."""
-        for name in NOT_ALWAYS:  # of an earlier fit
-            self.__dict__.pop(name, None)
-        self.certificate_ = certificate
-        self.n_pairs_ = problem.n_pairs
-        self.n_iter_ = certificate.n_iter
-        if self.kernel == "linear":
-            self.coef_ = result.coef
-        else:
-            support = np.flatnonzero(result.coef)
-            self._keep_support(rows.data, support)
-            self.dual_coef_ = result.coef[support][None, :]
-            counts = np.bincount(rows.codes[support], minlength=len(self.classes_))
-            self.n_support_ = counts.astype(np.int32)
-        self._by_query_ = rows.by_query
-        if self.pooled_ranks or not rows.by_query:
-            n_ranks = len(self.classes_)
-            self.thresholds_ = rank_thresholds(self.thresholds, problem, result.f, n_ranks)
-
-    def _keep_record(
-        self, rows: RankedRows, problem: PreferenceProblem, result: PreferenceResult, seed: int
-    ) -> None:
-        """Keep what leave-one-out and everything that rests on it need."""
-        machines: list[RefitMachine] = []
-        if rows.by_query:
-            refusal = OF_QUERIES
-        elif self._indefinite:
-            refusal = "the kernel matrix is not positive semi-definite, so that optima are not sure"
-        else:
-            refusal = ""
-            linear, proved = self.kernel == "linear", self.certificate_.converged
-            machines = [
-                OrdinalMachine(problem, result, linear, proved, self.thresholds, **self._budget())
-            ]
-        kernel, centre = self._kernel_, self._centre_
-        self._record_ = Record(
-            RefitTraining(rows.data, kernel, centre, machines, seed, self.classes_, refusal)
-        )
+        statuses = [str(result.status)]
+        warn_unconverged("OrdinalSVC", self.certificate_, statuses, self.tol, data.X, "gap")
+        return self
 
     # -- prediction ------------------------------------------------------------------------
 

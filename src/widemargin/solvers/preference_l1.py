@@ -31,18 +31,15 @@ every dual point of :mod:`widemargin.problems.preference` gives a rigorous lower
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import linprog
 
-from widemargin._jit import jit
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin.certificate import Certificate
 from widemargin.problems._pair_sweep import SortedRows
 from widemargin.problems.preference import DualPoint, Listed, PreferenceProblem, Response
+from widemargin.solvers._preference_l1_models import minimise_quadratic, solve_program
 from widemargin.solvers._preference_space import Curvature
 from widemargin.solvers.linear_rows import LinearRows
 from widemargin.solvers.result import Budget, Monitor, Status
@@ -55,7 +52,6 @@ NARROWEST = 1e-9  # band below which rounding decides which pairs are in it
 WIDEST = 2.0  # band from which no wider one is asked for its curvature
 MOST_LENGTHS = 30  # points looked at along one direction
 IDLE = 0.9  # share of what is left that a step may leave, unless the objective falls
-MOST_PASSES = 1000  # over the weights, for one model
 REACH = 3.0  # band widths around the kink from which pairs become rows of the program
 FEW_PAIRS, PER_FEATURE = 1000, 10  # rows that a program may have, and more for each weight
 ROUNDING = 1e-9  # relative gap below minus which something else than rounding is wrong
@@ -207,9 +203,27 @@ class _Descent:
         """Shrink the band towards the one whose smoothing costs half of what is allowed."""
         allowed = 0.5 * self.tol * max(1.0, abs(self.primal))
         shrink = np.sqrt(allowed / max(self.here.gap, allowed))  # the cost falls with its square
+        before, old = self.here, self.width
         self.width *= float(np.clip(shrink, FASTEST, 0.5))
-        self.here = self._look(self.here.w, self.here.f, self.here.rows)
+        self.here = self._look(before.w, before.f, before.rows)
+        self._predict(before, old)
         return self.width >= NARROWEST
+
+    def _predict(self, before: _Here, old: float) -> None:
+        """Move the pairs of the old band into the new one, if that is better.
+
+        Pairs at the kink keep their variables as the band narrows, so their slacks shrink with
+        it: a step for the loss that has them, and no others, on its ramp.
+        """
+        (_, excess), (_, deficit) = before.rows.slacks(0.0, old)
+        band = before.rows.scattered(before.rows.weight * (excess - deficit))
+        steeper = self.problem.C * (1.0 / self.width - 1.0 / old)
+        pull = before.pull + self.rows.combine(steeper * band)
+        curvature = Curvature(self.problem, before.rows, old, self.width)
+        direction = self._direction(pull, curvature)
+        there = self._look(before.w + direction, before.f + self.rows.dot(direction))
+        if there.value < self.here.value:
+            self.here = there
 
     def _look(self, w: FloatArray, f: FloatArray, rows: SortedRows | None = None) -> _Here:
         """Evaluate both problems, and the smoothed one, at some weights."""
@@ -250,17 +264,21 @@ class _Descent:
         """A change of the objective that does not matter."""
         return 1e-3 * self.tol * max(1.0, abs(self.primal))
 
-    def _step(self) -> bool:
-        """Minimise the norm and the model of the loss, then search; False if nothing is gained."""
-        here = self.here
+    def _direction(self, pull: FloatArray, curvature: Curvature) -> FloatArray:
+        """Return the way to the minimum of the norm and a quadratic model of the loss."""
         chosen, features = self._columns()
         features = features - features.mean(axis=0)  # differences do not see a constant
-        gram = self._curvature().gram(features)
+        gram = curvature.gram(features)
         gram[np.diag_indices_from(gram)] += 1e-12 * float(np.trace(gram)) + np.finfo(float).tiny
-        moved = here.w[chosen].copy()
-        _minimise_model(gram, here.pull[chosen], moved, MOST_PASSES)
-        direction = np.zeros_like(here.w)
-        direction[chosen] = moved - here.w[chosen]
+        direction = np.zeros_like(pull)
+        before = self.here.w[chosen]
+        direction[chosen] = minimise_quadratic(gram, pull[chosen], before) - before
+        return direction
+
+    def _step(self) -> bool:
+        """Go to the minimum of the model, or not so far; tell whether that was worth while."""
+        here = self.here
+        direction = self._direction(here.pull, self._curvature())
         slope = float(np.abs(here.w + direction).sum() - np.abs(here.w).sum())
         slope -= float(here.pull @ direction)
         if not slope < 0:
@@ -281,7 +299,7 @@ class _Descent:
 
         No pair in the band would say that the loss is a plane; the next ones tell how far.
         """
-        width, wanted = self.width, max(1, np.count_nonzero(self.here.w))
+        width, wanted = self.width, max(1, int(np.count_nonzero(self.here.w)))
         while True:
             curvature = Curvature(self.problem, self.here.rows, width)
             if width >= WIDEST or curvature.n_pairs() >= wanted:
@@ -301,7 +319,7 @@ class _Descent:
         cap = problem.C * problem.weight[upper] * problem.weight[lower]
         settled = DualPoint(here.f, reach, Listed(upper, lower, np.zeros(len(upper))))
         pull = self.rows.combine(problem.response(settled).beta)[chosen]
-        found = _solve_rows(features[upper] - features[lower], cap, pull)
+        found = solve_program(features[upper] - features[lower], cap, pull)
         if found is None:
             return False
         w = np.zeros_like(here.w)
@@ -312,45 +330,3 @@ class _Descent:
         primal = float(np.abs(w).sum()) + problem.respond(f, 0.0).loss
         self._keep(w, primal, point, response.total, self.rows.combine(response.beta))
         return self.gap < 0.5 * before
-
-
-@jit
-def _minimise_model(gram: Any, pull: Any, w: Any, passes: Any) -> None:
-    """Minimise |v|_1 - pull.(v - w) + 1/2 (v - w)'gram (v - w) over v, in place of w."""
-    rest = pull.copy()  # minus the gradient of the smooth part
-    for sweep in range(passes):
-        largest = 0.0
-        for j in range(len(w)):
-            bend = gram[j, j]
-            wish = bend * w[j] + rest[j]
-            new = 0.0
-            if wish > 1.0:
-                new = (wish - 1.0) / bend
-            elif wish < -1.0:
-                new = (wish + 1.0) / bend
-            step = new - w[j]
-            if step != 0.0:
-                w[j] = new
-                for k in range(len(w)):
-                    rest[k] -= gram[j, k] * step
-                largest = max(largest, abs(bend * step))
-        if largest <= 1e-9:
-            return
-
-
-def _solve_rows(
-    differences: FloatArray, cap: FloatArray, pull: FloatArray
-) -> tuple[FloatArray, FloatArray] | None:
-    """Solve max sum(a), |pull + differences'a| <= 1, 0 <= a <= cap; return weights and a."""
-    rows = sp.csr_array(np.vstack([differences.T, -differences.T]))
-    found = linprog(
-        -np.ones(len(cap)),
-        A_ub=rows,
-        b_ub=np.concatenate([1.0 - pull, 1.0 + pull]),
-        bounds=np.column_stack([np.zeros(len(cap)), cap]),
-        method="highs",
-    )
-    if found.status != 0:
-        return None
-    plus, minus = np.split(-np.asarray(found.ineqlin.marginals, dtype=np.float64), 2)
-    return plus - minus, np.clip(found.x, 0.0, cap)
