@@ -65,6 +65,11 @@ class Fitted:
     rho: float = 1.0  # what coefficients were divided by to have the margin 1
 
     @property
+    def scale_of_gap(self) -> float:
+        """What the tolerance of the gap is relative to."""
+        return self.problem.scale(self.result.alpha, self.result.f)
+
+    @property
     def slack(self) -> FloatArray:
         """How much each row lacks of its margin."""
         return self.problem.slack(self.result.alpha, self.result.f)
@@ -127,7 +132,10 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
             warnings.warn(message, UserWarning, stacklevel=2)
         # An optimum of a linear program that is not proved is one that rounding errors hide.
         statuses: list[str] = [m.result.status for m in machines if m.result.status != "optimal"]
-        warn_unconverged(name, self.certificate_, statuses or ["stalled"], self.tol, data.X, "gap")
+        warn_unconverged(
+            name, self.certificate_, statuses or ["stalled"], self.tol, data.X, "gap",
+            next(m.scale_of_gap for m in machines if m.certificate is self.certificate_),
+        )  # fmt: skip
         return self
 
     def _check_parameters(self) -> None:
