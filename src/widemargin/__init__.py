@@ -4,9 +4,10 @@ from widemargin import kernels
 from widemargin.assess import bounds, loo
 from widemargin.assess.doubt import suspects
 from widemargin.certificate import Certificate
-from widemargin.estimators.adaptive import LOOSVC, LPSVC, AdaptiveMarginSVC, NuLPSVC
+from widemargin.estimators.adaptive import LOOSVC, AdaptiveMarginSVC
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
+from widemargin.estimators.lp import LPSVC, NuLPSVC
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
 from widemargin.estimators.tube import TubeSVR
 from widemargin.tuning.gradient import tune

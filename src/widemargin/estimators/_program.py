@@ -11,7 +11,14 @@ import numpy as np
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
-from widemargin._validation import TrainingSet, canonical, class_costs, seed_of
+from widemargin._validation import (
+    TrainingSet,
+    canonical,
+    class_costs,
+    require,
+    require_number,
+    seed_of,
+)
 from widemargin.assess.probability import check_calibration
 from widemargin.assess.program_machine import ProgramMachine
 from widemargin.assess.record import Record, RefitTraining
@@ -344,3 +351,8 @@ def _at_limit(machine: Fitted) -> BoolArray:
     """Tell which coefficients are as large as they may be; the nu machine's have a sum of 1."""
     alpha, limit = machine.result.alpha, machine.problem.limit
     return np.asarray((limit > 0) & (alpha >= AT_LIMIT * limit) & (machine.problem.nu is None))
+
+
+def check_lam(lam: Any) -> None:
+    require_number("lam", lam, "a number, not negative", above=-np.inf)
+    require(lam >= 0, "lam", lam, "a number, not negative")
