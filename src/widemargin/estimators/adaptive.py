@@ -72,8 +72,8 @@ class LOOSVC(ProgramClassifier):
     dual_coef_ : ndarray of shape (1, n_SV) or (n_classes, n_SV)
         y alpha of the support vectors for each machine.
     lam_max_ : float or ndarray of shape (n_classes,)
-        From lam = lam_max_ on, :class:`AdaptiveMarginSVC` has no coefficient but zero. A machine
-        with lam_max_ <= 1 here has learnt nothing, and says so.
+        From lam = ``lam_max_`` on, :class:`AdaptiveMarginSVC` has no coefficient but zero. A machine
+        with ``lam_max_`` <= 1 here has learnt nothing, and says so.
     certificate_ : Certificate
         The worst of `certificates_`.
     certificates_ : list of Certificate
@@ -94,7 +94,7 @@ class LOOSVC(ProgramClassifier):
     No alpha_i k(x_i, x_i) is above 1e8. A kernel so narrow that rows do not see each other would
     have coefficients without bound; such a fit ends with a warning that names the width.
 
-    Where a decision value is exactly 0, as everywhere from lam_max_ on, the prediction is
+    Where a decision value is exactly 0, as everywhere from ``lam_max_`` on, the prediction is
     ``classes_[0]``.
 
     Examples

@@ -39,7 +39,7 @@ class LPSVC(ProgramClassifier):
     alpha_, slack_, certificate_, certificates_, n_iter_
         As for :class:`LOOSVC`.
     lam_max_ : float or ndarray of shape (n_classes,)
-        From lam = lam_max_ on all coefficients are zero.
+        From lam = ``lam_max_`` on all coefficients are zero.
     classes_, support_, support_vectors_, n_support_, dual_coef_, gamma_
         As for :class:`LOOSVC`.
 
