@@ -72,8 +72,8 @@ class LOOSVC(ProgramClassifier):
     dual_coef_ : ndarray of shape (1, n_SV) or (n_classes, n_SV)
         y alpha of the support vectors for each machine.
     lam_max_ : float or ndarray of shape (n_classes,)
-        From lam = ``lam_max_`` on, :class:`AdaptiveMarginSVC` has no coefficient but zero. A machine
-        with ``lam_max_`` <= 1 here has learnt nothing, and says so.
+        From lam = ``lam_max_`` on, :class:`AdaptiveMarginSVC` has no coefficient but zero. A
+        machine with ``lam_max_`` <= 1 here has learnt nothing, and says so.
     certificate_ : Certificate
         The worst of `certificates_`.
     certificates_ : list of Certificate
