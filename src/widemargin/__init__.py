@@ -4,10 +4,11 @@ from widemargin import kernels
 from widemargin.assess import bounds, loo, metrics
 from widemargin.assess.doubt import suspects
 from widemargin.certificate import Certificate
-from widemargin.estimators.adaptive import LOOSVC, LPSVC, AdaptiveMarginSVC, NuLPSVC
+from widemargin.estimators.adaptive import LOOSVC, AdaptiveMarginSVC
 from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
+from widemargin.estimators.lp import LPSVC, NuLPSVC
 from widemargin.estimators.ordinal import OrdinalSVC
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
 from widemargin.estimators.tube import TubeSVR

@@ -11,7 +11,14 @@ import numpy as np
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
-from widemargin._validation import TrainingSet, canonical, class_costs, seed_of
+from widemargin._validation import (
+    TrainingSet,
+    canonical,
+    class_costs,
+    require,
+    require_number,
+    seed_of,
+)
 from widemargin.assess.probability import check_calibration
 from widemargin.assess.program_machine import ProgramMachine
 from widemargin.assess.record import Record, RefitTraining
@@ -63,6 +70,11 @@ class Fitted:
     lam_max: float
     warning: str = ""
     rho: float = 1.0  # what coefficients were divided by to have the margin 1
+
+    @property
+    def scale_of_gap(self) -> float:
+        """What the tolerance of the gap is relative to."""
+        return self.problem.scale(self.result.alpha, self.result.f)
 
     @property
     def slack(self) -> FloatArray:
@@ -127,7 +139,10 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
             warnings.warn(message, UserWarning, stacklevel=2)
         # An optimum of a linear program that is not proved is one that rounding errors hide.
         statuses: list[str] = [m.result.status for m in machines if m.result.status != "optimal"]
-        warn_unconverged(name, self.certificate_, statuses or ["stalled"], self.tol, data.X, "gap")
+        warn_unconverged(
+            name, self.certificate_, statuses or ["stalled"], self.tol, data.X, "gap",
+            next(m.scale_of_gap for m in machines if m.certificate is self.certificate_),
+        )  # fmt: skip
         return self
 
     def _check_parameters(self) -> None:
@@ -336,3 +351,8 @@ def _at_limit(machine: Fitted) -> BoolArray:
     """Tell which coefficients are as large as they may be; the nu machine's have a sum of 1."""
     alpha, limit = machine.result.alpha, machine.problem.limit
     return np.asarray((limit > 0) & (alpha >= AT_LIMIT * limit) & (machine.problem.nu is None))
+
+
+def check_lam(lam: Any) -> None:
+    require_number("lam", lam, "a number, not negative", above=-np.inf)
+    require(lam >= 0, "lam", lam, "a number, not negative")

@@ -129,7 +129,8 @@ def _set_out(t: State, kind: int, index: int, sign: float) -> float:
             for b in range(p):
                 total += t.inverse[a, b] * column[t.tight[b]]
             t.step[a] = -sign * total
-        t.move[:] = sign * column
+        for i in range(len(t.move)):
+            t.move[i] = sign * column[i]
         slope = -sign * t.pull[index]
     else:
         i = t.tight[index]
@@ -298,7 +299,9 @@ def _tableau_row(t: State, kind: int, index: int, sign: float, enter: int, leave
     t.turn[:p] = 0.0
     t.row[:] = 0.0
     if enter >= 0:
-        t.row[:] = t.store[t.slot[enter]]
+        found = t.store[t.slot[enter]]
+        for j in range(len(t.row)):
+            t.row[j] = found[j]
     for a in range(p):
         j = t.columns[a]
         weight = t.row[j] if enter >= 0 else 0.0
@@ -307,7 +310,8 @@ def _tableau_row(t: State, kind: int, index: int, sign: float, enter: int, leave
             t.across[b] += weight * t.inverse[a, b]
             t.turn[b] += tilt * t.inverse[a, b]
     if enter < 0 and leave >= 0:
-        t.across[:p] = t.inverse[leave, :p]
+        for b in range(p):
+            t.across[b] = t.inverse[leave, b]
     if kind == 2:
         return t.across[index]
     if enter < 0 and leave < 0:

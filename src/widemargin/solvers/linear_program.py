@@ -8,9 +8,10 @@ many rows, low rank  :mod:`widemargin.solvers.interior_point`: Newton steps, n r
 all others           :mod:`widemargin.solvers.row_generation`: pivots over the few rows that matter
 ===================  ============================================================================
 
-Whoever found the coefficients, what is returned is evaluated afresh with the true kernel, its
-objective is never above that of alpha = 0, and the bound is one that rounding cannot spoil
-(:mod:`widemargin.solvers._program_bound`).
+Whoever found the coefficients, what is returned is evaluated afresh with the true kernel, and its
+objective is never above that of alpha = 0. The bound allows for the rounding of its own sums
+(:mod:`widemargin.solvers._program_bound`) unless that alone would put it beyond tol: then it is
+the dual as float64 gives it.
 
 Where several optima exist, (1) an objective of 0 is reached with the least
 sum alpha_i k(x_i, x_i); (2) otherwise the same data in the same order give the same one.

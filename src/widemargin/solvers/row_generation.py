@@ -256,6 +256,7 @@ class _Walk:
             self._make_room(RENEW)
             before = int(self.state.tally[PIVOTS])
             most = int(min(RENEW, 1 + WORK // (self.rows.N * (self.size + 20) * 4)))
+            most = max(1, min(most, self.budget.max_iter * self.sweep - before))
             code = pivots.run(self.state, most, tol, tol_z, trust, self.least)
             fresh = fresh and int(self.state.tally[PIVOTS]) == before
             if code == pivots.DONE and fresh:
@@ -395,7 +396,8 @@ class _Walk:
         done = int(self.state.tally[PIVOTS])
         status: Status = "stalled" if self.stalled else self.budget.status
         alphas, zs = [alpha for alpha, _ in points], [z for _, z in points]
-        return Vertex(alphas, zs, max(1, -(-done // self.sweep)), done, status)
+        sweeps = min(-(-done // self.sweep), self.budget.max_iter)  # a start is not counted
+        return Vertex(alphas, zs, max(1, sweeps), done, status)
 
 
 def _with_sum(z: FloatArray, cost: FloatArray, total: float) -> FloatArray:

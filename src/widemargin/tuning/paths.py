@@ -18,7 +18,8 @@ from widemargin.assess import loo
 from widemargin.assess._refits import fitted_values, own_parts, rows_that_matter
 from widemargin.assess.program_machine import ProgramMachine
 from widemargin.assess.record import Record, RefitMachine, RefitTraining, record_of
-from widemargin.estimators.adaptive import LPSVC, AdaptiveMarginSVC, NuLPSVC
+from widemargin.estimators.adaptive import AdaptiveMarginSVC
+from widemargin.estimators.lp import LPSVC, NuLPSVC
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram, adaptive_margin, lp_machine
 from widemargin.problems.one_vs_one import predicted_class
