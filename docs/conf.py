@@ -42,6 +42,8 @@ PAGES = (
     "certificate",
     "leave_one_out",
     "adaptive_margins",
+    "ordinal",
+    "large_data",
     "command_line",
     "references",
 )

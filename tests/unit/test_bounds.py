@@ -115,3 +115,82 @@ def test_bad_arguments(changed, message):
 def test_bad_norm():
     with pytest.raises(ValueError, match="W must be a finite number, not negative"):
         bounds.adaptive_margin(m=100, R=1.0, W=-1.0, D=0.0, delta=0.05)
+
+
+# ---------------------------------------------------------------- ordinal margins
+
+
+def test_ordinal_margin_by_hand() -> None:
+    # k = 4, n = 2^9: 2/512 (4 log2(8 e 512 / 4) log2(2^14) + log2(2^12 / 2^-3))
+    value = 2 / 512 * (4 * (math.log2(math.e) + 10) * 14 + 15)
+    bound = bounds.ordinal_margin(m=1025, R=1.0, rho=4.0, delta=0.125)
+    assert bound == pytest.approx(value, rel=1e-14)
+    assert bound.dimension == 4
+    assert bound == bounds.ordinal_margin(m=1024, R=1.0, rho=4.0, delta=0.125)
+    # as printed, m - 1 takes the place of floor(m / 2)
+    printed = bounds.ordinal_margin(m=513, R=1.0, rho=4.0, delta=0.125, pairs="printed")
+    assert printed == bound
+
+
+def test_ordinal_margin_known_values() -> None:
+    arguments = {"m": 1_000_000, "R": 1.0, "rho": 0.5, "delta": 0.05}
+    assert bounds.ordinal_margin(**arguments, pairs="printed") == pytest.approx(0.20907, abs=5e-6)
+    assert bounds.ordinal_margin(**arguments) == pytest.approx(0.37687, abs=5e-6)
+    assert not bounds.ordinal_margin(**arguments).vacuous
+
+
+@pytest.mark.parametrize(
+    ("pairs", "ratio", "smallest"),
+    [
+        ("printed", 2, 1.6e5),
+        ("printed", 10, 4.9e6),
+        ("disjoint", 2, 3.1e5),
+        ("disjoint", 10, 9.8e6),
+    ],
+)
+def test_rows_that_an_ordinal_bound_needs(pairs: str, ratio: float, smallest: float) -> None:
+    def value(m: float) -> float:
+        return bounds.ordinal_margin(int(m), R=ratio, rho=1.0, delta=0.05, pairs=pairs)
+
+    assert value(0.97 * smallest) > 1 > value(1.04 * smallest)
+
+
+def test_ordinal_margin_as_printed_is_no_theorem() -> None:
+    bound = bounds.ordinal_margin(10**7, R=1.0, rho=1.0, delta=0.05, pairs="printed")
+    assert bound < 1
+    assert bound.vacuous
+    assert "share rows" in repr(bound)
+
+
+def test_ordinal_margin_beyond_its_reach_is_infinite() -> None:
+    n = 100
+    inside = 8.0 / math.sqrt(math.floor(math.e * n))  # k = floor(e n) exactly
+    assert math.isfinite(bounds.ordinal_margin(2 * n, R=1.0, rho=inside, delta=0.05))
+    outside = bounds.ordinal_margin(
+        2 * n, R=1.0, rho=8.0 / math.sqrt(math.ceil(math.e * n)), delta=0.05
+    )
+    assert outside == math.inf
+    assert outside.vacuous
+    assert "k <= e n" in repr(outside)
+
+
+def test_a_margin_wider_than_the_rows_leaves_only_the_confidence() -> None:
+    bound = bounds.ordinal_margin(200, R=1.0, rho=8.1, delta=0.05)
+    assert bound.dimension == 0
+    assert bound == pytest.approx(2 / 100 * math.log2(800 / 0.05))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("m", v) for v in (0, 1, -5, 2.5, True)],
+        *[("R", v) for v in (-1.0, math.nan, math.inf)],
+        *[("rho", v) for v in (0.0, -1.0, math.nan)],
+        *[("delta", v) for v in (0.0, 1.0, 2)],
+        *[("pairs", v) for v in ("all", None)],
+    ],
+)
+def test_bad_arguments_of_ordinal_margin(name: str, value: object) -> None:
+    arguments = {"m": 100, "R": 1.0, "rho": 1.0, "delta": 0.05, "pairs": "disjoint"}
+    with pytest.raises(ValueError, match=f"^{name} must be"):
+        bounds.ordinal_margin(**{**arguments, name: value})

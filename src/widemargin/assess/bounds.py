@@ -5,6 +5,7 @@ function               theorem
 =====================  =====================================================================
 margin_distribution    Smola et al. (2000), theorem 2.1 (Shawe-Taylor and Cristianini 1998)
 adaptive_margin        Smola et al. (2000), theorem 2.2 (Weston and Herbrich)
+ordinal_margin         Herbrich et al. (2000), theorem 2.2, with pairs that are independent
 =====================  =====================================================================
 
 Every function returns a :class:`Bound`: a number that also says whether it tells anything. Rows
@@ -25,7 +26,7 @@ from typing import Any
 
 from widemargin._validation import require, require_number
 
-__all__ = ["Bound", "adaptive_margin", "margin_distribution"]
+__all__ = ["Bound", "adaptive_margin", "margin_distribution", "ordinal_margin"]
 
 ROUNDING = 1e-12  # a product may be this much too small; a floor must not turn that into 1
 
@@ -173,6 +174,64 @@ def adaptive_margin(m: int, R: float, W: float, D: float, delta: float) -> Bound
     _check(m=m, delta=delta, R=R, W=W, D=D)
     unmet = () if W * R >= 1.0 - ROUNDING else (f"W R >= 1, as a margin of 1 takes (is {W * R:g})",)
     return _covered("adaptive margin, theorem 2.2", m, 65.0 * (W * R + 3.0 * D) ** 2, delta, unmet)
+
+
+def ordinal_margin(m: int, R: float, rho: float, delta: float, pairs: str = "disjoint") -> Bound:
+    r"""Bound the preference risk of a linear utility that orders its training rows without error.
+
+    Herbrich et al. (2000), theorem 2.2: for a utility w'x with :math:`\|w\| = 1` and n independent
+    pairs of rows, each in the right order by at least :math:`\rho`,
+
+    .. math::
+
+        R_{\mathrm{pref}} \le \frac2n \left( k \log_2 \frac{8en}{k} \log_2(32n)
+            + \log_2 \frac{8n}{\delta} \right), \qquad
+        k = \left\lfloor \left( \frac{8R}{\rho} \right)^2 \right\rfloor \le e n .
+
+    The theorem is printed with n = m - 1, for the pairs (1, 2), (2, 3), ... of m rows. These share
+    rows and are not independent, so that its (2.18) is false; n = floor(m / 2) pairs share none.
+
+    Parameters
+    ----------
+    m : int
+        Number of rows, two at least. Pairs of equal rank have no order: where there are some, give
+        twice the number of disjoint pairs of different ranks; the bound then is one on the risk
+        among pairs of different ranks (``preference_risk(..., scaled=True)``).
+    R : float
+        Largest distance between two rows in feature space, rows to come included.
+    rho : float
+        The margin: the smallest difference of utilities, higher rank minus lower, over the pairs
+        of different ranks. It is 1 / \|w\| for a machine that has no slack.
+    delta : float
+        Probability with which the bound may fail, in (0, 1).
+    pairs : {"disjoint", "printed"}, default="disjoint"
+        n = floor(m / 2), or m - 1 as printed, which is not proved.
+
+    Returns
+    -------
+    Bound
+        With k in `dimension`; infinite where k exceeds e n.
+
+    Examples
+    --------
+    >>> from widemargin import bounds
+    >>> round(bounds.ordinal_margin(m=1_000_000, R=1.0, rho=0.5, delta=0.05), 5)
+    0.37687
+    >>> bounds.ordinal_margin(m=1_000_000, R=1.0, rho=0.5, delta=0.05, pairs="printed")
+    Bound(0.2091, vacuous: independent pairs (neighbours share rows))
+    """
+    _check(m=m, delta=delta, R=R)
+    require_number("rho", rho, "a positive number")
+    require(m >= 2, "m", m, "at least 2: one row makes no pair")
+    require(pairs in ("disjoint", "printed"), "pairs", pairs, '"disjoint" or "printed"')
+    n = m // 2 if pairs == "disjoint" else m - 1
+    unmet = () if pairs == "disjoint" else ("independent pairs (neighbours share rows)",)
+    name = "ordinal margin, theorem 2.2"
+    k = math.floor((8.0 * R / rho) ** 2 * (1.0 + ROUNDING))
+    if k > math.e * n:
+        return Bound(math.inf, name, (*unmet, f"k <= e n (is {k:.4g}, n = {n})"), k)
+    cover = k * math.log2(8.0 * math.e * n / k) * math.log2(32.0 * n) if k else 0.0
+    return Bound(2.0 / n * (cover + math.log2(8.0 * n / delta)), name, unmet, k)
 
 
 def _check(m: Any, delta: Any, **lengths: Any) -> None:

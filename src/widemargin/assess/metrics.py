@@ -246,7 +246,8 @@ def _judged(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
         if hasattr(machine, "utility"):
             rows = estimator[:-1].transform(X) if len(estimator) > 1 else X
     order = None if not hasattr(machine, "classes_") else list(machine.classes_)
-    words = order is not None and np.asarray(y).dtype.kind in "OUS"
+    told = getattr(machine, "classes", None) is not None  # the order of numbers may be another
+    words = order is not None and (told or np.asarray(y).dtype.kind in "OUS")
     ranks = places(_labels("y", y), order, "y", "classes_") if words and order else y
     if hasattr(machine, "utility"):
         return ranks, machine.utility(rows)

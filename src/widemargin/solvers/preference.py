@@ -169,6 +169,9 @@ def _solve_linear(
     w = descent.best.coef
     image = rows.dot(rows.combine(problem.response(descent.point).beta))
     f, norm2 = rows.dot(w), float(w @ w)
+    hidden = problem.rounding(descent.point, image) / max(1.0, abs(descent.primal))
+    if status == "optimal" and descent.gap + hidden > tol:
+        status = "stalled"
     return PreferenceResult(w, f, norm2, descent.point, image, max(1, budget.used), status)
 
 

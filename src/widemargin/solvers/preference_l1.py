@@ -47,7 +47,6 @@ from widemargin.solvers.result import Budget, Monitor, Status
 FEW_FEATURES = 300  # up to which the quadratic model has all of them
 NEAR_BOUND, MOST_NEW = 0.9, 150  # |X'beta| from which others enter it, and how many at a time
 SETTLED = 0.1  # share of the gap that steps may leave before the band is narrowed
-GENTLE = 10.0  # times the bound that X'beta may be at the start, by the width of the band
 FASTEST = 0.2  # factor by which the band shrinks at a time, at most
 NARROWEST = 1e-9  # band below which rounding decides which pairs are in it
 WIDEST = 2.0  # band from which no wider one is asked for its curvature
@@ -181,9 +180,6 @@ class _Descent:
         self.best = self.pull = np.zeros(rows.n_features)
         self.point = DualPoint(np.zeros(rows.n_rows), self.width)
         self.here = self._look(self.best, self.point.f)
-        # Before a large C all of the norm vanishes. A wide band is a small C to begin with.
-        self.width = max(1.0, float(np.abs(self.here.pull).max()) / GENTLE)
-        self.here = self._look(self.best, self.point.f, self.here.rows)
 
     @property
     def gap(self) -> float:
