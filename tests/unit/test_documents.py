@@ -31,7 +31,7 @@ def test_readme_has_the_two_commands_that_ci_runs():
     marked = re.findall(r"<!-- ci: (\w+) -->\n```bash\n(.*)\n```", text)
     assert marked == [
         ("demo", "pip install . && widemargin fit --demo"),
-        ("tests", "pip install '.[test]' && pytest"),
+        ("tests", "pip install '.[test]' && pytest -n auto"),
     ]
 
 
