@@ -24,9 +24,9 @@ def rank_scores(above: FloatArray) -> FloatArray:
     --------
     >>> import numpy as np
     >>> from widemargin.problems.rank_scores import rank_scores
-    >>> rank_scores(np.array([[0.5, -1.0], [1.5, 0.0]]))
-    array([[-0.5,  0.5, -1. ],
-           [-1.5,  0. ,  0. ]])
+    >>> rank_scores(np.array([[0.5, -1.0], [1.5, 0.25]]))
+    array([[-0.5 ,  0.5 , -1.  ],
+           [-1.5 , -0.25,  0.25]])
     """
     scores = np.full((above.shape[0], above.shape[1] + 1), np.inf)
     scores[:, 1:] = above
