@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from widemargin import CumulativeLinkClassifier
+from widemargin import CumulativeLinkClassifier, OrdinalSVC
 from widemargin.assess.metrics import PreferenceScorer, preference_risk, preference_scorer
 
 
@@ -211,7 +211,7 @@ def test_words_have_the_order_of_the_model() -> None:
     codes = {name: k for k, name in enumerate(sorted(names))}
     truth, guess = ([codes[w] for w in words] for words in (names[y], forest.predict(X)))
     assert scorer(forest, X, names[y]) == 1 - preference_risk(truth, guess, scaled=True)
-    with pytest.raises(ValueError, match="y holds 'awful', not among classes_"):
+    with pytest.raises(ValueError, match="y holds 'awful', not among classes: 'bad'"):
         scorer(model, X[:2], ["awful", "bad"])
 
 
@@ -262,3 +262,11 @@ def test_a_search_without_routing_takes_the_scorer() -> None:
     copy = pickle.loads(pickle.dumps(preference_scorer(ties=0.5)))
     assert repr(copy) == "preference_scorer(scaled=True, ties=0.5)"
     assert isinstance(clone(copy, safe=False), PreferenceScorer)
+
+
+def test_the_scorer_takes_the_order_of_numbers_that_the_machine_was_told():
+    X = np.linspace(-1.0, 1.0, 30)[:, None]
+    y = np.repeat([2, 1, 0], 10)
+    model = OrdinalSVC(kernel="linear", classes=[2, 1, 0]).fit(X, y)
+    assert preference_scorer(scaled=True)(model, X, y) == 1.0
+    assert preference_scorer(scaled=True)(model, X, y[::-1]) == 0.0

@@ -20,7 +20,7 @@ POLISHED = 1e-11  # KKT violation, relative to the size of the values, that a pa
 UNPOLISHED = 1e-6  # beyond that the model is not at its optimum and a path would lead nowhere
 TIE = 1e-9  # left-out values this small are ties: local kernels give zeros but for rounding
 KERNEL_ROUNDING = 1e-6  # error of a narrow kernel's values, relative to the margin
-STEPS_SEE = 5e-12  # violation, relative to those terms, below which no step of a solver gains
+ROUNDING = 1e-14  # error of a sum, relative to its terms
 DENSE_ROWS = 5_000  # up to this size the kernel matrix is formed
 BLOCK = 512
 
@@ -190,7 +190,7 @@ def _standing(
     )
     # Sums of huge kernel values have rounding errors that no solver can see through.
     terms = float(np.abs(K[:n, :n]).max(initial=0.0) * np.abs(problem.coefficients(b)).sum())
-    if violation > max(UNPOLISHED * size, STEPS_SEE * terms):
+    if violation > max(UNPOLISHED * size, ROUNDING * terms):
         raise Refused(
             f"leave-one-out needs a model at its optimum, and this one cannot be brought there: "
             f"its KKT violation is {violation:.1e}. Scale the features or lower C"

@@ -29,7 +29,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from widemargin._jit import jit
 from widemargin._typing import FloatArray, IntArray
 from widemargin._validation import require, require_bool
-from widemargin.problems.ranks import declared_order, places
+from widemargin.problems.ranks import comparable_numbers, declared_order, places
 
 __all__ = ["PreferenceScorer", "preference_risk", "preference_scorer"]
 
@@ -245,20 +245,21 @@ def _judged(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
         machine = estimator[-1]
         if hasattr(machine, "utility"):
             rows = estimator[:-1].transform(X) if len(estimator) > 1 else X
-    order = None if not hasattr(machine, "classes_") else list(machine.classes_)
-    told = getattr(machine, "classes", None) is not None  # the order of numbers may be another
-    words = order is not None and (told or np.asarray(y).dtype.kind in "OUS")
-    ranks = places(_labels("y", y), order, "y", "classes_") if words and order else y
+    ranks = _as_ranks(machine, y)
     if hasattr(machine, "utility"):
         return ranks, machine.utility(rows)
     if hasattr(estimator, "decision_function"):
         values = np.asarray(estimator.decision_function(X))
         if values.ndim == 1:
             return ranks, values
-    predicted = np.asarray(estimator.predict(X))
-    if words and order:
-        predicted = places(predicted, order, "predict(X)", "classes_")
-    return ranks, predicted
+    return ranks, _as_ranks(machine, estimator.predict(X))
+
+
+def _as_ranks(machine: Any, labels: Any) -> Any:
+    """Return labels as numbers in the order that the machine has for them."""
+    if not hasattr(machine, "classes_"):
+        return labels
+    return comparable_numbers(labels, getattr(machine, "classes", None), machine.classes_)
 
 
 # ------------------------------------------------------------------------------- the counting

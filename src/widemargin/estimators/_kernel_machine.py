@@ -166,7 +166,7 @@ class KernelMachine(Diagnosed, BaseEstimator):
         X, y, weight = check_fit(
             self, X, y, sample_weight, numeric=numeric, accept_sparse=not precomputed
         )
-        _check_square(X, precomputed)
+        check_square(X, precomputed)
         y = y.astype(np.float64) if numeric else y
         return canonical(X, y, weight, precomputed=precomputed, always=always_merge)
 
@@ -223,7 +223,7 @@ def _same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
     return X, support
 
 
-def _check_square(X: Any, precomputed: bool) -> None:
+def check_square(X: Any, precomputed: bool) -> None:
     if precomputed and X.shape[0] != X.shape[1]:
         raise ValueError(
             f'X must be the square kernel matrix of the training rows when kernel="precomputed"; '

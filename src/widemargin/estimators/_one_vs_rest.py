@@ -5,23 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._typing import FloatArray
 from widemargin.assess.loo import left_out_values
 from widemargin.assess.probability import Calibration, fit_calibration, project_on_prediction
 from widemargin.assess.record import KeptTraining, Record, record_of
+from widemargin.estimators._scored import ScoredClassifier
 from widemargin.problems.one_vs_one import predicted_class
 
 
-class OneVsRestClassifier(ClassifierMixin):
+class OneVsRestClassifier(ScoredClassifier):
     """Decision function and prediction of classifiers with one machine for each class.
 
     Two classes need one machine only, for which the second class is positive.
     """
 
-    classes_: Any
     calibration: str
 
     def _machine_values(self, X: Any) -> FloatArray:
@@ -45,22 +44,6 @@ class OneVsRestClassifier(ClassifierMixin):
         check_is_fitted(self)
         values = self._machine_values(X)
         return values[:, 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> Any:
-        """Return the predicted class of each row; where scores are equal, the first class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to classify.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        scores = self.decision_function(X)
-        return self.classes_[predicted_class(scores)]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, calibrated on left-out decision values.
@@ -88,21 +71,6 @@ class OneVsRestClassifier(ClassifierMixin):
             return np.column_stack([1.0 - each[:, 0], each[:, 0]])
         shares = each / each.sum(axis=1, keepdims=True)
         return project_on_prediction(shares, predicted_class(values))
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of :meth:`predict_proba`.
-        """
-        return np.log(self.predict_proba(X))
 
     def _calibrations(self) -> list[Calibration]:
         """Return how each machine's values become probabilities; found at the first call."""

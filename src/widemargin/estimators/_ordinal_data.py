@@ -11,7 +11,6 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from widemargin._typing import BoolArray, IntArray
 from widemargin._validation import TrainingSet
-from widemargin.problems.ranks import declared_order, places
 
 SHOWN = 5
 
@@ -100,29 +99,6 @@ def _of_one_rank(codes: IntArray, group: IntArray) -> BoolArray:
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     ends = np.append(starts[1:], len(order)) - 1
     return np.asarray(codes[order[starts]] == codes[order[ends]])
-
-
-def comparable_numbers(y: Any, classes: Any, fitted: Any) -> Any:
-    """Return y as numbers in the order of the ranks, for rows that need not be training rows.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Labels.
-    classes : sequence or None
-        The order that the user gave.
-    fitted : ndarray
-        The ranks of the training rows, in order.
-    """
-    labels = np.asarray(y).ravel()
-    if classes is not None:
-        return places(labels, list(classes), "y", "classes")
-    order = declared_order(y)
-    if order is not None:
-        return places(labels, order, "y", "the categories of y")
-    if labels.dtype.kind in "OUS":
-        return places(labels, fitted.tolist(), "y", "classes_")
-    return labels
 
 
 def _some(values: list[Any]) -> str:

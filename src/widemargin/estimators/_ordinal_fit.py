@@ -11,7 +11,7 @@ from widemargin._progress import Watch
 from widemargin._validation import check_fit
 from widemargin.assess.ordinal_machine import OrdinalMachine, rank_thresholds
 from widemargin.assess.record import Record, RefitMachine, RefitTraining
-from widemargin.estimators._kernel_machine import KernelMachine, _check_square
+from widemargin.estimators._kernel_machine import KernelMachine, check_square
 from widemargin.estimators._ordinal_data import RankedRows
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem, preference_problem
@@ -42,7 +42,7 @@ class PreferenceMachine(KernelMachine):
         X, labels, weight = check_fit(
             self, X, y, sample_weight, numeric=False, accept_sparse=not precomputed, any_labels=True
         )
-        _check_square(X, precomputed)
+        check_square(X, precomputed)
         return X, labels, weight
 
     def _problem(self, rows: RankedRows) -> PreferenceProblem:

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
@@ -16,9 +16,9 @@ from widemargin._progress import Watch
 from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin._validation import canonical, check_fit, check_X, require, require_number
 from widemargin.certificate import REASONS, warn_unconverged
+from widemargin.estimators._scored import ScoredClassifier
 from widemargin.problems.cumulative import CumulativeProblem
 from widemargin.problems.links import LINKS, log_probabilities
-from widemargin.problems.one_vs_one import predicted_class
 from widemargin.problems.ranks import ordered_classes, used_ranks
 from widemargin.solvers._cumulative_rows import constant_columns
 from widemargin.solvers.cumulative import CumulativeResult, solve_cumulative
@@ -26,7 +26,7 @@ from widemargin.solvers.cumulative import CumulativeResult, solve_cumulative
 LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 
 
-class CumulativeLinkClassifier(ClassifierMixin, BaseEstimator):
+class CumulativeLinkClassifier(ScoredClassifier, BaseEstimator):
     r"""Cumulative link model (proportional odds and its kin) for ordered ranks.
 
     :math:`\Pr(y \le r_k \mid x) = P(\theta_k - w \cdot x)` with increasing thresholds
@@ -236,22 +236,6 @@ class CumulativeLinkClassifier(ClassifierMixin, BaseEstimator):
         utility = self.utility(X)
         logs = log_probabilities(self.link, self.thresholds_, utility)
         return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
-
-    def predict(self, X: Any) -> Any:
-        """Return the most probable rank of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to classify.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        scores = self.decision_function(X)
-        return self.classes_[predicted_class(scores)]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each rank.

@@ -28,12 +28,11 @@ from widemargin.estimators._ordinal_data import (
     RankedRows,
     check_queries,
     check_ranks,
-    comparable_numbers,
     query_codes,
 )
 from widemargin.estimators._ordinal_fit import PreferenceMachine
 from widemargin.problems.rank_scores import rank_scores
-from widemargin.problems.ranks import ordered_classes, used_ranks
+from widemargin.problems.ranks import comparable_numbers, ordered_classes, used_ranks
 from widemargin.problems.thresholds import rank_of
 
 

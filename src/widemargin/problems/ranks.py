@@ -127,6 +127,29 @@ def places(labels: Any, order: list[Any], name: str, where: str) -> IntArray:
     return np.array([place[label] for label in labels.tolist()], dtype=np.intp)
 
 
+def comparable_numbers(y: Any, classes: Any, fitted: Any) -> Any:
+    """Return y as numbers in the order of the ranks, for rows that need not be training rows.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels.
+    classes : sequence or None
+        The order that the user gave.
+    fitted : ndarray
+        The ranks of the training rows, in order.
+    """
+    labels = np.asarray(y).ravel()
+    if classes is not None:
+        return places(labels, list(classes), "y", "classes")
+    order = declared_order(y)
+    if order is not None:
+        return places(labels, order, "y", "the categories of y")
+    if labels.dtype.kind in "OUS":
+        return places(labels, fitted.tolist(), "y", "classes_")
+    return labels
+
+
 def _warn_of_strings(labels: Any) -> None:
     if not any(isinstance(label, str) for label in labels.tolist()):
         return
