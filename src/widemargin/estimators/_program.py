@@ -183,7 +183,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
             result = ProgramResult(none, weight, none, whole, 1, "optimal", "no coefficients")
         else:
             result = solve_lp_machine(
-                problem, rows, tol=self.tol, seed=seed, monitor=watch, **self._budget()
+                problem, rows, tol=self.tol, seed=seed, monitor=watch, whole=whole, **self._budget()
             )
             if geometry.equal is not None:
                 result = replace(result, alpha=_split(result.alpha, y, weight, geometry.equal))

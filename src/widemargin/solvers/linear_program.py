@@ -26,7 +26,7 @@ from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers._program_bound import best_bound
 from widemargin.solvers._program_result import ProgramResult
-from widemargin.solvers.interior_point import low_rank_pays, solve_interior
+from widemargin.solvers.interior_point import solve_interior
 from widemargin.solvers.result import Monitor, Status
 from widemargin.solvers.row_generation import solve_by_pivots
 
@@ -45,6 +45,7 @@ def solve_lp_machine(
     seed: int = 0,
     monitor: Monitor | None = None,
     start: ProgramResult | None = None,
+    whole: FloatArray | None = None,
 ) -> ProgramResult:
     """Solve a linear program of `problems.linear_program`.
 
@@ -66,6 +67,8 @@ def solve_lp_machine(
         Called with (steps, violation) a few times a second; returns whether to go on.
     start : ProgramResult, optional
         Solution of a similar program over the same rows, e.g. at another lam.
+    whole : ndarray of shape (n_rows,), optional
+        K (y w), if it is known already.
 
     Returns
     -------
@@ -86,11 +89,11 @@ def solve_lp_machine(
     (0.0, 'optimal')
     """
     if problem.nu is None:
-        idle = _without_learning(problem, rows)
+        idle = _without_learning(problem, rows, whole)
         if idle is not None:
             return idle
     first = None if start is None else start.alpha
-    if rows.n >= INTERIOR_ROWS and low_rank_pays(rows, cache_bytes):
+    if rows.n >= INTERIOR_ROWS:  # None where the rank is not low
         inside = solve_interior(
             problem,
             rows,
@@ -128,10 +131,12 @@ def _to_be_continued(problem: MarginProgram, inside: ProgramResult, tol: float) 
     return many or inside.status == "stalled"
 
 
-def _without_learning(problem: MarginProgram, rows: Rows) -> ProgramResult | None:
-    """Return alpha = 0 with z = w if that is optimal, up to the rounding of G w."""
-    every = np.arange(rows.n)
-    g = rows.weighted_sum(every, rows, every, problem.y * problem.weight)
+def _without_learning(
+    problem: MarginProgram, rows: Rows, g: FloatArray | None
+) -> ProgramResult | None:
+    """Return alpha = 0 with z = w if that is optimal, up to the rounding of G w, g = K (y w)."""
+    if g is None:
+        g = rows.symmetric_sum(np.arange(rows.n), problem.y * problem.weight)
     excess = problem.product(problem.weight, g) - problem.price
     size = np.maximum(problem.weight * problem.shift, np.abs(g))
     if (excess > 4 * np.finfo(float).eps * size).any():
