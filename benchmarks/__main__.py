@@ -20,9 +20,16 @@ BENCHMARKS = {
     "proba": "probabilities against scikit-learn's CalibratedClassifierCV: losses and time",
     "tuning": "gradient tuning against a cross-validated grid: time and test error",
     "sampling": "exact margins from samples: rounds, passes, LIBLINEAR, L-BFGS, SGD, NuSVC, LIBSVM",
+    "lp": "leave-one-out, adaptive-margin and LP machines against HiGHS and Clarabel",
+    "ordinal": "rank machines against mord, skordinal, statsmodels and explicit pairs; Fig. 2.2",
+    "table21": "test errors of LOO-SVM and SVM beside the published ones",
     "outofcore": "files four times as large as the memory that the process may have",
     "cluster": "LinearSVC on a Dask cluster of two processes against rows in memory",
 }
+
+ROUNDS = (3, 1)
+SPLITS = {"table21": (20, 3)}
+"""How often a benchmark repeats itself, in full and with --quick; SPLITS are not timed."""
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -36,14 +43,28 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     for name, text in BENCHMARKS.items():
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--quick", action="store_true", help="small problems, one round")
-        command.add_argument("--rounds", type=int, help="rounds (default: 3, or 1 with --quick)")
+        if name in SPLITS:
+            command.add_argument("--splits", type=int, help=_default("splits", *SPLITS[name]))
+        else:
+            command.add_argument("--rounds", type=int, help=_default("rounds", *ROUNDS))
         command.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
     options = parser.parse_args(arguments)
-    if options.rounds is None:
-        options.rounds = 1 if options.quick else 3
-    if options.rounds < 1:
-        parser.error("--rounds must be at least 1")
+    what = repetitions(options.benchmark)
+    if getattr(options, what) is None:
+        full, quick = SPLITS.get(options.benchmark, ROUNDS)
+        setattr(options, what, quick if options.quick else full)
+    if getattr(options, what) < 1:
+        parser.error(f"--{what} must be at least 1")
     return options
+
+
+def repetitions(benchmark: str) -> str:
+    """Return the name of what a benchmark repeats: rounds of timing, or splits of the data."""
+    return "splits" if benchmark in SPLITS else "rounds"
+
+
+def _default(what: str, full: int, quick: int) -> str:
+    return f"{what} (default: {full}, or {quick} with --quick)"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,7 +76,9 @@ def main(arguments: list[str] | None = None) -> int:
     console.print(machine_line(), style="dim")
     try:
         module = importlib.import_module(f"benchmarks.{options.benchmark}")
-        report: Report = module.run(console, quick=options.quick, rounds=options.rounds)
+        what = repetitions(options.benchmark)
+        repeated = {what: getattr(options, what)}
+        report: Report = module.run(console, quick=options.quick, **repeated)
     except MissingExtra as error:
         console.print(f"[bold red]error[/] {escape(str(error))}")
         return 2

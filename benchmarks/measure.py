@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from benchmarks.data import DataSet
 
-__all__ = ["Timings", "geometric_mean", "one_pass", "rounds_of", "timed", "usable_cores"]
+__all__ = ["Timings", "blas", "geometric_mean", "one_pass", "rounds_of", "timed", "usable_cores"]
 
 TILE_ROWS, TILE_COLUMNS = 256, 2048
 """A tile of the product and its exp stay in the second-level cache of a core."""
@@ -100,13 +100,13 @@ def one_pass(data: DataSet, support: npt.NDArray[np.intp], beta: npt.NDArray[Any
             total += tile @ weights[first : first + TILE_COLUMNS]
         values[start : start + TILE_ROWS] = total
 
-    with _blas().limit(limits=1), ThreadPoolExecutor(usable_cores()) as pool:
+    with blas().limit(limits=1), ThreadPoolExecutor(usable_cores()) as pool:
         list(pool.map(evaluate, range(0, len(left), TILE_ROWS)))
     return values
 
 
 @functools.cache
-def _blas() -> Any:
+def blas() -> Any:
     """Find the BLAS libraries once: the search takes longer than a small pass."""
     return ThreadpoolController().select(user_api="blas")
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,24 @@ def peak_of_fit(data_name: str, candidate: str, *, quick: bool) -> dict[str, flo
     The baseline is taken with the data loaded and the estimator's module imported; whatever the
     fit itself imports or compiles counts.
     """
-    command = [sys.executable, "-m", "benchmarks.memory", data_name, candidate]
-    if quick:
-        command.append("--quick")
+    arguments = [data_name, candidate, "--quick"] if quick else [data_name, candidate]
+    return peak_in_child("benchmarks.memory", *arguments)
+
+
+def peak_in_child(module: str, *arguments: str) -> dict[str, float]:
+    """Run ``python -m module arguments``; return the figures of `peak_of` that it prints last."""
+    command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return figures
+
+
+def peak_of(action: Callable[[], Any]) -> dict[str, float]:
+    """Run an action; return the memory of this process before it, its peak and the difference."""
+    before = _reset_peak()
+    action()
+    peak = _peak()
+    return {"before_mb": before, "peak_mb": peak, "fit_mb": peak - before}
 
 
 def _linux_status(field: str) -> float:
@@ -61,10 +74,7 @@ def _peak() -> float:
 def _fit_once(data_name: str, candidate: str, *, quick: bool) -> dict[str, Any]:
     data = LOADERS[data_name](quick)
     model = SVC_PEERS[candidate](data.C, data.gamma)
-    before = _reset_peak()
-    model.fit(data.X, data.y)
-    peak = _peak()
-    return {"before_mb": before, "peak_mb": peak, "fit_mb": peak - before}
+    return peak_of(lambda: model.fit(data.X, data.y))
 
 
 def main() -> None:

@@ -17,7 +17,10 @@ from rich.table import Table
 from benchmarks.measure import usable_cores
 
 TEXT_COLUMNS = ("candidate",)
-PACKAGES = ("widemargin", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "numba")
+PACKAGES = (
+    "widemargin", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "numba", "highspy",
+    "mord", "skordinal", "statsmodels",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,12 @@ import sys
 import warnings
 from importlib.metadata import version as installed_version
 
-from widemargin import loo
+from widemargin import bounds, loo, metrics
 
-# Documented by its public name, `from widemargin import loo`.
+# Documented by their public names, as in `from widemargin import loo`.
 sys.modules["widemargin.loo"] = loo
+sys.modules["widemargin.bounds"] = bounds
+sys.modules["widemargin.metrics"] = metrics
 
 project = "widemargin"
 author = "the widemargin developers"
@@ -34,7 +36,17 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 # Pages without pages below them need no list of those.
-PAGES = ("index", "install", "certificate", "leave_one_out", "command_line", "references")
+PAGES = (
+    "index",
+    "install",
+    "certificate",
+    "leave_one_out",
+    "adaptive_margins",
+    "ordinal",
+    "large_data",
+    "command_line",
+    "references",
+)
 html_sidebars = {page: [] for page in PAGES}
 
 autosummary_generate = True

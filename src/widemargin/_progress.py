@@ -130,6 +130,7 @@ class Bar:
 
 def _columns() -> Any:
     """Return a bar with a title, a state, the time taken and the time left."""
+    from rich.console import Console
     from rich.progress import (
         BarColumn,
         Progress,
@@ -141,4 +142,5 @@ def _columns() -> Any:
     return Progress(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+        console=Console(),  # the shared one keeps the width that it was made with
     )  # fmt: skip

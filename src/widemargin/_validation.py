@@ -66,9 +66,19 @@ def check_X(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = True) 
 
 
 def check_fit(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, numeric: bool, accept_sparse: bool = True
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    numeric: bool,
+    accept_sparse: bool = True,
+    any_labels: bool = False,
 ) -> tuple[Matrix, Any, FloatArray]:
-    """Check the arguments of fit; returns X, y and weights (ones where none were given)."""
+    """Check the arguments of fit; returns X, y and weights (ones where none were given).
+
+    With any_labels, labels may be real values too.
+    """
     X, y = validate_data(
         estimator,
         X,
@@ -78,7 +88,7 @@ def check_fit(
         order="C",
         y_numeric=numeric,
     )
-    if not numeric:
+    if not (numeric or any_labels):
         check_classification_targets(y)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
@@ -127,11 +137,20 @@ class TrainingSet:
     outside: Matrix
 
 
-def canonical(X: Matrix, y: Any, weight: FloatArray, *, precomputed: bool = False) -> TrainingSet:
-    """Drop rows of zero weight; up to CANONICAL_ROWS rows, merge equal ones and sort.
+def canonical(
+    X: Matrix,
+    y: Any,
+    weight: FloatArray,
+    *,
+    group: IntArray | None = None,
+    precomputed: bool = False,
+    always: bool = False,
+) -> TrainingSet:
+    """Drop rows of zero weight; up to CANONICAL_ROWS rows, or always, merge equal ones and sort.
 
     Weighting a row, repeating it and permuting rows then give the same arrays, hence the same
-    model to the last bit. A precomputed kernel has no rows that could be compared.
+    model to the last bit. A precomputed kernel has no rows that could be compared. Rows of
+    different groups are not equal.
     """
     used = np.flatnonzero(weight > 0)
     unused = np.flatnonzero(weight <= 0)
@@ -146,10 +165,12 @@ def canonical(X: Matrix, y: Any, weight: FloatArray, *, precomputed: bool = Fals
     given_y, given_weight = y, weight
     if len(unused):
         X, y, weight = X[used], y[used], weight[used]
-    if len(used) > CANONICAL_ROWS:
+    if len(used) > CANONICAL_ROWS and not always:
         member[used] = np.arange(len(used))
         return TrainingSet(X, y, weight, used, member, given_y, given_weight, outside)
     codes = np.unique(y, return_inverse=True)[1]
+    if group is not None:
+        codes = codes + group[used] * (int(codes.max()) + 1)
     order = np.lexsort((used, row_hash(X), codes))
     first = ~_equal_to_previous(X, codes, order)
     member[used[order]] = np.cumsum(first) - 1

@@ -115,19 +115,22 @@ def warn_unconverged(
     tol: float,
     X: Matrix,
     measure: str = "kkt",
+    scale: float | None = None,
 ) -> None:
     """Warn, with the numbers that tell how bad it is and what would help.
 
-    measure is what tol bounds: "kkt", the violation, or "gap", the relative duality gap.
+    measure is what tol bounds: "kkt", the violation, or "gap", the duality gap relative to scale
+    (None: the objective, or 1 if that is more).
     """
     if certificate.converged:
         return
+    relative_gap = certificate.relative_gap if scale is None else certificate.gap / scale
     how, advice = REASONS[next((s for s in statuses if s != "optimal"), "optimal")]
     asked = {"kkt": "", "gap": ""} | {measure: f" (asked: {tol:g})"}
     warnings.warn(
         f"{name} did not converge ({how}): after {certificate.n_iter} steps the "
         f"KKT violation is {certificate.kkt_violation:.2e}{asked['kkt']} and the relative "
-        f"duality gap {certificate.relative_gap:.2e}{asked['gap']} (objective "
+        f"duality gap {relative_gap:.2e}{asked['gap']} (objective "
         f"{certificate.primal:.6g}, lower bound {certificate.dual:.6g}). The model is usable "
         f"within that gap. To go on, {advice}; features on one scale help (here their standard "
         f"deviations span a factor of {_scale_range(X):.1e}).",

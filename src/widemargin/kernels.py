@@ -220,21 +220,38 @@ class Rows:
         """Return k(rows of self, columns of other)."""
         out = np.empty((len(rows), len(columns)), dtype=dtype)
 
+        itself = self._meets_itself(rows, other, columns)
+
         def write(part: slice, rights: _Operands) -> None:
             left = self.tiles.left(rows[part], out.dtype)
             for span, right in rights:
                 self.tiles.write(left, right, out[part, span])
+                _set_ones(out[part, span], itself, part, span)
 
         self._for_tiles(write, rows, other, columns, out.dtype)
         return out
 
+    def _meets_itself(self, rows: IntArray, other: Rows, columns: IntArray) -> IntArray | None:
+        """Return for each row its own place among the columns (-1: none), for the rbf kernel only.
+
+        There k(x, x) = 1, which the exponent of a narrow kernel misses by rounding; with large
+        coefficients that would be seen.
+        """
+        if other is not self or self.kernel.name != "rbf":
+            return None
+        place = np.full(self.n, -1, dtype=np.intp)
+        place[columns] = np.arange(len(columns))
+        return place[rows]
+
     def fill_symmetric(self, rows: IntArray, out: RealArray) -> None:
         """Write k(rows, rows) to out, computing each pair of rows once."""
         spans, left, right = self._square(rows, out.dtype)
+        itself = self._meets_itself(rows, self, rows)
 
         def write(pair: tuple[int, int]) -> None:
             down, across = spans[pair[0]], spans[pair[1]]
             self.tiles.write(left(pair[0]), right(pair[1]), out[down, across])
+            _set_ones(out[down, across], itself, down, across)
             if down != across:
                 out[across, down] = out[down, across].T
 
@@ -247,6 +264,7 @@ class Rows:
             # _Operands of sparse rows are too large to be kept for all tiles, too slow to remake.
             return self.weighted_sum(rows, self, rows, coefficients)
         spans, left, right = self._square(rows, np.dtype(np.float64))
+        itself = self._meets_itself(rows, self, rows)
         out = np.zeros(len(rows))
         for i, down in enumerate(spans):
             # Sums are added up in a fixed order, whichever thread ends first: same bits every time.
@@ -256,6 +274,7 @@ class Rows:
                 across = spans[j]
                 tile = np.empty((down.stop - down.start, across.stop - across.start))
                 self.tiles.write(left(i), right(j), tile)
+                _set_ones(tile, itself, down, across)
                 parts[j] = tile @ coefficients[across]
                 if j < i:
                     out[across] += coefficients[down] @ tile
@@ -306,6 +325,7 @@ class Rows:
             return np.asarray(self.X[rows] @ w, dtype=np.float64)
         weights = np.asarray(coefficients, dtype=dtype)
         out = np.zeros((len(rows), *weights.shape[1:]))
+        itself = self._meets_itself(rows, other, columns)
 
         def add(part: slice, rights: _Operands) -> None:
             left = self.tiles.left(rows[part], weights.dtype)
@@ -313,6 +333,7 @@ class Rows:
                 weight = weights[span]
                 tile = np.empty((part.stop - part.start, len(weight)), dtype=dtype)
                 self.tiles.write(left, right, tile)
+                _set_ones(tile, itself, part, span)
                 out[part] += tile @ weight
 
         self._for_tiles(add, rows, other, columns, weights.dtype)
@@ -354,6 +375,15 @@ def _bytes(operand: Any) -> int:
     """Return the memory that an operand takes."""
     parts = operand if isinstance(operand, tuple) else (operand,)
     return sum(int(getattr(part, "nbytes", 0)) for part in parts)
+
+
+def _set_ones(tile: RealArray, itself: IntArray | None, down: slice, across: slice) -> None:
+    """Write k(x, x) = 1 where a row of the tile meets itself."""
+    if itself is None:
+        return
+    place = itself[down]
+    met = np.flatnonzero((place >= across.start) & (place < across.stop))
+    tile[met, place[met] - across.start] = 1.0
 
 
 def _spans(n: int, width: int) -> list[slice]:

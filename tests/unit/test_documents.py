@@ -31,7 +31,7 @@ def test_readme_has_the_two_commands_that_ci_runs():
     marked = re.findall(r"<!-- ci: (\w+) -->\n```bash\n(.*)\n```", text)
     assert marked == [
         ("demo", "pip install . && widemargin fit --demo"),
-        ("tests", "pip install '.[test]' && pytest"),
+        ("tests", "pip install '.[test]' && pytest -n auto"),
     ]
 
 
@@ -46,12 +46,15 @@ def test_certificate_page_recomputes_the_certificate():
     assert names["dual"] == pytest.approx(certificate.dual, rel=1e-10)
 
 
-def test_leave_one_out_page_prints_what_it_shows(capsys):
-    text = (ROOT / "docs" / "leave_one_out.rst").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("page", "least"), [("leave_one_out", 18), ("adaptive_margins", 16), ("ordinal", 24)]
+)
+def test_page_prints_what_it_shows(page, least, capsys):
+    text = (ROOT / "docs" / f"{page}.rst").read_text(encoding="utf-8")
     pieces = re.findall(r"\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text)
     shown = [(kind, re.sub(r"^   ", "", piece, flags=re.MULTILINE)) for kind, piece in pieces]
     assert [kind for kind, _ in shown] == ["python", "text"] * (len(shown) // 2)
-    assert len(shown) >= 18
+    assert len(shown) >= least
     names: dict = {}
     for (_, code), (_, output) in zip(shown[::2], shown[1::2], strict=True):
         exec(code, names)

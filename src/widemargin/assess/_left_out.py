@@ -9,6 +9,7 @@ import numpy as np
 
 from widemargin._threads import worker_threads
 from widemargin._typing import BoolArray, FloatArray, IntArray
+from widemargin._validation import TrainingSet
 from widemargin.assess.record import Machine, Training
 from widemargin.kernels import Kernel, Rows, is_mercer
 from widemargin.solvers.loo_path import Standing, polish
@@ -103,7 +104,7 @@ def machine_values(
     events = retrained = 0
     optima = []
     for k, machine in enumerate(training.machines):
-        tasks = _Tasks(training, machine, chosen)
+        tasks = Tasks(training.data, machine.rows, chosen)
         if not exact and len(machine.rows) > DENSE_ROWS:
             values[tasks.given, k] = _respond(training, machine, tasks)[tasks.back]
             continue
@@ -123,17 +124,16 @@ def machine_values(
     return LeftOutValues(values, events, retrained)
 
 
-class _Tasks:
+class Tasks:
     """Which rows of a machine are left out, and for which of the user's rows.
 
     Equal rows were merged. The user's rows that a merged one stands for lose the same fraction of
     it unless their weights differ, so they share a path.
     """
 
-    def __init__(self, training: Training, machine: Machine, chosen: BoolArray | None) -> None:
-        data = training.data
+    def __init__(self, data: TrainingSet, rows: IntArray, chosen: BoolArray | None) -> None:
         local = np.full(len(data.weight) + 1, -1, dtype=np.intp)
-        local[machine.rows] = np.arange(len(machine.rows))
+        local[rows] = np.arange(len(rows))
         row = local[data.member]  # rows of zero weight have member -1: the last entry
         present = row >= 0
         if chosen is not None:
@@ -147,7 +147,7 @@ class _Tasks:
         self.fraction: FloatArray = fraction[first]
 
 
-def _respond(training: Training, machine: Machine, tasks: _Tasks) -> FloatArray:
+def _respond(training: Training, machine: Machine, tasks: Tasks) -> FloatArray:
     """Return first-order values where the kernel matrix is too large to be formed."""
     _refuse_by_name(training.kernel)
     rows = training.rows_of(machine)
@@ -265,12 +265,12 @@ def bounded_errors(training: Training, method: str) -> BoolArray:
         )
     wrong = np.zeros(len(training.data.member), dtype=bool)
     for machine in training.machines:
-        tasks = _Tasks(training, machine, None)
+        tasks = Tasks(training.data, machine.rows, None)
         wrong[tasks.given] |= _doubtful(training, machine, tasks, method)[tasks.back]
     return wrong
 
 
-def _doubtful(training: Training, machine: Machine, tasks: _Tasks, method: str) -> BoolArray:
+def _doubtful(training: Training, machine: Machine, tasks: Tasks, method: str) -> BoolArray:
     """Return which tasks a bound does not acquit."""
     rows, problem = training.rows_of(machine), machine.problem
     beta = problem.coefficients(machine.b)

@@ -2,7 +2,9 @@
 
 Opper and Winther (2000), section 8.7, look only at the rows with the largest coefficients, since a
 wrong label needs a large one to be learnt. That evaluates fewer rows and finds nearly the same
-ones; `suspects` does so on request and says how many it has evaluated.
+ones; `suspects` does so on request and says how many it has evaluated. The machines that are linear
+programs give up on a wrong label instead of learning it: there the rows with the least margin are
+looked at.
 """
 
 from __future__ import annotations
@@ -17,9 +19,15 @@ import numpy as np
 
 from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import require
-from widemargin.assess import loo
-from widemargin.assess._left_out import fitted_values, machine_values
-from widemargin.assess.record import Training, record_of
+from widemargin.assess import _refits, loo
+from widemargin.assess._left_out import LeftOutValues, fitted_values, machine_values
+from widemargin.assess.record import (
+    KeptTraining,
+    RefitTraining,
+    Training,
+    class_codes,
+    record_of,
+)
 
 __all__ = ["Suspect", "Suspects", "suspects"]
 
@@ -121,8 +129,9 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
         How many rows to return.
     screen : float, default=None
         Fraction of the rows to evaluate, those with the largest coefficients (Opper and Winther
-        2000, section 8.7, take 0.1). The others are taken to be unsuspicious, so the error that
-        is reported is a lower bound. None evaluates all rows.
+        2000, section 8.7, take 0.1); of LOOSVC, AdaptiveMarginSVC, LPSVC and NuLPSVC those with
+        the least margin. The others are taken to be unsuspicious, so the error that is reported
+        is a lower bound. None evaluates all rows.
 
     Returns
     -------
@@ -148,15 +157,13 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
     if screen is None:
         result = loo.result(est)
         values, errors, kind = result.values, result.errors, result.kind
-        training = record.require_training("suspects")
+        training = record.require_kept("suspects")
         chosen = np.ones(len(errors), dtype=bool)
     else:
         good = isinstance(screen, float | int) and not isinstance(screen, bool)
         require(good and 0 < screen <= 1, "screen", screen, "None or a fraction in (0, 1]")
-        training = record.require_training("suspects")
-        chosen = _largest_coefficients(training, float(screen))
-        exact = len(training.data.weight) <= loo.EXACT_ROWS
-        left_out = machine_values(training, exact=exact, chosen=chosen)
+        training = record.require_kept("suspects")
+        chosen, left_out, exact = _screened(training, float(screen))
         values, errors = loo.judged(training, left_out.values)
         errors = np.where(chosen, errors, 0)
         kind = "lower bound" if exact else "estimate"
@@ -175,7 +182,28 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
     return Suspects(found, int(np.count_nonzero(chosen)), len(weight), mean, kind, seconds)
 
 
-def _largest_coefficients(training: Training, screen: float) -> BoolArray:
+def _screened(training: KeptTraining, screen: float) -> tuple[BoolArray, LeftOutValues, bool]:
+    """Return the rows that are evaluated, their left-out values, and whether those are exact."""
+    count = max(1, math.ceil(screen * np.count_nonzero(training.data.given_weight)))
+    if isinstance(training, RefitTraining):
+        chosen = _least_margins(training, count)
+        found = _refits.refitted_values(training, chosen=chosen)
+        return chosen, found, not found.unfinished
+    chosen = _largest_coefficients(training, count)
+    exact = len(training.data.weight) <= loo.EXACT_ROWS
+    return chosen, machine_values(training, exact=exact, chosen=chosen), exact
+
+
+def _least_margins(training: RefitTraining, count: int) -> BoolArray:
+    """Mark the rows that the fitted machines do worst on."""
+    margin, _ = _evidence(training, loo.judged(training, _refits.fitted_values(training))[0])
+    absent = training.data.given_weight <= 0
+    chosen = np.zeros(len(margin), dtype=bool)
+    chosen[np.lexsort((margin, absent))[:count]] = True
+    return chosen
+
+
+def _largest_coefficients(training: Training, count: int) -> BoolArray:
     """Mark the user's rows with the largest coefficients, per unit of weight, of any machine.
 
     Among those at the cap of the hinge, the worst fitted ones.
@@ -186,7 +214,6 @@ def _largest_coefficients(training: Training, screen: float) -> BoolArray:
         beta = np.abs(machine.problem.coefficients(machine.b))
         np.maximum.at(size, machine.rows, beta)
     given = np.append(size / data.weight, -1.0)[data.member]
-    count = max(1, math.ceil(screen * np.count_nonzero(data.given_weight)))
     every = np.ones(len(given), dtype=bool)
     margin, _ = _evidence(training, loo.judged(training, fitted_values(training, needed=every))[0])
     # Coefficients that differ by rounding are equal: those at the cap.
@@ -196,14 +223,13 @@ def _largest_coefficients(training: Training, screen: float) -> BoolArray:
     return chosen
 
 
-def _evidence(training: Training, values: FloatArray) -> tuple[FloatArray, Any]:
+def _evidence(training: KeptTraining, values: FloatArray) -> tuple[FloatArray, Any]:
     """Return the margin of each row's label and what is predicted instead."""
     y = training.data.given_y
-    if not training.pairs:
+    if isinstance(training, Training) and not training.pairs:
         return -np.abs(y - values), values
-    classes = np.unique(training.data.y)
-    known = np.isin(y, classes)
-    codes = np.where(known, np.searchsorted(classes, y), 0)
+    classes, codes = class_codes(training)
+    codes = np.maximum(codes, 0)
     if values.ndim == 1:
         return np.where(codes == 1, values, -values), classes[(values > 0).astype(np.intp)]
     own = np.take_along_axis(values, codes[:, None], axis=1)[:, 0]

@@ -15,13 +15,23 @@ jaakkola_haussler   bound     y f <= alpha k(x, x), Smola et al. (2000), (1.84) 
                               right; without intercept only
 xi_alpha            bound     Joachims: 2 alpha R^2 + xi >= 1; with an intercept an estimate
 support_vectors     bound     every support vector counts as an error
+folds               estimate  ten folds take turns (all copies of a row in one fold); only for
+                              machines without a path
 ==================  ========  ====================================================================
+
+The machines that are linear programs (LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC) have no path.
+There, "exact" trains again without each row that has a coefficient or no more margin than is asked
+for, from the fitted optimum; without any other row the machine is the same. "support_vectors"
+counts these rows. The bounds of Jaakkola and Haussler and of Joachims do not hold for them and are
+refused, as is the linear response. OrdinalSVC has no path either, and all of its rows have a say in
+its thresholds: each of them is left out, at the same cost of a pair. Fitted with qid it is refused.
 
 What is left out: one row of weight w loses min(1, w) of its weight; gamma="scale" and balanced
 class weights stay as they were on all rows. Several classes: the machines of the pairs that hold
-the row's class are those without the row, the others as fitted. NuSVC and NuSVR: at the C (and
-epsilon) that the fit found. Ties count as errors. Where the threshold is not unique, it is the
-middle of its interval, in every left-out problem too.
+the row's class are those without the row, the others as fitted; machines of one class against the
+rest are all without it. NuSVC and NuSVR: at the C (and epsilon) that the fit found, NuLPSVC at the
+lam. Ties count as errors. Where the threshold is not unique, it is the middle of its interval, in
+every left-out problem too.
 """
 
 from __future__ import annotations
@@ -32,17 +42,28 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._typing import BoolArray, FloatArray
+from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import require
 from widemargin.assess._left_out import TIE, LeftOutValues, bounded_errors, machine_values
-from widemargin.assess.record import Record, Training, record_of
+from widemargin.assess._refits import FOLDS, folded_values, refitted_values, rows_that_matter
+from widemargin.assess.record import (
+    KeptTraining,
+    Record,
+    RefitTraining,
+    Training,
+    class_codes,
+    record_of,
+)
 from widemargin.problems.one_vs_one import combine
+from widemargin.problems.rank_scores import rank_scores
 
 __all__ = ["LOOResult", "decision_values", "error", "result"]
 
 EXACT_ROWS = 5_000
-WITH_VALUES = ("exact", "linear_response", "span")
+REFIT_ROWS = 500  # "exact" may train again once for each of them
+WITH_VALUES = ("exact", "linear_response", "span", "folds")
 METHODS = (*WITH_VALUES, "jaakkola_haussler", "support_vectors", "xi_alpha")
+BY_REFITS = ("exact", "folds", "support_vectors")  # what machines without a path know
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +85,9 @@ class LOOResult:
         them, in the order of the training rows; None for methods that only bound the error.
     cost : dict
         ``seconds``; for the exact method also ``events``, the rows that changed their state on
-        all paths, and ``retrained``, the paths that were replaced by retraining.
+        all paths, and ``retrained``, the paths that were replaced by retraining. For machines
+        without a path ``retrained`` is how often one was trained again, and ``unfinished`` how
+        many of these fits did not reach ``tol``: if there is any, `kind` is "estimate".
 
     Examples
     --------
@@ -93,11 +116,12 @@ def decision_values(est: Any, method: str = "auto") -> FloatArray:
     Parameters
     ----------
     est : estimator
-        A fitted SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC or TubeSVR (the last two at
-        their equivalent C and epsilon), or a pipeline that ends in one (its
-        transformers, fitted on all rows, stay as they are).
-    method : {"auto", "exact", "linear_response", "span"}, default="auto"
-        "auto" is exact up to 5,000 rows, else the linear response.
+        A fitted SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR (the last two at
+        their equivalent C and epsilon), LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC or OrdinalSVC, or
+        a pipeline that ends in one (its transformers, fitted on all rows, stay as they are).
+    method : {"auto", "exact", "linear_response", "span", "folds"}, default="auto"
+        "auto" is exact up to 5,000 rows, else the linear response; for the last five machines it
+        is exact up to 500 rows, else "folds".
 
     Returns
     -------
@@ -130,8 +154,7 @@ def error(est: Any, method: str = "auto") -> float:
     est : estimator
         As for :func:`decision_values`.
     method : str, default="auto"
-        One of the methods of :mod:`widemargin.loo`; "auto" is exact up to 5,000 rows, else the
-        linear response.
+        One of the methods of :mod:`widemargin.loo`; "auto" as for :func:`decision_values`.
 
     Returns
     -------
@@ -173,33 +196,46 @@ def result(est: Any, method: str = "auto") -> LOOResult:
     'bound'
     """
     require(method in ("auto", *METHODS), "method", method, f"one of auto, {', '.join(METHODS)}")
-    record = record_of(est)
+    return result_of(record_of(est), method)
+
+
+def result_of(record: Record, method: str = "auto") -> LOOResult:
+    """Return the leave-one-out of the model whose record this is."""
     if method == "auto":
         method = _affordable(record, "loo.result")
     question = f"loo.result with method {method!r}"
-    return record.remember(question, lambda training: _result(record, training, method))
+    return record.remember_kept(question, lambda training: _result(record, training, method))
 
 
 def _affordable(record: Record, asked: str) -> str:
     """Return what "auto" stands for; a compact model knows if it was asked before."""
 
-    def choose(training: Training) -> str:
-        return "exact" if len(training.data.weight) <= EXACT_ROWS else "linear_response"
+    def choose(training: KeptTraining) -> str:
+        n = len(training.data.weight)
+        if isinstance(training, RefitTraining):
+            return "exact" if n <= REFIT_ROWS else "folds"
+        return "exact" if n <= EXACT_ROWS else "linear_response"
 
-    return record.remember(f"{asked} with method 'auto'", choose)
+    return record.remember_kept(f"{asked} with method 'auto'", choose)
 
 
 def left_out_values(record: Record, method: str = "auto") -> LeftOutValues:
     """Return the left-out values of every machine of a model, remembered by its record."""
     if method == "auto":
         method = _affordable(record, "loo.result")
-    exact = method == "exact"
-    question = f"left-out values, {'exact' if exact else 'first order'}"
-    return record.remember(question, lambda training: machine_values(training, exact=exact))
+    name = {"exact": "exact", "folds": "folds"}.get(method, "first order")
+
+    def find(training: KeptTraining) -> LeftOutValues:
+        if isinstance(training, Training):
+            return machine_values(training, exact=method == "exact")
+        return refitted_values(training) if method == "exact" else folded_values(training)
+
+    return record.remember_kept(f"left-out values, {name}", find)
 
 
-def _result(record: Record, training: Training, method: str) -> LOOResult:
+def _result(record: Record, training: KeptTraining, method: str) -> LOOResult:
     started = time.perf_counter()
+    _check_method(training, method)
     weight = training.data.given_weight
     cost: dict[str, float] = {}
     values: FloatArray | None
@@ -208,32 +244,61 @@ def _result(record: Record, training: Training, method: str) -> LOOResult:
         found = left_out_values(record, method)
         values, errors = judged(training, found.values.copy())
         cost = {"events": float(found.events), "retrained": float(found.retrained)}
-        kind = "exact" if method == "exact" else "estimate"
+        unfinished = getattr(found, "unfinished", 0)
+        if isinstance(training, RefitTraining):
+            cost["unfinished"] = float(unfinished)
+        kind = "exact" if method == "exact" and not unfinished else "estimate"
+    elif isinstance(training, RefitTraining):
+        values, errors, kind = None, rows_that_matter(training), "bound"
     else:
         values, errors = None, bounded_errors(training, method)
         kind = "estimate" if method == "xi_alpha" and training.intercept else "bound"
     cost["seconds"] = time.perf_counter() - started
     mean = float(weight @ errors) / float(weight.sum())
-    return LOOResult(method, kind, mean, errors, values, cost)
+    name = f"{FOLDS}-fold" if method == "folds" else method
+    return LOOResult(name, kind, mean, errors, values, cost)
 
 
-def judged(training: Training, left_out: FloatArray) -> tuple[FloatArray, BoolArray | FloatArray]:
+def _check_method(training: KeptTraining, method: str) -> None:
+    """Refuse methods that do not hold for the machines of a model."""
+    if isinstance(training, Training):
+        fix = '"exact" or "linear_response": this machine need not be trained again'
+        require(method != "folds", "method", method, fix)
+    elif method not in BY_REFITS:
+        why = (
+            "theorem 1 is not valid for the machines that are linear programs (Smola et al. 2000, "
+            "below (2.9)), nor is what else rests on the optimum of a quadratic program"
+        )
+        if training.ranks is not None:
+            why = "the others need one dual variable a row, and here each pair of rows has its own"
+        require(False, "method", method, f"auto, {', '.join(BY_REFITS)}: {why}")
+
+
+def judged(
+    training: KeptTraining, left_out: FloatArray
+) -> tuple[FloatArray, BoolArray | FloatArray]:
     """Turn the values of the machines into decision values and errors of the rows."""
     data = training.data
-    if not training.pairs:
+    if isinstance(training, Training) and not training.pairs:
         values = left_out[:, 0]
         return values, np.abs(data.given_y - values)
-    classes = np.unique(data.y)
-    codes = np.searchsorted(classes, data.given_y)
-    codes = np.where(np.isin(data.given_y, classes), codes, -1)  # seen with zero weight only
+    classes, codes = class_codes(training)
     if len(classes) == 2:
         values = left_out[:, 0]
         return values, np.where(codes == 1, values <= TIE, values >= -TIE) | (codes < 0)
+    if isinstance(training, RefitTraining):
+        scores, slip = left_out if training.ranks is None else rank_scores(left_out), TIE
+    else:
+        scores, slip = _votes(training, left_out, codes), 0.0
+    own = np.take_along_axis(scores, np.maximum(codes, 0)[:, None], axis=1)
+    rivals = np.count_nonzero(scores >= own - slip, axis=1)  # the class itself is among them
+    return scores, (rivals > 1) | (codes < 0)
+
+
+def _votes(training: Training, left_out: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the scores of the classes; a row loses the ties of its own class."""
     for k, (positive, negative) in enumerate(training.pairs):
         tied = np.abs(left_out[:, k]) <= TIE
         lost = np.where(codes == positive, -0.0, np.where(codes == negative, TIE, 0.0))
         left_out[tied, k] = lost[tied]
-    scores = combine(left_out, len(classes))
-    own = np.take_along_axis(scores, np.maximum(codes, 0)[:, None], axis=1)
-    rivals = np.count_nonzero(scores >= own, axis=1)  # the class itself is among them
-    return scores, (rivals > 1) | (codes < 0)
+    return combine(left_out, len(np.unique(training.data.y)))

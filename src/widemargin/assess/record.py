@@ -10,12 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._typing import FloatArray, IntArray, Matrix
+from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._validation import TrainingSet
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
@@ -86,6 +86,80 @@ class Training:
 
 
 @dataclass(frozen=True, eq=False)
+class Refit:
+    """A machine as an expansion: values are sum_j beta_j k(x_j, x) + offset.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (n_rows,)
+        Coefficients of the rows that it was trained on.
+    offset : ndarray of shape (n_columns,)
+        A zero for machines without threshold, one entry a threshold otherwise.
+    converged : bool
+        Whether it is the optimum to within the tolerance asked for.
+    """
+
+    beta: FloatArray
+    offset: FloatArray
+    converged: bool
+
+
+class RefitMachine(Protocol):
+    """A trained machine that can be trained again without some of its rows.
+
+    It has seen all rows of the training set, in their order.
+    """
+
+    @property
+    def fitted(self) -> Refit:
+        """The machine as it was trained."""
+        ...
+
+    def matters(self) -> BoolArray:
+        """Return which rows the machine may depend on: without any other one it is the same."""
+        ...
+
+    def retrained(self, rows: Rows, kept: FloatArray) -> Refit:
+        """Train with the fraction `kept` of each row's weight, from the fitted machine.
+
+        `rows` are those with kept > 0, and so are the coefficients that are returned.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RefitTraining:
+    """A fit of machines without a solution path: to leave rows out is to train again.
+
+    Attributes
+    ----------
+    data : TrainingSet
+        The rows.
+    kernel : Kernel
+        The kernel with its parameters.
+    centre : ndarray or None
+        Origin of the rbf kernel, see `Rows`.
+    machines : list of RefitMachine
+        One for two classes, the second of which is positive; else one a class, against the rest.
+    seed : int
+        Of the folds, where there are too many rows to leave them out one at a time.
+    ranks : ndarray or None
+        Ordinal machines: the labels, lowest rank first. The values of the one machine are then
+        the utility less each threshold between neighbouring ranks.
+    refusal : str
+        Why rows cannot be left out; empty where they can.
+    """
+
+    data: TrainingSet
+    kernel: Kernel
+    centre: FloatArray | None
+    machines: list[RefitMachine]
+    seed: int
+    ranks: Any = None
+    refusal: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class ReadTraining:
     """A fit on data that are read where they lie and are not kept.
 
@@ -101,19 +175,34 @@ class ReadTraining:
     sources: list[TrainingSource]
 
 
+KeptTraining: TypeAlias = Training | RefitTraining
+"""A fit whose rows are in memory."""
+
+
+def class_codes(training: KeptTraining) -> tuple[Any, IntArray]:
+    """Return the classes and that of each of the user's rows, -1 if seen with zero weight only."""
+    data = training.data
+    ranks = training.ranks if isinstance(training, RefitTraining) else None
+    classes = np.unique(data.y) if ranks is None else ranks
+    by_label = np.argsort(classes, kind="stable")
+    place = np.searchsorted(classes[by_label], data.given_y)
+    known = np.isin(data.given_y, classes)
+    return classes, np.where(known, by_label[np.minimum(place, len(classes) - 1)], -1)
+
+
 class Record:
     """The training of a fitted model, if it is still there, and the answers found so far.
 
     Parameters
     ----------
-    training : Training, ReadTraining or None
+    training : Training, RefitTraining, ReadTraining or None
         None in a compact model.
     answers : dict, optional
         Answers that are known already.
     """
 
     def __init__(
-        self, training: Training | ReadTraining | None, answers: dict[str, Any] | None = None
+        self, training: KeptTraining | ReadTraining | None, answers: dict[str, Any] | None = None
     ) -> None:
         self.training = training
         self.answers = dict(answers or {})
@@ -123,6 +212,10 @@ class Record:
         """Return the answer to a question, finding it the first time."""
         return self.remember_any(question, lambda: find(self.require_training(question)))
 
+    def remember_kept(self, question: str, find: Callable[[KeptTraining], _Answer]) -> _Answer:
+        """Return the answer to a question about any machine whose rows are in memory."""
+        return self.remember_any(question, lambda: find(self.require_kept(question)))
+
     def remember_any(self, question: str, find: Callable[[], _Answer]) -> _Answer:
         """Return the answer to a question that needs no training rows in memory."""
         with self._lock:
@@ -131,8 +224,18 @@ class Record:
             answer: _Answer = self.answers[question]
             return answer
 
+    def require_kept(self, question: str) -> KeptTraining:
+        """Return the training of any machine, which a compact model does not have."""
+        if isinstance(self.training, RefitTraining):
+            if self.training.refusal:
+                raise ValueError(f"{question} is refused: {self.training.refusal}")
+            return self.training
+        return self.require_training(question)
+
     def require_training(self, question: str) -> Training:
-        """Return the training, which a compact model does not have."""
+        """Return the training of machines with a solution path."""
+        if isinstance(self.training, RefitTraining):
+            raise ValueError(f"{question} is for machines with a solution path, as SVC and SVR")
         if isinstance(self.training, ReadTraining):
             raise ValueError(
                 f"{question} needs the training rows in memory, and this model was fitted on a "
@@ -171,6 +274,7 @@ def record_of(est: Any) -> Record:
     if not isinstance(record, Record):
         raise TypeError(
             f"{type(est).__name__} keeps no training record: leave-one-out knows the machines "
-            "of widemargin (SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR)"
+            "of widemargin (SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR, LOOSVC, "
+            "AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC)"
         )
     return record

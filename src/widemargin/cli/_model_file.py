@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from widemargin.assess._left_out import LeftOutValues
+from widemargin.assess._refits import RefitValues
 from widemargin.assess.probability import Calibration
 from widemargin.assess.record import Record
 from widemargin.cli._encoding import Encoding, Task
@@ -91,8 +92,11 @@ def trusted_types() -> list[str]:
     """
     import widemargin as wm
 
-    machines = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC, wm.MeanFieldGPClassifier)
-    answers = (wm.loo.LOOResult, LeftOutValues, Calibration)
+    quadratic = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC)
+    programs = (wm.LOOSVC, wm.AdaptiveMarginSVC, wm.LPSVC, wm.NuLPSVC)
+    others = (wm.OrdinalSVC, wm.CumulativeLinkClassifier, wm.MeanFieldGPClassifier)
+    machines = (*quadratic, *programs, *others)
+    answers = (wm.loo.LOOResult, LeftOutValues, RefitValues, Calibration)
     latent = (LatentRecord, Reading, LeftOut, MeanFieldResult, MeanField, Likelihood)
     records = (wm.Certificate, wm.kernels.Kernel, Record, *answers, *latent)
     return [f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records]

@@ -40,6 +40,8 @@ def _machines() -> list[Any]:
         wm.NuSVR(),
         wm.LinearSVC(),
         wm.LinearSVC(loss="squared_hinge"),
+        wm.LOOSVC(),
+        wm.NuLPSVC(),
     ]
 
 

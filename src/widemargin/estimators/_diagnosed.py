@@ -18,7 +18,7 @@ class Diagnosed:
 
         Parameters
         ----------
-        method : {"auto", "exact", "linear_response", "span"}, default="auto"
+        method : {"auto", "exact", "linear_response", "span", "folds"}, default="auto"
             See :func:`widemargin.loo.decision_values`.
 
         Returns
@@ -29,7 +29,7 @@ class Diagnosed:
         return loo.decision_values(self, method)
 
     def loo_error(self, method: str = "auto") -> float:
-        """Return the leave-one-out error, without retraining.
+        """Return the leave-one-out error.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from widemargin._typing import BoolArray, IntArray
 from widemargin.assess.record import Machine, Record, Training
 from widemargin.certificate import Certificate
 from widemargin.estimators._hull_sizes import Sizes
-from widemargin.estimators._kernel_machine import Expansion
+from widemargin.estimators._soft_margin import Expansion
 from widemargin.problems.reduced_hull import NearestPoints, equivalent_cost
 from widemargin.problems.soft_margin import SoftMargin, c_classification
 from widemargin.solvers.result import SolverResult

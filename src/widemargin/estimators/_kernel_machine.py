@@ -1,10 +1,9 @@
-"""What the kernel machines share: parameters, kernels, the call of the solver, decision values."""
+"""What the kernel machines share: parameters, kernels, training rows, decision values."""
 
 from __future__ import annotations
 
 import numbers
 import warnings
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,37 +15,18 @@ from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin._validation import (
     TrainingSet,
+    canonical,
+    check_fit,
     check_X,
     require,
     require_number,
     scale_gamma,
     seed_of,
 )
-from widemargin.assess.record import Machine, Record, Training
-from widemargin.certificate import Certificate
 from widemargin.estimators._diagnosed import Diagnosed
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
-from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers import active_set, adatron
-from widemargin.solvers.growing_kernel import solve_growing
-from widemargin.solvers.linear_sampling import can_sample, solve_expansion
 
-# Rows of a linear kernel from which on sampling wins, also in units of features, and their number.
-MANY_LINEAR_ROWS, ROWS_PER_FEATURE, FEW_FEATURES = 500, 5, 100
 MERCER_ROWS = 2_000  # a principal block of this size is checked: an indefinite one proves it all
-
-
-@dataclass(frozen=True)
-class Expansion:
-    """One fitted binary or regression machine: sum_j beta_j k(x_j, x) + intercept."""
-
-    rows: IntArray  # rows of the training set with beta != 0
-    beta: FloatArray
-    intercept: float
-    thresholds: FloatArray
-    certificate: Certificate
-    status: str
-    machine: Machine  # the problem that was solved and its optimum
 
 
 class KernelMachine(Diagnosed, BaseEstimator):
@@ -178,6 +158,18 @@ class KernelMachine(Diagnosed, BaseEstimator):
 
     # -- fitting ---------------------------------------------------------------------------
 
+    def _training_set(
+        self, X: Any, y: Any, sample_weight: Any, *, numeric: bool, always_merge: bool = False
+    ) -> TrainingSet:
+        """Check the arguments of fit and bring the rows into their canonical order."""
+        precomputed = self.kernel == "precomputed"
+        X, y, weight = check_fit(
+            self, X, y, sample_weight, numeric=numeric, accept_sparse=not precomputed
+        )
+        check_square(X, precomputed)
+        y = y.astype(np.float64) if numeric else y
+        return canonical(X, y, weight, precomputed=precomputed, always=always_merge)
+
     def _begin(self, data: TrainingSet) -> Rows:
         """Prepare the training rows for the solver and note what prediction needs."""
         kernel = self._resolved_kernel(data.X, data.weight)
@@ -188,53 +180,6 @@ class KernelMachine(Diagnosed, BaseEstimator):
         self._centre_ = rows.centre
         return rows
 
-    def _solve(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
-        """Solve one problem and certify the result."""
-        n = problem.n_rows
-        watch.next_part()
-        evaluations = rows.evaluations
-        solver = getattr(self, "solver", "auto")
-        options = {"tol": self.tol, **self._solver_options(n, watch)}
-        with worker_threads() as rows.threads:
-            if solver == "adatron":
-                result = adatron.solve(problem, rows, **options)
-            elif solver in ("auto", "sampling") and self._is_linear_and_large(problem, rows):
-                few = {name: options[name] for name in options if name != "cache_bytes"}
-                result = solve_expansion(problem, rows, **few)
-                if result.status in (
-                    "stalled",
-                    "max_iter",
-                ):  # rounding: features far apart in scale
-                    result = active_set.solve(problem, rows, start=result.b, **options)
-            elif solver == "sampling":
-                result = solve_growing(problem, rows, **options)
-            else:
-                result = active_set.solve(problem, rows, sample=solver == "auto", **options)
-        certificate = problem.certificate(
-            result.b,
-            result.f,
-            tol=self.tol,
-            n_iter=result.n_iter,
-            kernel_evaluations=rows.evaluations - evaluations,
-        )
-        if self._indefinite:
-            certificate = replace(certificate, converged=False)
-        beta = problem.coefficients(result.b)
-        used = np.flatnonzero(beta)
-        thresholds = problem.thresholds(result.f)
-        intercept = float(thresholds.mean()) if len(thresholds) else 0.0
-        machine = Machine(np.arange(n), problem, result.b, intercept)
-        return Expansion(
-            used, beta[used], intercept, thresholds, certificate, result.status, machine
-        )
-
-    @staticmethod
-    def _is_linear_and_large(problem: SoftMargin, rows: Rows) -> bool:
-        """Whether few reads of the rows give the exact optimum: no kernel value is needed."""
-        n_features = rows.X.shape[1]
-        large = rows.n >= max(MANY_LINEAR_ROWS, ROWS_PER_FEATURE * n_features)
-        return large and n_features <= FEW_FEATURES and can_sample(problem, rows)
-
     def _solver_options(self, n: int, watch: Watch) -> dict[str, Any]:
         """Return what the solvers take besides the problem and the tolerance."""
         budget = self.max_iter if self.max_iter > 0 else max(500_000, 100 * n)
@@ -244,15 +189,6 @@ class KernelMachine(Diagnosed, BaseEstimator):
             "seed": seed_of(self.random_state),
             "monitor": watch,
         }
-
-    def _keep_record(
-        self, data: TrainingSet, machines: list[Machine], pairs: list[tuple[int, int]]
-    ) -> None:
-        """Keep what leave-one-out and everything that rests on it need."""
-        intercept = any(machine.problem.n_groups for machine in machines)
-        self._record_ = Record(
-            Training(data, self._kernel_, self._centre_, pairs, machines, intercept)
-        )
 
     def _keep_support(self, data: TrainingSet, rows: IntArray) -> None:
         """Store the support vectors, given as rows of the training set."""
@@ -285,3 +221,11 @@ def _same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
     if sp.issparse(support) and not sp.issparse(X):
         return X, support.toarray()
     return X, support
+
+
+def check_square(X: Any, precomputed: bool) -> None:
+    if precomputed and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f'X must be the square kernel matrix of the training rows when kernel="precomputed"; '
+            f"got shape {X.shape}"
+        )

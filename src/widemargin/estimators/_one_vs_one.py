@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._typing import FloatArray
@@ -19,13 +18,13 @@ from widemargin.assess.probability import (
     project_on_prediction,
 )
 from widemargin.assess.record import ReadTraining, Record, Training, record_of
+from widemargin.estimators._scored import ScoredClassifier
 from widemargin.problems.one_vs_one import class_pairs, combine, predicted_class
 
 
-class OneVsOneClassifier(ClassifierMixin):
+class OneVsOneClassifier(ScoredClassifier):
     """Decision function and prediction of classifiers with one machine for each pair of classes."""
 
-    classes_: Any
     calibration: str
 
     def _pair_values(self, X: Any) -> FloatArray:
@@ -48,22 +47,6 @@ class OneVsOneClassifier(ClassifierMixin):
         """
         check_is_fitted(self)
         return combine(self._pair_values(X), len(self.classes_))
-
-    def predict(self, X: Any) -> Any:
-        """Return the predicted class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to classify.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        scores = self.decision_function(X)
-        return self.classes_[predicted_class(scores)]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, calibrated on leave-one-out decision values.
@@ -90,21 +73,6 @@ class OneVsOneClassifier(ClassifierMixin):
         n_classes = len(self.classes_)
         coupled = couple(np.column_stack(each), class_pairs(n_classes), n_classes)
         return project_on_prediction(coupled, predicted_class(combine(values, n_classes)))
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of :meth:`predict_proba`.
-        """
-        return np.log(self.predict_proba(X))
 
     def _calibrations(self) -> list[Calibration]:
         """Return how each machine's values become probabilities; found at the first call."""

@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._progress import Watch
 from widemargin._typing import FloatArray, IntArray
-from widemargin._validation import TrainingSet, canonical, check_fit
+from widemargin._validation import TrainingSet
 from widemargin.assess.record import Machine
 from widemargin.certificate import warn_unconverged, worst
-from widemargin.estimators._kernel_machine import Expansion, KernelMachine
 from widemargin.estimators._one_vs_one import OneVsOneClassifier
+from widemargin.estimators._soft_margin import Expansion, SoftMarginMachine
 from widemargin.kernels import Rows
 from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
 from widemargin.problems.soft_margin import SoftMargin
@@ -24,7 +24,7 @@ Part: TypeAlias = tuple[IntArray, SoftMargin]
 """Rows of the training set and the problem on them."""
 
 
-class SupportClassifier(OneVsOneClassifier, KernelMachine):
+class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
     """One-vs-one classification by a kernel machine; subclasses state the binary problem."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -45,12 +45,7 @@ class SupportClassifier(OneVsOneClassifier, KernelMachine):
             The fitted model.
         """
         self._check_parameters()
-        precomputed = self.kernel == "precomputed"
-        X, y, weight = check_fit(
-            self, X, y, sample_weight, numeric=False, accept_sparse=not precomputed
-        )
-        _check_square(X, precomputed)
-        data = canonical(X, y, weight, precomputed=precomputed)
+        data = self._training_set(X, y, sample_weight, numeric=False)
         codes = self._codes(data)
         pairs, problems = self._problems(data)
         rows = self._begin(data)
@@ -141,7 +136,7 @@ class SupportClassifier(OneVsOneClassifier, KernelMachine):
         return self._expansion_values(X, self._pair_coefficients()) + self.intercept_
 
 
-class SupportRegressor(RegressorMixin, KernelMachine):
+class SupportRegressor(RegressorMixin, SoftMarginMachine):
     """Regression by a kernel machine; subclasses state the problem."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -162,12 +157,7 @@ class SupportRegressor(RegressorMixin, KernelMachine):
             The fitted model.
         """
         self._check_parameters()
-        precomputed = self.kernel == "precomputed"
-        X, y, weight = check_fit(
-            self, X, y, sample_weight, numeric=True, accept_sparse=not precomputed
-        )
-        _check_square(X, precomputed)
-        data = canonical(X, y.astype(np.float64), weight, precomputed=precomputed)
+        data = self._training_set(X, y, sample_weight, numeric=True)
         _, [(_, problem)] = self._problems(data)
         rows = self._begin(data)
         with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
@@ -214,11 +204,3 @@ class SupportRegressor(RegressorMixin, KernelMachine):
         """
         check_is_fitted(self)
         return self._expansion_values(X, self.dual_coef_[0]) + self.intercept_[0]
-
-
-def _check_square(X: Any, precomputed: bool) -> None:
-    if precomputed and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f'X must be the square kernel matrix of the training rows when kernel="precomputed"; '
-            f"got shape {X.shape}"
-        )

@@ -29,7 +29,7 @@ from widemargin.estimators._hull_sizes import (
     why_not,
 )
 from widemargin.estimators._hull_work import HullWork
-from widemargin.estimators._kernel_machine import Expansion
+from widemargin.estimators._soft_margin import Expansion
 from widemargin.estimators._support import SupportClassifier
 from widemargin.kernels import Rows
 from widemargin.problems.one_vs_one import class_pairs

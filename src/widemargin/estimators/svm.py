@@ -11,7 +11,7 @@ from widemargin._typing import FloatArray, IntArray
 from widemargin._validation import TrainingSet, class_costs, require, require_bool, require_number
 from widemargin.assess.probability import check_calibration
 from widemargin.assess.record import Machine
-from widemargin.estimators._kernel_machine import Expansion
+from widemargin.estimators._soft_margin import Expansion
 from widemargin.estimators._support import SupportClassifier, SupportRegressor
 from widemargin.problems.one_vs_one import class_pairs
 from widemargin.problems.soft_margin import (
@@ -48,7 +48,10 @@ class SVC(SupportClassifier):
     loss : {"hinge", "squared_hinge"}, default="hinge"
         Linear or squared slack.
     fit_intercept : bool, default=True
-        Whether there is a threshold b.
+        Whether there is a threshold b. Without one and with C = 1 / (2 lam) it is the quadratic
+        member of the family of :class:`LPSVC` and :class:`AdaptiveMarginSVC`: the least
+        :math:`\sum_i \xi_i + \lambda \sum_{ij} \alpha_i \alpha_j y_i y_j k(x_i, x_j)` with
+        alpha >= 0, Smola et al. (2000), (2.15).
     solver : {"auto", "smo", "sampling", "adatron"}, default="auto"
         "auto" grows a sample and works in a band around the margin; "smo" works on all rows from
         the start. "sampling" grows a training set by the rows that violate its optimum: for many

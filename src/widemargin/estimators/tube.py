@@ -16,7 +16,7 @@ from widemargin._validation import check_X, require, require_number
 from widemargin.assess.record import Machine
 from widemargin.estimators._centred import CentredRows
 from widemargin.estimators._hull_work import HullWork
-from widemargin.estimators._kernel_machine import Expansion
+from widemargin.estimators._soft_margin import Expansion
 from widemargin.estimators._support import SupportRegressor
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints, masses

@@ -131,6 +131,21 @@ class MarginProgram:
         over = np.maximum(0.0, excess - self.price)
         return float(z.sum() - self.limit @ over)
 
+    def scale(self, alpha: FloatArray, f: FloatArray) -> float:
+        """Return what the tolerance of the gap is relative to, f = K (y alpha).
+
+        The objective, but at least 1, which is what a row costs. The objective of the nu machine
+        is as large as the kernel happens to be; in units of nu rho its gap is the relative gap of
+        the equivalent LP machine. Without a margin the units are a millionth of the others.
+        """
+        if self.nu is None:
+            return max(1.0, abs(self.primal(alpha, f)))
+        margins = self.product(alpha, f)
+        typical = float(self.cost @ np.abs(margins))
+        kernel = np.divide(LIMIT, self.limit, out=np.zeros_like(alpha), where=self.limit > 0)
+        rounding = 1e-9 * float(kernel @ alpha)  # all margins may be zero but for rounding
+        return self.nu * max(abs(self.demand(margins)), 1e-6 * typical, rounding)
+
     def certificate(
         self,
         alpha: FloatArray,
@@ -150,7 +165,7 @@ class MarginProgram:
             primal=primal,
             dual=dual,
             kkt_violation=float(np.maximum(0.0, self.product(z, g) - top).max()),
-            converged=primal - dual <= tol * max(1.0, abs(primal)),
+            converged=primal - dual <= tol * self.scale(alpha, f),
             n_iter=n_iter,
             kernel_evaluations=kernel_evaluations,
         )
@@ -185,14 +200,11 @@ def nu_lp_machine(y: FloatArray, weight: FloatArray, limit: FloatArray, nu: floa
     return MarginProgram("nu-LP", y, weight, np.zeros(len(y)), 0.0, limit, max(nu, smallest))
 
 
-def largest_lam(problem: MarginProgram, diagonal: FloatArray, whole: FloatArray) -> float:
-    """Return the lam from which on alpha = 0 is optimal, given whole = K (y w).
+def largest_lam(pull: FloatArray, unit: FloatArray) -> float:
+    """Return the lam from which on alpha = 0 is optimal, given pull = Q w.
 
-    The machine learns nothing there: z = w is feasible for the dual. It is
-    max_i (Q w)_i / k(x_i, x_i) for adaptive margins and max_i (Q w)_i for the LP machines.
+    The machine learns nothing there: z = w is feasible for the dual, Q w <= lam unit. The unit is
+    k(x_i, x_i) for adaptive margins, and 1 for the LP machines.
     """
-    pull = problem.y * whole
-    if problem.shift.any():
-        ratio = np.divide(pull, diagonal, out=np.where(pull > 0, np.inf, 0.0), where=diagonal > 0)
-        return float(max(0.0, ratio.max()))
-    return float(max(0.0, pull.max()))
+    never = np.where(pull > 0, np.inf, 0.0)  # lam does nothing to a row without a unit
+    return float(max(0.0, np.divide(pull, unit, out=never, where=unit > 0).max()))

@@ -80,7 +80,15 @@ def polish(
         solve_dense(K, problem, b, f, tol=0.5 * tol, budget=budget, threads=threads)
         b = problem.repair(b, np.maximum(problem.lower - b, b - problem.upper))
     f = K[:n, :n] @ problem.coefficients(b)
-    return b, f, problem.kkt_violation(b, f)
+    violation = problem.kkt_violation(b, f)
+    if violation > tol:
+        # Steps of a nearly singular problem gain less than rounding; its equations still tell.
+        x = Standing(K, problem, b, threads).x
+        b_solved = np.clip(np.tile(x, problem.n_variables // n), problem.lower, problem.upper)
+        f_solved = K[:n, :n] @ problem.coefficients(b_solved)
+        if (solved := problem.kkt_violation(b_solved, f_solved)) < violation:
+            return b_solved, f_solved, solved
+    return b, f, violation
 
 
 class Standing:

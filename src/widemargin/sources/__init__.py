@@ -9,6 +9,7 @@ from widemargin.sources.checkpoint import Checkpoint
 from widemargin.sources.dataset import Dataset, TrainingPart, TrainingSource
 from widemargin.sources.describe import Description
 from widemargin.sources.files import from_files
+from widemargin.sources.letor import RankingData, read_letor
 from widemargin.sources.on_dask import DaskEngine, from_dask
 from widemargin.sources.recognise import as_dataset
 
@@ -18,6 +19,7 @@ __all__ = [
     "Dataset",
     "Description",
     "Engine",
+    "RankingData",
     "Rows",
     "Threads",
     "TrainingPart",
@@ -26,4 +28,5 @@ __all__ = [
     "from_arrays",
     "from_dask",
     "from_files",
+    "read_letor",
 ]

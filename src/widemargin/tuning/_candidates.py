@@ -24,7 +24,7 @@ from widemargin._validation import TrainingSet, canonical, check_fit
 from widemargin.assess import loo
 from widemargin.assess._left_out import Workshop, machine_values
 from widemargin.assess.record import Machine, Training, record_of
-from widemargin.estimators._support import _check_square
+from widemargin.estimators._kernel_machine import check_square
 from widemargin.estimators.svm import SVC, SVR
 from widemargin.kernels import Rows
 
@@ -274,7 +274,7 @@ def _prepared(machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
     X, y, weight = check_fit(
         machine, X, y, sample_weight, numeric=numeric, accept_sparse=not precomputed
     )
-    _check_square(X, precomputed)
+    check_square(X, precomputed)
     y = y.astype(np.float64) if numeric else y
     return canonical(X, y, weight, precomputed=precomputed)
 
@@ -286,6 +286,6 @@ def score_alone(machine: Any, X: Any, y: Any, sample_weight: Any, method: str) -
     fitted = time.perf_counter()
     # "auto" is exact as long as that is affordable.
     found = loo.result(machine, "auto" if method == "exact" else method)
-    weight = record_of(machine).require_training("LOOSearch").data.given_weight
+    weight = record_of(machine).require_kept("LOOSearch").data.given_weight
     times = fitted - started, time.perf_counter() - fitted
     return Score.of(found.errors, weight, found.kind, *times)

@@ -61,15 +61,16 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR, NuSVR, LinearSVC or Pipeline
-        What to tune. Of a pipeline the last step is left out; its other steps are fitted on all
-        rows, without weights, once for each of their own settings, so a step that looks at y (a
-        feature selection) makes the scores optimistic.
+    estimator : SVC, NuSVC, SVR, NuSVR, LinearSVC, one of the linear programs, or Pipeline
+        What to tune. LOOSVC, AdaptiveMarginSVC, LPSVC and NuLPSVC are trained again for each row
+        that they depend on, on up to 500 rows, else by ten folds. Of a pipeline the last step is
+        left out; its other steps are fitted on all rows, without weights, once for each of their
+        own settings, so a step that looks at y (a feature selection) makes the scores optimistic.
     param_grid : dict or list of dict
         Lists of values by parameter name, as for scikit-learn's GridSearchCV.
     method : {"exact", "linear_response"}, default="exact"
-        "exact" gives way to the linear response beyond 5,000 rows; the column ``loo_kind`` of
-        `cv_results_` says which it was.
+        "exact" gives way to the linear response beyond 5,000 rows (to ten folds beyond 500 where
+        machines are trained again); the column ``loo_kind`` of `cv_results_` says which it was.
     refit : bool, default=True
         Whether to fit the best setting on all rows.
     n_jobs : int, default=None
@@ -202,7 +203,10 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
                 f"param_grid must have parameters of the estimator only; got {setting}: {unknown}"
             ) from unknown
         machine = changed.steps[-1][1] if is_pipeline(changed) else changed
-        known = "SVC, NuSVC, SVR, NuSVR, LinearSVC or a pipeline that ends in one of them"
+        known = (
+            "SVC, NuSVC, SVR, NuSVR, LinearSVC, LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC or a "
+            "pipeline that ends in one of them"
+        )
         require(isinstance(machine, Diagnosed), "estimator", changed, known)
 
     def _keep(self, run: _Run) -> None:

@@ -1,0 +1,146 @@
+"""Fig. 2.2 of Herbrich et al. (2000): risk of predicted ranks by the number of training rows.
+
+Ranks of a product in the unit square, with noise: the rank machine, a machine for each pair of
+ranks, and regression on the numbers of the ranks, all with the kernel (x.x' + 1)^2 and C = 10^6,
+and a cumulative model on the same quadratic features.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+
+from benchmarks.data import SEED
+from benchmarks.report import Report, Target
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+
+THRESHOLDS = (-1.0, -0.1, 0.25, 1.0)
+NOISE = 0.125  # standard deviation; the text leaves open whether the variance is meant
+ROWS, RANKS = 1_000, 5
+AT = 25  # rows at which the targets are read
+SIZES, QUICK_SIZES = (5, 10, 15, 20, AT, 35, 45), (AT,)
+DRAWS = 60
+KERNEL: dict[str, Any] = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0, "C": 1e6}
+
+ORDINAL, MARGIN = "OrdinalSVC", "OrdinalSVC, thresholds of the margin"
+ONE_VS_ONE, SVR_NAME = "one-vs-one SVC", "SVR, epsilon 0.5"
+PROBIT = "cumulative probit, alpha 1e-3"
+UTILITY = "OrdinalSVC, by utility"
+
+
+@dataclass
+class Curves:
+    """Scaled preference risk of every draw, by method and number of training rows."""
+
+    draws: int
+    risks: dict[str, dict[int, list[float]]] = field(default_factory=dict)
+
+    def add(self, name: str, size: int, risk: float) -> None:
+        """Record the risk of one draw."""
+        self.risks.setdefault(name, {}).setdefault(size, []).append(risk)
+
+    def mean(self, name: str, size: int) -> float:
+        """Return the mean over the draws."""
+        return float(np.mean(self.risks[name][size]))
+
+    def half_width(self, name: str, size: int) -> float:
+        """Return half of the interval that holds the true mean with 95 %."""
+        values = self.risks[name][size]
+        return float(1.96 * np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def square(noise: float = NOISE) -> tuple[FloatArray, IntArray]:
+    """Return uniform rows of the unit square and their ranks 1, ..., 5, as in (2.29)."""
+    rng = np.random.default_rng(SEED)
+    X = rng.uniform(size=(ROWS, 2))
+    utility = 10.0 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5)
+    # A value on a threshold belongs to the lower rank, (2.19).
+    noisy = utility + noise * rng.standard_normal(ROWS)
+    return X, 1 + np.searchsorted(THRESHOLDS, noisy, side="left")
+
+
+def training_rows(y: IntArray, size: int, seed: int) -> npt.NDArray[np.bool_]:
+    """Draw rows at random until every rank is among them."""
+    rng = np.random.default_rng((seed, size))
+    while True:
+        drawn = rng.permutation(len(y))[:size]
+        if len(np.unique(y[drawn])) == RANKS:
+            return np.isin(np.arange(len(y)), drawn)
+
+
+def machines() -> dict[str, Callable[[], Any]]:
+    """Return the candidates; one-vs-one is scikit-learn's, whose SVR does not end at this C."""
+    from sklearn.svm import SVC
+
+    from widemargin import SVR, CumulativeLinkClassifier, OrdinalSVC
+
+    probit = CumulativeLinkClassifier(link="probit", alpha=1e-3)
+    quadratic = PolynomialFeatures(2, include_bias=False)
+    return {
+        ORDINAL: lambda: OrdinalSVC(**KERNEL),
+        MARGIN: lambda: OrdinalSVC(thresholds="margin", **KERNEL),
+        ONE_VS_ONE: lambda: SVC(**KERNEL),
+        SVR_NAME: lambda: SVR(epsilon=0.5, **KERNEL),
+        PROBIT: lambda: make_pipeline(quadratic, probit),
+    }
+
+
+def predicted_ranks(model: Any, X: FloatArray) -> FloatArray:
+    """Return predictions; those of a regression rounded to ranks, a half to the lower one."""
+    return np.clip(np.ceil(model.predict(X) - 0.5), 1, RANKS)
+
+
+def learned(quick: bool, say: Callable[[str], None]) -> Curves:
+    """Train everybody on the same draws and judge the ranks predicted for the other rows."""
+    from widemargin.assess.metrics import preference_risk
+
+    X, y = square()
+    curves = Curves(DRAWS)
+    for size in QUICK_SIZES if quick else SIZES:
+        for seed in range(curves.draws):
+            say(f"Fig. 2.2: {size} rows, draw {seed + 1}")
+            chosen = training_rows(y, size, seed)
+            rest, truth = X[~chosen], y[~chosen]
+            for name, make in machines().items():
+                model = _fitted(make(), X[chosen], y[chosen])
+                ranks = predicted_ranks(model, rest)
+                curves.add(name, size, preference_risk(truth, ranks, scaled=True))
+                if name == ORDINAL:
+                    by_utility = preference_risk(truth, model.utility(rest), scaled=True)
+                    curves.add(UTILITY, size, by_utility)
+    return curves
+
+
+def _fitted(model: Any, X: FloatArray, y: IntArray) -> Any:
+    with warnings.catch_warnings():  # C = 1e6 on rows that contradict each other
+        warnings.simplefilter("ignore")
+        return model.fit(X, y)
+
+
+def report_curves(report: Report, curves: Curves) -> None:
+    """Add the table, the figures and the targets."""
+    sizes = list(curves.risks[ORDINAL])
+    table = report.table(
+        f"Fig. 2.2: share of fresh pairs in the wrong order by predicted rank, {curves.draws} "
+        f"draws, +- 95 % (noise of deviation {NOISE:g})",
+        ["candidate", *(f"n = {size}" for size in sizes)],
+    )
+    for name in curves.risks:
+        cells = [f"{curves.mean(name, n):.3f} +- {curves.half_width(name, n):.3f}" for n in sizes]
+        table.add_row(name, *cells)
+    ours = curves.mean(ORDINAL, AT)
+    ratio = ours / curves.mean(ONE_VS_ONE, AT)
+    report.targets += [
+        Target(f"Fig. 2.2, n = {AT}: risk of predicted ranks", ours, 0.17, False),
+        Target(f"Fig. 2.2, n = {AT}: ours / one-vs-one SVC", ratio, 0.85, False, "x"),
+    ]
+    report.results["figure 2.2"] = curves.risks

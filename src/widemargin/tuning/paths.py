@@ -1,0 +1,239 @@
+"""What becomes of a machine that is a linear program as its regularisation changes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from widemargin._threads import worker_threads
+from widemargin._typing import BoolArray, FloatArray, IntArray
+from widemargin._validation import require, require_bool
+from widemargin.assess import loo
+from widemargin.assess._refits import fitted_values, own_parts, rows_that_matter
+from widemargin.assess.program_machine import ProgramMachine
+from widemargin.assess.record import Record, RefitMachine, RefitTraining, record_of
+from widemargin.estimators.adaptive import AdaptiveMarginSVC
+from widemargin.estimators.lp import LPSVC, NuLPSVC
+from widemargin.kernels import Rows
+from widemargin.problems.linear_program import MarginProgram, adaptive_margin, lp_machine
+from widemargin.problems.one_vs_one import predicted_class
+
+__all__ = ["RegularisationPath", "regularisation_path"]
+
+
+@dataclass(frozen=True, eq=False)
+class RegularisationPath:
+    """A machine at several values of its parameter; entry k of every array is that of value k.
+
+    Attributes
+    ----------
+    parameter : {"lam", "nu"}
+        What changes.
+    values : ndarray of shape (n_values,)
+        Its values, in the order in which they were given.
+    objective, dual : ndarray of shape (n_values,)
+        What the fit has reached and a lower bound of what it can reach; with several classes,
+        the sums over the machines. For nu it is the objective with the margin rho.
+    converged : ndarray of bool, shape (n_values,)
+        Whether all machines reached their tolerance.
+    slack : ndarray of shape (n_values,)
+        Sum of the slacks, by weight, in units of the margin.
+    n_support : ndarray of int, shape (n_values,)
+        Number of support vectors; equal rows count once.
+    training_error : ndarray of shape (n_values,)
+        Error rate on the training rows.
+    loo_bound : ndarray of shape (n_values,)
+        A bound on the leave-one-out error: the share of rows that the machine depends on.
+    expression : ndarray of shape (n_values,)
+        The share of rows with a margin of zero or less when their own term is left out of the
+        sum, (2.2) of Smola et al. (2000). Of a support vector machine that bounds the
+        leave-one-out error; of these machines it is no bound.
+    loo_error : ndarray of shape (n_values,) or None
+        Leave-one-out error, if it was asked for.
+    loo_kind : tuple of str or None
+        What that is, "exact" or "estimate", for each value.
+    """
+
+    parameter: str
+    values: FloatArray
+    objective: FloatArray
+    dual: FloatArray
+    converged: BoolArray
+    slack: FloatArray
+    n_support: IntArray
+    training_error: FloatArray
+    loo_bound: FloatArray
+    expression: FloatArray
+    loo_error: FloatArray | None = None
+    loo_kind: tuple[str, ...] | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        titles = [self.parameter, "objective", "support", "training", "loo bound", "(2.2)"]
+        columns = [self.values, self.objective, self.n_support, self.training_error]
+        columns += [self.loo_bound, self.expression]
+        if self.loo_error is not None:
+            titles.append("loo error")
+            columns.append(self.loo_error)
+        lines = ["".join(f"{title:>11}" for title in titles)]
+        for row in zip(*columns, strict=True):
+            lines.append("".join(f"{value:>11.4g}" for value in row))
+        return "\n".join(lines)
+
+
+def regularisation_path(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    values: ArrayLike,
+    sample_weight: Any = None,
+    *,
+    leave_one_out: bool = False,
+) -> RegularisationPath:
+    """Fit a machine at several values of its regularisation parameter and sum each fit up.
+
+    Values of lam are worked through from the smallest to the largest, each fit starting from the
+    one before.
+
+    Parameters
+    ----------
+    estimator : AdaptiveMarginSVC, LPSVC or NuLPSVC
+        The machine; its own lam (or nu) does not matter, it stays as it is. LOOSVC is
+        AdaptiveMarginSVC at lam = 1.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Training rows, or the kernel matrix when ``kernel="precomputed"``.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    values : array-like of shape (n_values,)
+        Values of lam (of nu for NuLPSVC) in any order.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weight 2 means the same as the row twice.
+    leave_one_out : bool, default=False
+        Whether to leave rows out too, as :func:`widemargin.loo.result` does: exactly up to 500
+        rows, else by ten folds. That takes many times as long.
+
+    Returns
+    -------
+    RegularisationPath
+        Arrays with one entry a value.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from widemargin import AdaptiveMarginSVC, regularisation_path
+    >>> X, y = make_moons(60, noise=0.4, random_state=0)
+    >>> path = regularisation_path(AdaptiveMarginSVC(gamma=1.0), X, y, [1, 2, 4])
+    >>> path.objective.round(2)
+    array([17.36, 21.92, 27.98])
+    >>> path.n_support
+    array([18, 23, 25])
+    """
+    name = _parameter_of(estimator)
+    require_bool("leave_one_out", leave_one_out)
+    asked = np.asarray(values, dtype=np.float64)
+    require(asked.ndim == 1 and len(asked) > 0, "values", values, f"a list of values of {name}")
+    for value in asked:
+        clone(estimator).set_params(**{name: float(value)})._check_parameters()
+    found: list[dict[str, Any]] = [{}] * len(asked)
+    training = None
+    for k in np.argsort(asked, kind="stable"):
+        if training is None or name == "nu":
+            model = clone(estimator).set_params(**{name: float(asked[k])})
+            training = _trained(model.fit(X, y, sample_weight))
+        else:
+            training = _moved(training, estimator, float(asked[k]))
+        found[k] = _summary(training, leave_one_out)
+        if name == "nu":  # the record holds the equivalent LP machines
+            found[k] |= _certified(model)
+    columns = {key: [entry[key] for entry in found] for key in found[0]}
+    kinds = tuple(columns.pop("loo_kind", ())) or None
+    arrays = {key: np.array(column) for key, column in columns.items()}
+    path = RegularisationPath(name, asked, **arrays, loo_kind=kinds)
+    if name == "lam":  # else each fit has warned
+        _warn_unfinished(path, estimator.tol)
+    return path
+
+
+def _trained(model: Any) -> RefitTraining:
+    training = record_of(model).require_kept("regularisation_path")
+    assert isinstance(training, RefitTraining)
+    return training
+
+
+def _certified(model: Any) -> dict[str, Any]:
+    """Return what the certificates of a fit say."""
+    certificates = model.certificates_
+    return {
+        "objective": sum(c.primal for c in certificates),
+        "dual": sum(c.dual for c in certificates),
+        "converged": all(c.converged for c in certificates),
+    }
+
+
+def _parameter_of(estimator: Any) -> str:
+    """Return the name of the parameter that regularises a machine."""
+    if isinstance(estimator, AdaptiveMarginSVC | LPSVC):
+        return "lam"
+    fix = "AdaptiveMarginSVC (at lam = 1 it is LOOSVC), LPSVC or NuLPSVC"
+    require(isinstance(estimator, NuLPSVC), "estimator", estimator, fix)
+    return "nu"
+
+
+def _moved(training: RefitTraining, estimator: Any, value: float) -> RefitTraining:
+    """Return the machines at another lam, trained from where they are."""
+    machines: list[RefitMachine] = []
+    with worker_threads() as threads:
+        rows = Rows(training.kernel, training.data.X, training.centre, threads)
+        for machine in training.machines:
+            assert isinstance(machine, ProgramMachine)
+            problem = _restated(machine.problem, estimator, rows, value)
+            machines.append(machine.moved(problem, rows))
+    return replace(training, machines=machines)
+
+
+def _restated(problem: MarginProgram, estimator: Any, rows: Rows, value: float) -> MarginProgram:
+    """State the program of a machine at another lam."""
+    y, weight, limit = problem.y, problem.weight, problem.limit
+    if isinstance(estimator, LPSVC):
+        return lp_machine(y, weight, limit, value)
+    return adaptive_margin(y, weight, rows.diagonal(), limit, value)
+
+
+def _summary(training: RefitTraining, leave_one_out: bool) -> dict[str, Any]:
+    """Sum up the machines at one value."""
+    data = training.data
+    weight = data.given_weight / data.given_weight.sum()
+    machines = [machine for machine in training.machines if isinstance(machine, ProgramMachine)]
+    fitted = fitted_values(training)
+    scores = fitted if len(machines) > 1 else fitted[:, 0]
+    codes = np.searchsorted(np.unique(data.y), data.given_y)
+    summary: dict[str, Any] = {
+        "objective": sum(machine.primal for machine in machines),
+        "dual": sum(machine.dual for machine in machines),
+        "converged": all(machine.fitted.converged for machine in machines),
+        "slack": sum(machine.slack for machine in machines),
+        "n_support": np.count_nonzero(np.any([m.result.alpha > 0 for m in machines], axis=0)),
+        "training_error": float(weight @ (predicted_class(scores) != codes)),
+        "loo_bound": float(weight @ rows_that_matter(training)),
+        "expression": float(weight @ loo.judged(training, fitted - own_parts(training))[1]),
+    }
+    if leave_one_out:
+        found = loo.result_of(Record(training))
+        summary |= {"loo_error": found.error, "loo_kind": found.kind}
+    return summary
+
+
+def _warn_unfinished(path: RegularisationPath, tol: float) -> None:
+    """Warn of values at which the optimum is not proved."""
+    if not path.converged.all():
+        warnings.warn(
+            f"the relative gap is above tol={tol:g} at {path.parameter}="
+            f"{path.values[~path.converged].tolist()}: `objective` and `dual` say by how much. "
+            "Raise max_iter or tol, or widen the kernel (lower gamma)",
+            ConvergenceWarning, stacklevel=3,
+        )  # fmt: skip
