@@ -1,4 +1,4 @@
-"""The command line: ``widemargin fit | predict | warmup``.
+"""The command line: ``widemargin fit | predict | play | warmup``.
 
 Exit codes: 0 done, 1 a mistake in the data or the files, 2 a mistake in the command.
 Only the parsing of arguments is imported here; each command imports what it runs.
@@ -237,6 +237,34 @@ def predict(
         if output is not None:
             note(f"{table.n_rows:,} predictions in {output}", label="written", style="green")
         report_error(loaded, table, columns["prediction"])
+
+
+@app.command()
+def play(
+    link: Annotated[
+        str,
+        typer.Argument(help="A link copied from a playground, in quotes.", show_default=False),
+    ] = "",
+    browser: Annotated[
+        bool, typer.Option(help="Open the page in the browser.", show_default=True)
+    ] = True,
+) -> None:
+    """Open a page to draw points on and see what each machine makes of them.
+
+    It runs on this computer only, until Ctrl-C.
+    """
+    if link and "#" not in link:
+        raise typer.BadParameter("a copied link has a # in it; put the link in quotes.")
+    with friendly():
+        from widemargin.cli._messages import needs_extra
+
+        with needs_extra("play"):
+            from widemargin.play.server import serve
+        serve(
+            link,
+            open_browser=browser,
+            announce=lambda address: typer.echo(f"The playground is at {address} (Ctrl-C ends it)"),
+        )
 
 
 @app.command()

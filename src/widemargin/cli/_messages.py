@@ -50,6 +50,19 @@ def friendly() -> Iterator[None]:
                 note(text, label="warning")
 
 
+@contextmanager
+def needs_extra(extra: str) -> Iterator[None]:
+    """Say which extra brings a package that is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("widemargin"):
+            raise
+        raise UserError(
+            f"This needs {error.name}, which is not installed: pip install 'widemargin[{extra}]'"
+        ) from None
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return a hint that names what the user may have meant, or "" where nothing is near."""
     by_folded = {candidate.casefold(): candidate for candidate in names}

@@ -1,0 +1,231 @@
+"""The machines of the playground and the sliders of each: the one list that page and server share.
+
+A parameter that is not in this list cannot be set from the page, and a value outside its range is
+refused: the page is not trusted with more than it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from widemargin._validation import require
+from widemargin.estimators.adaptive import LOOSVC, AdaptiveMarginSVC
+from widemargin.estimators.gp import MeanFieldGPClassifier
+from widemargin.estimators.hull import ReducedHullSVC
+from widemargin.estimators.lp import LPSVC, NuLPSVC
+from widemargin.estimators.ordinal import OrdinalSVC
+from widemargin.estimators.svm import SVC, NuSVC
+
+MOST_SECONDS = 2.0  # of a fit: the picture is to follow the hand
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A number that is set by hand.
+
+    Attributes
+    ----------
+    name : str
+        Parameter of the estimator.
+    label, help : str
+        What the page calls it, and what it does in plain words.
+    low, high, start : float
+        Range and first value.
+    log : bool
+        Whether equal steps of the hand multiply the value.
+    """
+
+    name: str
+    label: str
+    help: str
+    low: float
+    high: float
+    start: float
+    log: bool = True
+
+    def checked(self, value: Any) -> float:
+        """Return the value, or say what is wrong with it."""
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        slip = 1e-9 * abs(self.high)  # a value that went through a logarithm and back
+        inside = number and self.low - slip <= value <= self.high + slip
+        fix = f"a number between {self.low:g} and {self.high:g}"
+        require(bool(inside), f"params[{self.name!r}]", value, fix)
+        return min(max(float(value), self.low), self.high)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few words.
+
+    Attributes
+    ----------
+    name, label, help : str
+        As for a slider.
+    options : dict of str to str
+        The words, and how the page calls them.
+    start : str
+        The first choice.
+    """
+
+    name: str
+    label: str
+    help: str
+    options: dict[str, str]
+    start: str
+
+    def checked(self, value: Any) -> str:
+        """Return the value, or say what is wrong with it."""
+        known = isinstance(value, str) and value in self.options
+        require(known, f"params[{self.name!r}]", value, f"one of {', '.join(self.options)}")
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An estimator as the page offers it.
+
+    Attributes
+    ----------
+    name : str
+        Its class.
+    title, words : str
+        What the page calls it, and what it does, in one sentence.
+    estimator : type
+        The class.
+    controls : tuple of Slider or Choice
+        What can be set.
+    """
+
+    name: str
+    title: str
+    words: str
+    estimator: type
+    controls: tuple[Slider | Choice, ...]
+
+    def parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the estimator's parameters from those of a request; absent ones are the first."""
+        known = {control.name: control for control in self.controls}
+        for name in given:
+            require(name in known, "params", name, f"among {', '.join(known)} for {self.name}")
+        chosen = {n: c.checked(given.get(n, c.start)) for n, c in known.items()}
+        if chosen.get("kernel", "rbf") == "linear":
+            chosen.pop("gamma", None)  # the linear kernel has none, and the page hides it
+        return {**chosen, "time_limit": MOST_SECONDS}
+
+    def described(self) -> dict[str, Any]:
+        """Return what the page needs to show the machine."""
+        controls = [
+            {"kind": type(control).__name__.lower(), **asdict(control)} for control in self.controls
+        ]
+        return {
+            "name": self.name,
+            "title": self.title,
+            "words": self.words,
+            "controls": controls,
+        }
+
+
+_GAMMA = Slider(
+    "gamma", "Reach of a point, γ", "Large: each point sees only its neighbours.", 0.05, 50.0, 1.5
+)
+_COST = Slider("C", "Cost of an error, C", "Large: errors are avoided at any price.", 0.01, 1e4, 1)
+_KERNEL = Choice(
+    "kernel",
+    "Kernel",
+    "Curved boundaries, or straight ones.",
+    {"rbf": "Gaussian", "linear": "linear"},
+    "rbf",
+)
+_LOSS = Choice(
+    "loss",
+    "Price of an error",
+    "Proportional to its size, or to the square of it.",
+    {"hinge": "linear (hinge)", "squared_hinge": "quadratic"},
+    "hinge",
+)
+_SHARE = Slider("nu", "Share, ν", "At most this share of margin errors.", 0.05, 0.8, 0.3, log=False)
+_SHRINKAGE = Slider(
+    "k", "Shrinkage", "Share of a class that speaks together.", 0.05, 0.9, 0.3, log=False
+)
+_ADAPTATION = Slider("lam", "Adaptation, λ", "1 is the leave-one-out machine.", 0.05, 10.0, 1.0)
+_PRICE = Slider("lam", "Price of a weight, λ", "Large: fewer support vectors.", 1e-3, 10.0, 0.1)
+_NOISE = Slider("input_noise", "Noise", "How much the classes overlap.", 0.01, 10.0, 0.3)
+_FLIPS = Slider(
+    "flip_noise", "Wrong labels", "Share of labels that are wrong.", 0, 0.3, 0, log=False
+)
+
+_LIST = (
+    Machine(
+        "SVC",
+        "Soft margin",
+        "The widest margin, with errors at a cost.",
+        SVC,
+        (_KERNEL, _GAMMA, _COST, _LOSS),
+    ),
+    Machine(
+        "NuSVC",
+        "Soft margin, by share",
+        "As above; instead of a cost one sets the share of points inside the margin.",
+        NuSVC,
+        (_KERNEL, _GAMMA, _SHARE),
+    ),
+    Machine(
+        "ReducedHullSVC",
+        "Reduced hulls",
+        "The nearest points of two shrunken convex hulls; a point alone has no say.",
+        ReducedHullSVC,
+        (_KERNEL, _GAMMA, _SHRINKAGE),
+    ),
+    Machine(
+        "LOOSVC",
+        "Leave-one-out machine",
+        "Each point is to be classified by the others. Nothing to set but the kernel.",
+        LOOSVC,
+        (_GAMMA,),
+    ),
+    Machine(
+        "AdaptiveMarginSVC",
+        "Adaptive margin",
+        "A point must earn the margin that its own weight would give it.",
+        AdaptiveMarginSVC,
+        (_GAMMA, _ADAPTATION),
+    ),
+    Machine(
+        "LPSVC",
+        "Linear program",
+        "Few support vectors: weights are priced one by one.",
+        LPSVC,
+        (_GAMMA, _PRICE),
+    ),
+    Machine(
+        "NuLPSVC",
+        "Linear program, by share",
+        "As above, with a share of margin errors instead of a price.",
+        NuLPSVC,
+        (_GAMMA, _SHARE),
+    ),
+    Machine(
+        "MeanFieldGPClassifier",
+        "Gaussian process",
+        "Probabilities everywhere: it also knows where it knows nothing.",
+        MeanFieldGPClassifier,
+        (_GAMMA, _NOISE, _FLIPS),
+    ),
+    Machine(
+        "OrdinalSVC",
+        "Ordered classes",
+        "Classes in the order of their numbers: parallel boundaries of one score.",
+        OrdinalSVC,
+        (_KERNEL, _GAMMA, _COST),
+    ),
+)
+MACHINES: dict[str, Machine] = {machine.name: machine for machine in _LIST}
+
+
+def machine_named(name: Any) -> Machine:
+    """Return a machine of the list."""
+    known = isinstance(name, str) and name in MACHINES
+    require(known, "machine", name, f"one of {', '.join(MACHINES)}")
+    return MACHINES[name]

@@ -1,0 +1,27 @@
+"""The playground's model as Python code that stands alone."""
+
+from __future__ import annotations
+
+from widemargin.play.picture import Question
+
+ROWS_A_LINE = 4
+
+
+def python_code(question: Question) -> str:
+    """Return a script that makes the points, fits the machine and prints what it is worth."""
+    name = question.machine.name
+    rows = [f"[{x!r}, {y!r}]" for x, y in question.points.tolist()]
+    lines = [", ".join(rows[i : i + ROWS_A_LINE]) for i in range(0, len(rows), ROWS_A_LINE)]
+    # The page's limit on the time of a fit is not the user's.
+    parameters = {k: v for k, v in question.parameters.items() if k != "time_limit"}
+    arguments = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
+    points = ",\n    ".join(lines)
+    return (
+        "import numpy as np\n"
+        f"from widemargin import {name}, loo\n\n"
+        f"X = np.array([\n    {points},\n])\n"
+        f"y = np.array({question.labels.tolist()!r})\n\n"
+        f"model = {name}({arguments}).fit(X, y)\n"
+        "print(model.certificate_)\n"
+        "print(loo.result(model))\n"
+    )

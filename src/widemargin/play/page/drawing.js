@@ -1,0 +1,117 @@
+// What is seen: the decision surface, its level lines, and the points.
+// Values arrive on a grid of n x n, rows from top to bottom; between them they are interpolated.
+
+// Okabe and Ito's colours, told apart by colour-blind readers; shapes differ as well.
+export const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B8860B"];
+const RGB = COLOURS.map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
+const STRONGEST = 0.42; // how much of a class's colour the plane takes at most
+const WEAKEST = 0.1;
+
+const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+function floatsOf(text) {
+  const bytes = bytesOf(text), view = new DataView(bytes.buffer);
+  return Float32Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
+}
+
+function interpolated(values, n, pixels) {
+  const out = new Float32Array(pixels * pixels);
+  const scale = (n - 1) / (pixels - 1);
+  for (let row = 0; row < pixels; row++) {
+    const y = row * scale, y0 = Math.min(Math.floor(y), n - 2), v = y - y0;
+    for (let column = 0; column < pixels; column++) {
+      const x = column * scale, x0 = Math.min(Math.floor(x), n - 2), u = x - x0;
+      const at = y0 * n + x0;
+      const top = values[at] * (1 - u) + values[at + 1] * u;
+      const bottom = values[at + n] * (1 - u) + values[at + n + 1] * u;
+      out[row * pixels + column] = top * (1 - v) + bottom * v;
+    }
+  }
+  return out;
+}
+
+// The lightness of the plane grows from the boundary to the margin; where a machine's values are
+// small everywhere, to what is usual for them.
+function unitOf(values) {
+  const sizes = Float32Array.from(values, Math.abs).sort();
+  return Math.min(Math.max(sizes[Math.floor(0.75 * (sizes.length - 1))], 1e-6), 1.5);
+}
+
+// Turn the server's answer into a painted sheet and the lines to draw over it.
+export function readLandscape({ landscape, classes }, sides, plane) {
+  const pixels = sides.pixels;
+  if (landscape.values) {
+    const values = floatsOf(landscape.values), fine = interpolated(values, sides.grid, pixels);
+    const unit = unitOf(values);
+    const sheet = paint(pixels, plane, (i) => [classes[fine[i] > 0 ? 1 : 0], Math.min(1, Math.abs(fine[i]) / unit)]);
+    const lines = [-1, 0, 1].map((level) => ({ level, n: sides.grid, segments: levelLine(values, sides.grid, level) }));
+    return { sheet, lines };
+  }
+  const winner = bytesOf(landscape.winner), lead = bytesOf(landscape.lead);
+  const sheet = paint(pixels, plane, (i) => [classes[winner[i]], lead[i] / 255]);
+  const lines = classes.map((_, k) => {
+    // Its zero is the border of class k; 1 keeps the sign where the lead is nothing.
+    const own = Float32Array.from(winner, (w, i) => (w === k ? 1 + lead[i] : -1 - lead[i]));
+    return { level: 0, n: pixels, segments: levelLine(own, pixels, 0) };
+  });
+  return { sheet, lines };
+}
+
+function paint(pixels, plane, look) {
+  const image = new ImageData(pixels, pixels);
+  for (let i = 0; i < pixels * pixels; i++) {
+    const [k, lead] = look(i), share = WEAKEST + (STRONGEST - WEAKEST) * lead, colour = RGB[k];
+    for (let c = 0; c < 3; c++) image.data[4 * i + c] = plane[c] * (1 - share) + colour[c] * share;
+    image.data[4 * i + 3] = 255;
+  }
+  const sheet = document.createElement("canvas");
+  sheet.width = sheet.height = pixels;
+  sheet.getContext("2d").putImageData(image, 0, 0);
+  return sheet;
+}
+
+// Marching squares: the segments of a level line, in grid coordinates.
+function levelLine(values, n, level) {
+  const segments = [];
+  const cut = (a, b) => (level - a) / (b - a);
+  for (let r = 0; r < n - 1; r++) {
+    for (let c = 0; c < n - 1; c++) {
+      const i = r * n + c;
+      const a = values[i], b = values[i + 1], d = values[i + n], e = values[i + n + 1];
+      const crossings = [];
+      if ((a > level) !== (b > level)) crossings.push([c + cut(a, b), r]);
+      if ((b > level) !== (e > level)) crossings.push([c + 1, r + cut(b, e)]);
+      if ((d > level) !== (e > level)) crossings.push([c + cut(d, e), r + 1]);
+      if ((a > level) !== (d > level)) crossings.push([c, r + cut(a, d)]);
+      // At a saddle (four crossings) neighbours are joined; which ones is a matter of taste.
+      for (let k = 0; k + 1 < crossings.length; k += 2) segments.push([crossings[k], crossings[k + 1]]);
+    }
+  }
+  return segments;
+}
+
+export function strokeSegments(context, segments, n, size) {
+  const scale = size / (n - 1);
+  context.beginPath();
+  for (const [[x0, y0], [x1, y1]] of segments) {
+    context.moveTo(x0 * scale, y0 * scale);
+    context.lineTo(x1 * scale, y1 * scale);
+  }
+  context.stroke();
+}
+
+// A class's mark: circle, square, triangle, diamond, pentagon.
+export function markPath(k, x, y, r) {
+  const path = new Path2D();
+  if (k === 0) {
+    path.arc(x, y, r, 0, 2 * Math.PI);
+    return path;
+  }
+  const [corners, turn, size] = [[], [4, Math.PI / 4, 1.22], [3, -Math.PI / 2, 1.35], [4, 0, 1.3], [5, -Math.PI / 2, 1.2]][k];
+  for (let i = 0; i < corners; i++) {
+    const angle = turn + (2 * Math.PI * i) / corners;
+    const [px, py] = [x + size * r * Math.cos(angle), y + size * r * Math.sin(angle)];
+    if (i === 0) path.moveTo(px, py); else path.lineTo(px, py);
+  }
+  path.closePath();
+  return path;
+}

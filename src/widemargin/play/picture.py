@@ -1,0 +1,203 @@
+"""From points and a machine to everything that the page draws: one fit, one dictionary."""
+
+from __future__ import annotations
+
+import base64
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from widemargin._typing import FloatArray, IntArray
+from widemargin._validation import require
+from widemargin.assess import loo
+from widemargin.assess.record import RefitTraining, record_of
+from widemargin.estimators._one_vs_one import OneVsOneClassifier
+from widemargin.play.catalogue import Machine, machine_named
+from widemargin.problems.one_vs_one import class_pairs, combine
+
+MOST_POINTS = 400
+MOST_CLASSES = 5
+EXTENT = 2.0  # the picture shows [-EXTENT, EXTENT] in both directions
+GRID = 81  # values along one side of the picture; the page interpolates between them
+PIXELS = 321  # the same for more than two classes, where there is nothing to interpolate
+MOST_NOTES, LONGEST_NOTE = 3, 300
+DECIMALS = 4  # of coordinates: finer than a pixel
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the page asks: some points, a machine and its parameters."""
+
+    points: FloatArray
+    labels: IntArray
+    machine: Machine
+    parameters: dict[str, Any]
+
+    def estimator(self) -> Any:
+        """Return the unfitted machine."""
+        return self.machine.estimator(**self.parameters)
+
+
+def read_question(given: Any) -> Question:
+    """Check a request; every mistake is a ValueError that names it."""
+    require(isinstance(given, Mapping), "the request", type(given).__name__, "a JSON object")
+    machine = machine_named(given.get("machine"))
+    params = given.get("params", {})
+    require(isinstance(params, Mapping), "params", params, "a JSON object")
+    rows = given.get("points")
+    listed = isinstance(rows, list) and 1 < len(rows) <= MOST_POINTS
+    told = f"{len(rows)} points" if isinstance(rows, list) else rows
+    require(listed, "points", told, f"a list of 2 to {MOST_POINTS} triples [x, y, class]")
+    assert isinstance(rows, list)
+    points = np.empty((len(rows), 2))
+    labels = np.empty(len(rows), dtype=np.intp)
+    for i, row in enumerate(rows):
+        _check_point(i, row)
+        points[i], labels[i] = np.round(row[:2], DECIMALS), row[2]
+    several = len(np.unique(labels)) > 1
+    require(several, "points", "points of one class", "points of two classes or more")
+    return Question(points, labels, machine, machine.parameters(params))
+
+
+def _check_point(i: int, row: Any) -> None:
+    triple = isinstance(row, list) and len(row) == 3
+    numbers = triple and all(
+        isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= EXTENT for v in row[:2]
+    )
+    coded = numbers and isinstance(row[2], int) and 0 <= row[2] < MOST_CLASSES
+    fix = f"[x, y, class] with x and y within {EXTENT:g} of 0, class 0 to {MOST_CLASSES - 1}"
+    require(bool(coded), f"points[{i}]", row, fix)
+
+
+class NoMachineError(Exception):
+    """A question that is well put, but to which these points have no answer."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted machine and the warnings of its fit."""
+
+    model: Any
+    notes: list[str]
+
+
+def fit(question: Question) -> Fitted:
+    """Fit the machine that is asked for; NoMachineError where the points do not allow it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model = question.estimator().fit(question.points, question.labels)
+        except ValueError as error:
+            raise NoMachineError(_short(str(error))) from error
+    return Fitted(model, [_short(str(w.message)) for w in caught][:MOST_NOTES])
+
+
+def draw(fitted: Fitted) -> dict[str, Any]:
+    """Return what the page shows of a machine.
+
+    Leave-one-out is in it where it takes a few milliseconds; where it means to train again and
+    again it is None, and the page asks for it when the hand rests.
+    """
+    model = fitted.model
+    quick = not isinstance(record_of(model).training, RefitTraining)
+    return {
+        "classes": [int(c) for c in model.classes_],
+        "landscape": _landscape(model),
+        "strength": _strength(model),
+        "certificate": _certificate(model),
+        "leave_one_out": leave_one_out(fitted) if quick else None,
+        "notes": fitted.notes,
+    }
+
+
+def leave_one_out(fitted: Fitted) -> dict[str, Any]:
+    """Return which points are wrong when left out, or why that is not known."""
+    try:
+        found = loo.result(fitted.model)
+    except ValueError as error:
+        return {"problem": _short(str(error))}
+    wrong = np.flatnonzero(np.asarray(found.errors, dtype=bool))
+    return {"kind": found.kind, "error": found.error, "rows": [int(i) for i in wrong]}
+
+
+def _landscape(model: Any) -> dict[str, Any]:
+    """Return what the plane looks like: values for two classes, else who wins and by how much.
+
+    Votes of pairs jump from one grid point to the next. So the values of the machines, which do
+    not, are interpolated before they are counted.
+    """
+    axis = np.linspace(-EXTENT, EXTENT, GRID)
+    across, down = np.meshgrid(axis, -axis)  # rows of the picture run downwards
+    places = np.column_stack([across.ravel(), down.ravel()])
+    if len(model.classes_) == 2:
+        return {"values": _packed(model.decision_function(places), "<f4")}
+    if isinstance(model, OneVsOneClassifier):
+        values = _refined(model._pair_values(places))
+        winner = combine(values, len(model.classes_)).argmax(axis=1)
+        lead = _smallest_win(values, winner, len(model.classes_))
+    else:
+        scores = _refined(model.decision_function(places))
+        winner = scores.argmax(axis=1)
+        ordered = np.partition(scores, -2, axis=1)
+        lead = ordered[:, -1] - ordered[:, -2]
+    unit = max(float(np.quantile(lead, 0.75)), float(np.finfo(np.float64).tiny))
+    shade = np.round(255 * np.minimum(lead / unit, 1.0))
+    return {"winner": _packed(winner, "u1"), "lead": _packed(shade, "u1")}
+
+
+def _smallest_win(values: FloatArray, winner: IntArray, n_classes: int) -> FloatArray:
+    """Return by how much the winner beats its nearest rival; 0 where that one beats it."""
+    lead = np.full(len(values), np.inf)
+    for k, (positive, negative) in enumerate(class_pairs(n_classes)):
+        for own, sign in ((positive, 1.0), (negative, -1.0)):
+            rows = winner == own
+            lead[rows] = np.minimum(lead[rows], sign * values[rows, k])
+    return np.maximum(lead, 0.0)
+
+
+def _refined(values: FloatArray) -> FloatArray:
+    """Return values at all pixels of a picture by bilinear interpolation from the grid."""
+    place = np.linspace(0, GRID - 1, PIXELS)
+    whole = np.minimum(place.astype(np.intp), GRID - 2)
+    weights = np.zeros((PIXELS, GRID))
+    rows = np.arange(PIXELS)
+    weights[rows, whole] = 1 - (place - whole)
+    weights[rows, whole + 1] = place - whole
+    layers = values.T.reshape(-1, GRID, GRID)
+    return (weights @ layers @ weights.T).reshape(len(layers), -1).T
+
+
+def _packed(values: Any, kind: str) -> str:
+    """Return numbers as the text of their bytes, a third of the size of JSON."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
+
+
+def _strength(model: Any) -> list[float]:
+    """Return how much each point says, from 0 to 1: its coefficient beside the largest one."""
+    if hasattr(model, "alpha_"):
+        size = np.abs(np.atleast_2d(model.alpha_)).max(axis=0)
+    else:
+        size = np.zeros(len(record_of(model).require_kept("strength").data.given_y))
+        size[model.support_] = np.abs(np.atleast_2d(model.dual_coef_)).max(axis=0)
+    largest = float(size.max(initial=0.0))
+    share = size / largest if largest > 0 else size
+    return [round(float(s), DECIMALS) for s in share]
+
+
+def _certificate(model: Any) -> dict[str, Any] | None:
+    found = model.certificate_
+    if found is None:  # equations that are not those of an optimum
+        return None
+    return {
+        "primal": found.primal,
+        "dual": found.dual,
+        "relative_gap": found.relative_gap,
+        "converged": bool(found.converged),
+    }
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_NOTE else text[: LONGEST_NOTE - 1] + "…"
