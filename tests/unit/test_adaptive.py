@@ -18,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 
 from widemargin import LOOSVC, LPSVC, AdaptiveMarginSVC, NuLPSVC, loo
 from widemargin._validation import CANONICAL_ROWS
-from widemargin.cli._encoding import Encoding
 from widemargin.cli._model_file import SavedModel, load_model
+from widemargin.sources.encoding import Encoding
 
 MACHINES = [LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC]
 by_name = pytest.mark.parametrize

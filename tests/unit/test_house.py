@@ -22,6 +22,7 @@ ROOMS = [
     "_typing",
     "_jit",
     "_threads",
+    "_messages",
     "_validation",
     "_progress",
     "_kernel_tiles",

@@ -15,8 +15,8 @@ import typer
 from widemargin.cli._messages import friendly, note
 
 if TYPE_CHECKING:
-    from widemargin.cli._tables import Table
     from widemargin.cli._training import Settings
+    from widemargin.sources.table import Table
 
 app = typer.Typer(
     help="Large-margin machines with a certificate on every fit.",
@@ -185,7 +185,7 @@ def _training_data(data: Path | None, target: str | None) -> tuple[Table, str]:
         from widemargin.cli._demo import breast_cancer
 
         return breast_cancer()
-    from widemargin.cli._tables import read_table
+    from widemargin.sources.table import read_table
 
     return read_table(data), target
 
@@ -193,11 +193,11 @@ def _training_data(data: Path | None, target: str | None) -> tuple[Table, str]:
 def _fit(
     table: Table, target: str, output: Path, task: str, settings: Settings, inputs: dict[str, Any]
 ) -> None:
-    from widemargin.cli._encoding import learn_encoding, read_target
-    from widemargin.cli._files import check_writable
     from widemargin.cli._model_file import SavedModel
     from widemargin.cli._summary import print_summary
     from widemargin.cli._training import fit_pipeline
+    from widemargin.sources.encoding import learn_encoding, read_target
+    from widemargin.sources.whole_file import check_writable
 
     check_writable(output)
     encoding = learn_encoding(table, target=target, **inputs)
@@ -223,10 +223,10 @@ def predict(
     data holds the target as well, the error on it is shown.
     """
     with friendly():
-        from widemargin.cli._files import check_writable
         from widemargin.cli._model_file import load_model
         from widemargin.cli._prediction import predicted_columns, report_error, write_columns
-        from widemargin.cli._tables import read_table
+        from widemargin.sources.table import read_table
+        from widemargin.sources.whole_file import check_writable
 
         if output is not None:
             check_writable(output)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
 import typer
 
-
-class UserError(Exception):
-    """A mistake that the user can mend: shown as one message, exit code 1."""
+from widemargin._messages import UserError
 
 
 def note(text: str, *, label: str = "note", style: str = "yellow") -> None:
@@ -61,19 +58,3 @@ def needs_extra(extra: str) -> Iterator[None]:
         raise UserError(
             f"This needs {error.name}, which is not installed: pip install 'widemargin[{extra}]'"
         ) from None
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """Return a hint that names what the user may have meant, or "" where nothing is near."""
-    by_folded = {candidate.casefold(): candidate for candidate in names}
-    close = difflib.get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)
-    if not close:
-        return ""
-    return f" Did you mean {' or '.join(repr(by_folded[folded]) for folded in close)}?"
-
-
-def listing(names: Iterable[object], *, most: int = 8) -> str:
-    """Return names in quotes, the first few of them, and how many more there are."""
-    shown = [repr(name) for name in names]
-    more = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return ", ".join(shown[:most]) + more

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from widemargin._messages import UserError, listing
 from widemargin.assess._left_out import LeftOutValues
 from widemargin.assess._refits import RefitValues
 from widemargin.assess.probability import Calibration
 from widemargin.assess.record import Record
-from widemargin.cli._encoding import Encoding, Task
-from widemargin.cli._files import check_is_file, write_whole
-from widemargin.cli._messages import UserError, listing
 from widemargin.estimators._latent import LatentRecord, Reading
 from widemargin.problems.mean_field import Likelihood, MeanField
 from widemargin.solvers.mean_field import LeftOut, MeanFieldResult
+from widemargin.sources.encoding import Encoding, Task
+from widemargin.sources.whole_file import check_is_file, write_whole
 
 FORMAT = "widemargin-model-1"
 

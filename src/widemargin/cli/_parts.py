@@ -6,12 +6,12 @@ import glob
 from pathlib import Path
 from typing import Any
 
-from widemargin.cli._encoding import Encoding
-from widemargin.cli._files import check_writable
-from widemargin.cli._messages import UserError, listing, nearest
+from widemargin._messages import UserError, listing, nearest
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._summary import describe_certificate, describe_parameters, print_lines
 from widemargin.cli._training import Settings
+from widemargin.sources.encoding import Encoding
+from widemargin.sources.whole_file import check_writable
 
 
 def is_in_parts(data: Path | None) -> bool:

@@ -11,12 +11,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from widemargin.cli._encoding import Target, read_target
-from widemargin.cli._files import write_whole
-from widemargin.cli._messages import UserError, note
+from widemargin._messages import UserError
+from widemargin.cli._messages import note
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._summary import describe_error
-from widemargin.cli._tables import Table
+from widemargin.sources.encoding import Target, read_target
+from widemargin.sources.table import Table
+from widemargin.sources.whole_file import write_whole
 
 
 def predicted_columns(model: SavedModel, table: Table) -> dict[str, Target]:

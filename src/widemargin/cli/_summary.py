@@ -11,9 +11,9 @@ import numpy as np
 from widemargin._typing import FloatArray, IntArray
 from widemargin.assess import loo
 from widemargin.certificate import Certificate
-from widemargin.cli._encoding import Target
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._training import machine_of
+from widemargin.sources.encoding import Target
 
 
 def print_summary(model: SavedModel, X: FloatArray, y: Target, *, source: str, path: Path) -> None:

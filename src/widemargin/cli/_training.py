@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._messages import UserError
 from widemargin._typing import FloatArray
 from widemargin.assess import loo
-from widemargin.cli._encoding import Target, Task
-from widemargin.cli._messages import UserError
+from widemargin.sources.encoding import Target, Task
 
 MOST_ROWS_OF_LEAVE_ONE_OUT = 5_000  # up to here it is exact and takes as long as a few fits
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -9,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from widemargin._messages import UserError, listing
 from widemargin._typing import FloatArray
-from widemargin.cli._messages import UserError, listing, note
-from widemargin.cli._tables import Table
+from widemargin.sources.table import Table
 
 Task: TypeAlias = Literal["classification", "regression"]
 Target: TypeAlias = npt.NDArray[Any]
@@ -91,10 +92,11 @@ class Encoding:
 
     def _warn_unknown(self, name: str, unknown: Collection[str]) -> None:
         if unknown:
-            note(
+            warnings.warn(
                 f"column {name!r} has values that were not there when the model was fitted, "
                 f"treated as none of its levels: {listing(sorted(unknown))}.",
-                label="warning",
+                UserWarning,
+                stacklevel=4,
             )
 
 

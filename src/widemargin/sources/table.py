@@ -11,9 +11,9 @@ from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 
+from widemargin._messages import UserError, listing, nearest
 from widemargin._typing import FloatArray
-from widemargin.cli._files import check_is_file
-from widemargin.cli._messages import UserError, listing, nearest
+from widemargin.sources.whole_file import check_is_file
 
 Column: TypeAlias = FloatArray | list[str]
 """Numbers, NaN where a value is missing; or text, empty where a value is missing."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from widemargin.cli._messages import UserError, nearest
+from widemargin._messages import UserError, nearest
 
 
 def check_is_file(path: Path) -> None:
