@@ -53,6 +53,7 @@ class SavedModel:
             "columns": self.encoding.columns,
             "levels": self.encoding.levels,
             "fill": self.encoding.fill,
+            "dates": self.encoding.dates,
             "pipeline": self.pipeline,
         }
         dumped = skops.io.dumps(content, compression=zipfile.ZIP_DEFLATED)
@@ -80,7 +81,9 @@ def load_model(path: Path) -> SavedModel:
         ) from None
     if not isinstance(loaded, dict) or loaded.get("format") != FORMAT:
         raise UserError(f"{path} is a skops file, but was not written by 'widemargin fit'.")
-    encoding = Encoding(loaded["columns"], loaded["levels"], loaded["fill"])
+    # Files of version 0.1 before there were dates do not name them.
+    columns, levels, fill = loaded["columns"], loaded["levels"], loaded["fill"]
+    encoding = Encoding(columns, levels, fill, loaded.get("dates", []))
     return SavedModel(loaded["pipeline"], loaded["task"], loaded["target"], encoding)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -34,16 +35,28 @@ class Encoding:
     fill : dict of str to float, or None
         For each column of numbers what takes the place of a missing value; missing text has none
         of the levels. None makes missing values errors.
+    dates : list of str
+        Columns of dates, which become days since the start of 1970.
     """
 
     columns: list[str]
     levels: dict[str, list[str]]
     fill: dict[str, float] | None = None
+    dates: list[str] = field(default_factory=list)
 
     @property
     def n_inputs(self) -> int:
         """Number of columns of the matrix."""
         return sum(len(self.levels.get(name, [""])) for name in self.columns)
+
+    @property
+    def input_names(self) -> list[str]:
+        """Name of each column of the matrix; those of a text column are "column = level"."""
+        return [
+            each
+            for name in self.columns
+            for each in [f"{name} = {level}" for level in self.levels.get(name, [])] or [name]
+        ]
 
     def matrix(self, table: Table) -> FloatArray:
         """Return the matrix of a table, or raise a UserError that says what is wrong with it."""
@@ -73,6 +86,8 @@ class Encoding:
     def _fill(self, table: Table, name: str, out: FloatArray) -> None:
         """Write one column of the table into its place in the matrix."""
         column = table.columns[name]
+        if name in self.dates:
+            column = _days_of(table, name)
         if name not in self.levels:
             if isinstance(column, list):
                 raise UserError(
@@ -143,6 +158,34 @@ def learn_encoding(
         levels={name: _levels(name, c) for name, c in text.items()},
         fill={name: _typical(name, c, impute) for name, c in numbers.items()} if impute else None,
     )
+
+
+def days(column: list[str]) -> FloatArray | None:
+    """Return dates (ISO 8601, with or without a time) as days since 1970; None if one is not.
+
+    NaN where a value is missing. A time without a zone is taken to be UTC.
+    """
+    found = np.full(len(column), np.nan)
+    for i, text in enumerate(column):
+        if not text:
+            continue
+        try:
+            when = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+        found[i] = when.replace(tzinfo=when.tzinfo or UTC).timestamp() / 86_400
+    return found
+
+
+def _days_of(table: Table, name: str) -> FloatArray:
+    column = table.columns[name]
+    found = days(column) if isinstance(column, list) else None
+    if found is None:
+        raise UserError(
+            f"Column {name!r} of {table.source} must be dates such as 2024-05-31, as when the "
+            "model was fitted."
+        )
+    return found
 
 
 def _levels(name: str, column: list[str]) -> list[str]:

@@ -1,0 +1,67 @@
+"""Small statistics of a report: intervals, bins, a plane to look at."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from widemargin._typing import BoolArray, FloatArray
+
+NORMAL = 1.959963984540054  # 97.5 % of a normal distribution lies below
+
+
+def wilson(wrong: float, n: float) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a rate; rows are taken to be independent."""
+    if n <= 0:
+        return 0.0, 1.0
+    rate, z2 = wrong / n, NORMAL**2
+    centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    half = NORMAL / (1 + z2 / n) * math.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def reliability(probability: FloatArray, happened: BoolArray, n_bins: int) -> list[dict[str, Any]]:
+    """Compare forecast probabilities with how often the thing happened, in bins of equal size."""
+    order = np.argsort(probability, kind="stable")
+    found = []
+    for part in np.array_split(order, min(n_bins, len(order))):
+        times = int(np.count_nonzero(happened[part]))
+        low, high = wilson(times, len(part))
+        found.append(
+            {
+                "forecast": float(probability[part].mean()),
+                "observed": times / len(part),
+                "low": low,
+                "high": high,
+                "rows": len(part),
+            }
+        )
+    return found
+
+
+def plane(X: FloatArray, names: list[str]) -> tuple[FloatArray, list[str], float]:
+    """Return two coordinates of each row, what they are called, and how much they show of X.
+
+    Two inputs are their own coordinates. More are projected on their two principal components,
+    whose share of the variance is returned.
+    """
+    if X.shape[1] == 1:
+        return np.column_stack([X[:, 0], np.zeros(len(X))]), [names[0], ""], 1.0
+    if X.shape[1] == 2:
+        return X.copy(), names, 1.0
+    centred = X - X.mean(axis=0)
+    if X.shape[1] <= len(X):
+        values, vectors = np.linalg.eigh(centred.T @ centred)
+        first = vectors[:, ::-1][:, :2]
+        share = float(values[-2:].sum() / max(values.sum(), np.finfo(float).tiny))
+    else:
+        values, vectors = np.linalg.eigh(centred @ centred.T)
+        first = centred.T @ vectors[:, ::-1][:, :2]
+        first /= np.maximum(np.linalg.norm(first, axis=0), np.finfo(float).tiny)
+        share = float(values[-2:].sum() / max(values.sum(), np.finfo(float).tiny))
+    # A direction has no sign of its own: the largest entry is made positive.
+    largest = first[np.abs(first).argmax(axis=0), [0, 1]]
+    first = first * np.where(largest < 0, -1.0, 1.0)
+    return centred @ first, ["first principal component", "second principal component"], share
