@@ -1,4 +1,4 @@
-"""The command line: ``widemargin fit | predict | play | warmup``.
+"""The command line: ``widemargin report | fit | predict | play | warmup``.
 
 Exit codes: 0 done, 1 a mistake in the data or the files, 2 a mistake in the command.
 Only the parsing of arguments is imported here; each command imports what it runs.
@@ -206,6 +206,62 @@ def _fit(
     model = SavedModel(fit_pipeline(X, y, found_task, settings), found_task, target, encoding)
     model.save(output)
     print_summary(model, X, y, source=table.source, path=output)
+
+
+class ReportTask(StrEnum):
+    """What is asked of the machines that are compared."""
+
+    auto = "auto"
+    classification = "classification"
+    ordered = "ordered"
+    regression = "regression"
+
+
+@app.command()
+def report(
+    data: Annotated[
+        Path | None,
+        typer.Argument(help="CSV (with a header) or Parquet file.", show_default=False),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Column to predict.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="HTML file.", show_default="DATA.html, here"),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", help="Model file.", show_default="beside the report"),
+    ] = None,
+    task: Annotated[ReportTask, typer.Option(help="What to learn.")] = ReportTask.auto,
+    ard: Annotated[bool, typer.Option("--ard", help="Tune a width for each input.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the sample of many rows.", min=0)] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report's content as JSON; write no page.")
+    ] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Report on scikit-learn's breast-cancer data.")
+    ] = False,
+) -> None:
+    """Train, tune and compare machines on a table, and write a page about the best one.
+
+    The model is saved beside the page, for 'widemargin predict'.
+    """
+    if demo == bool(data):
+        raise typer.BadParameter("give a DATA file, or --demo (not both).")
+    if demo == bool(target):
+        raise typer.BadParameter(
+            "--demo has its own target." if demo else "name the column to predict with --target."
+        )
+    with friendly():
+        from widemargin.cli._report import run_report
+
+        table, name = _training_data(data, target)
+        stem = data.stem if data else "widemargin-demo"
+        page = output or Path(f"{stem}.html")
+        place = model or page.with_suffix(".skops")
+        run_report(table, name, task.value, page, place, ard=ard, seed=seed, as_json=as_json)
 
 
 @app.command()

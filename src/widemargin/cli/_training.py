@@ -56,12 +56,12 @@ def fit_pipeline(X: FloatArray, y: Target, task: Task, settings: Settings) -> An
         raise UserError(f"The target has only one value, {y[0]!r}: there is nothing to learn.")
     pipeline = make_pipeline(StandardScaler(), _machine(task, settings, n_rows=len(y)))
     try:
-        return _compact(pipeline.fit(X, y), len(y))
+        return compacted(pipeline.fit(X, y), len(y))
     except ValueError as error:  # the machine's word on a parameter or on the data
         raise UserError(str(error)) from error
 
 
-def _compact(pipeline: Any, n_rows: int) -> Any:
+def compacted(pipeline: Any, n_rows: int) -> Any:
     """Return the pipeline without its training data, which have no place in a model file.
 
     What they are needed for is asked before: leave-one-out, and with it probabilities.

@@ -101,7 +101,9 @@ def _data(subject: Subject) -> dict[str, Any]:
 
 def _model(subject: Subject) -> dict[str, Any]:
     machine = subject.machine
-    parameters = {name: _plain(v) for name, v in machine.get_params().items() if v is not None}
+    usual = type(machine)().get_params()
+    changed = {k: v for k, v in machine.get_params().items() if not _same(v, usual[k])}
+    parameters = {name: _plain(value) for name, value in changed.items()}
     gamma = getattr(machine, "gamma_", None)
     return {
         "name": type(machine).__name__,
@@ -224,7 +226,7 @@ def _calibration(subject: Subject) -> dict[str, Any] | None:
 
 
 def _strengths(subject: Subject) -> dict[str, Any] | None:
-    """Return the size of each row's coefficient, largest first, and whether it is left out wrong."""
+    """Return the size of each row's coefficient, largest first, and which are left out wrong."""
     size = strengths(subject.machine, len(subject.y))
     if size is None:
         return None
@@ -352,6 +354,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     return str(value)
+
+
+def _same(value: Any, other: Any) -> bool:
+    return type(value) is type(other) and bool(np.all(value == other))
 
 
 def _shown(value: Any) -> str:

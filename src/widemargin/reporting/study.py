@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from widemargin._typing import FloatArray, IntArray
@@ -133,6 +134,19 @@ class Study:
     def best(self) -> Candidate:
         """The machine with the least leave-one-out error."""
         return self.candidates[0]
+
+    def pipeline(self) -> Any:
+        """Return the best machine with its scaling, for rows of the data as they are."""
+        from sklearn.compose import TransformedTargetRegressor
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        X, y = self.data.X[self.trained], self.data.y[self.trained]
+        if self.data.task != "regression":
+            return make_pipeline(StandardScaler().fit(X), self.best.model)
+        machine = clone(self.best.model)
+        scaled = TransformedTargetRegressor(machine, transformer=StandardScaler())
+        return make_pipeline(StandardScaler(), scaled).fit(X, y)
 
     def standardised(self, rows: IntArray) -> FloatArray:
         """Return rows of the data as the machines see them."""

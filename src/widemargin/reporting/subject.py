@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +42,7 @@ class Subject:
         Where the data came from; what is predicted.
     row_numbers : ndarray of shape (n,)
         What the source calls the rows, counted from 0.
-    table : dict of str to list of str
+    table : mapping of str to sequence
         The rows as a person would read them, by column.
     scale : (float, float)
         Regression: centre and spread of the target, to turn the machine's units into the user's.
@@ -67,7 +67,7 @@ class Subject:
     source: str
     target: str
     row_numbers: IntArray
-    table: dict[str, Sequence[Any]]
+    table: Mapping[str, Any]
     scale: tuple[float, float] = (0.0, 1.0)
     notes: list[str] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)

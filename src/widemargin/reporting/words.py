@@ -94,14 +94,13 @@ def percent(rate: float) -> str:
 def code(found: dict[str, Any]) -> str:
     """Return how to train the same model in Python."""
     model = found["model"]
-    defaults = {"cache_size", "max_iter", "tol", "verbose", "degree", "coef0", "random_state"}
-    changed = {k: v for k, v in model["parameters"].items() if k not in defaults}
-    known = {name: value for name, value in changed.items() if not isinstance(value, list)}
-    arguments = ", ".join(f"{name}={value!r}" for name, value in known.items())
+    arguments = ", ".join(f"{name}={_literal(v)}" for name, v in model["parameters"].items())
     name = model["name"]
+    arrays = "import numpy as np\n" if "np.array" in arguments else ""
     if not model["standardised"]:
-        return f"from widemargin import {name}\n\nmodel = {name}({arguments}).fit(X, y)"
+        return f"{arrays}from widemargin import {name}\n\nmodel = {name}({arguments}).fit(X, y)"
     return (
+        f"{arrays}"
         "from sklearn.pipeline import make_pipeline\n"
         "from sklearn.preprocessing import StandardScaler\n"
         f"from widemargin import {name}, loo\n\n"
@@ -109,3 +108,10 @@ def code(found: dict[str, Any]) -> str:
         "model.fit(X, y)\n"
         "print(loo.result(model))"
     )
+
+
+def _literal(value: Any) -> str:
+    """Return a parameter as Python code; a long list of gammas on lines of its own would be one."""
+    if isinstance(value, list):
+        return "np.array([" + ", ".join(f"{v:.6g}" for v in value) + "])"
+    return repr(value)

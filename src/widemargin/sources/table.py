@@ -62,6 +62,59 @@ def read_table(path: Path) -> Table:
     return table
 
 
+def table_of(data: Any, y: Any = None, *, target: str | None = None) -> tuple[Table, str]:
+    """Return a data frame, or a matrix and labels, as a table with the name of its target.
+
+    Parameters
+    ----------
+    data : data frame, or array of shape (n, n_inputs)
+        The rows. A data frame holds the target itself if `y` is None.
+    y : sequence of length n, optional
+        The target.
+    target : str, optional
+        Name of the target; needed where `y` is None.
+    """
+    if hasattr(data, "columns"):
+        columns = {str(name): _column(data[name]) for name in data.columns}
+    else:
+        X = np.asarray(data.toarray() if hasattr(data, "toarray") else data)
+        if X.ndim != 2:
+            raise UserError(f"X must be a table of rows and columns; its shape is {X.shape}.")
+        columns = {f"input {j + 1}": _column(X[:, j]) for j in range(X.shape[1])}
+    if y is None:
+        if target is None:
+            raise UserError("Name the column to predict: target='...'.")
+    else:
+        target = target or str(getattr(y, "name", None) or "target")
+        if target in columns:
+            raise UserError(f"X has a column {target!r} already: name the target otherwise.")
+        columns[target] = _column(y)
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) > 1:
+        raise UserError(f"X and y must have as many rows; got columns of {sorted(lengths)}.")
+    table = Table("the data given", columns, lengths.pop() if lengths else 0)
+    if table.n_rows == 0:
+        raise UserError("The data have no rows.")
+    table.column(target, role="target column")
+    return table, target
+
+
+def _column(values: Any) -> Column:
+    """Return a column as numbers, or as text where it is not."""
+    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if np.issubdtype(array.dtype, np.datetime64):
+        return ["" if text == "NaT" else text for text in np.datetime_as_string(array, unit="s")]
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64)
+    listed = ["" if _is_empty(value) else str(value) for value in array.tolist()]
+    numbers = None if any(isinstance(v, str) for v in array.tolist()) else parse_numbers(listed)
+    return listed if numbers is None else numbers
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value != value or str(value) in ("<NA>", "NaT")
+
+
 def _read_csv(path: Path) -> Table:
     # utf-8-sig also reads plain UTF-8; it drops the mark that spreadsheets put in front.
     try:

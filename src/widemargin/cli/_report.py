@@ -1,0 +1,69 @@
+"""``widemargin report``: from a table to a page and a model file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from widemargin.cli._messages import needs_extra
+from widemargin.cli._model_file import SavedModel
+from widemargin.cli._training import compacted
+from widemargin.reporting.collect import collect
+from widemargin.reporting.preparation import prepare
+from widemargin.reporting.report import study_of, write_report
+from widemargin.reporting.study import Study
+from widemargin.reporting.subject import subject_of_study
+from widemargin.sources.encoding import Task
+from widemargin.sources.table import Table
+from widemargin.sources.whole_file import check_writable
+
+
+def run_report(
+    table: Table,
+    target: str,
+    task: str,
+    page: Path,
+    model: Path,
+    *,
+    ard: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Study the table; print the result as JSON, or write the page and the model."""
+    if not as_json:
+        with needs_extra("report"):
+            import jinja2  # noqa: F401
+            import plotly  # noqa: F401
+        check_writable(page)
+        check_writable(model)
+    data = prepare(table, target, task)
+    study = study_of(data, ard, seed, verbose=int(sys.stderr.isatty()))
+    found = collect(subject_of_study(study))
+    if as_json:
+        typer.echo(json.dumps(found, allow_nan=False))
+        return
+    saved_model(study).save(model)
+    write_report(found, page)
+    _print_verdict(found, page, model)
+
+
+def saved_model(study: Study) -> SavedModel:
+    """Return the best machine of a study as a model file holds it."""
+    data = study.data
+    pipeline = compacted(study.pipeline(), len(study.trained))
+    task: Task = "regression" if data.task == "regression" else "classification"
+    return SavedModel(pipeline, task, data.target, data.encoding)
+
+
+def _print_verdict(found: dict[str, Any], page: Path, model: Path) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    for sentence in found["verdict"]:
+        console.print(Text(sentence))
+    console.print(Text(f"\nreport  {page}\nmodel   {model}", style="bold"))

@@ -1,0 +1,264 @@
+"""The pictures of a report as Plotly specifications: plain dictionaries, made without Plotly.
+
+Colours are names of the page's palette (``"@ink"``), which its script replaces by those of the
+light or the dark page. Okabe and Ito's colours tell classes apart for colour-blind readers, and so
+do symbols.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B7500", "#666666")
+SYMBOLS = ("circle", "square", "triangle-up", "diamond", "pentagon", "star", "hexagon", "cross")
+MOST_CLASSES = 8  # that have a colour of their own; the rest share the last one
+
+Figure = dict[str, Any]
+
+
+def figures(found: dict[str, Any]) -> dict[str, Figure]:
+    """Return the pictures of a collected report, by the section that they belong to."""
+    made = {
+        "margins": _margins(found),
+        "calibration": _calibration(found),
+        "strengths": _strengths(found),
+        "projection": _projection(found),
+        "landscape": _landscape(found),
+        "relevance": _relevance(found),
+    }
+    return {name: figure for name, figure in made.items() if figure is not None}
+
+
+def _layout(x: str, y: str, **more: Any) -> dict[str, Any]:
+    """Return what all pictures have in common; the script adds fonts and colours."""
+    return {
+        "xaxis": {"title": {"text": x}, **more.pop("xaxis", {})},
+        "yaxis": {"title": {"text": y}, **more.pop("yaxis", {})},
+        "showlegend": False,
+        "margin": {"l": 64, "r": 18, "t": 14, "b": 56},
+        **more,
+    }
+
+
+def _line(x: list[float], y: list[float], dash: str = "dot") -> dict[str, Any]:
+    """Return a line that guides the eye and says nothing."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "line": {"color": "@soft", "width": 1, "dash": dash},
+        "hoverinfo": "skip",
+    }
+
+
+def _margins(found: dict[str, Any]) -> Figure:
+    if found["task"] == "regression":
+        return _truth(found)
+    values = np.array(found["margins"]["values"])
+    share = (1 + np.arange(len(values))) / len(values)
+    wrong = values <= 0
+    parts = [(wrong, COLOURS[1], "wrong"), (~wrong, COLOURS[0], "right")]
+    data: list[dict[str, Any]] = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers" if np.count_nonzero(rows) < 60 else "lines",
+            "name": name,
+            "x": values[rows].tolist(),
+            "y": share[rows].tolist(),
+            "line": {"shape": "hv", "color": colour, "width": 2.5},
+            "marker": {"size": 5},
+            "hovertemplate": "margin %{x:.3g}<br>%{y:.1%} of the rows are below<extra></extra>",
+        }
+        for rows, colour, name in parts
+        if rows.any()
+    ]
+    data.append(_line([0, 0], [0, 1]))
+    layout = _layout("left-out margin of the label", "share of rows", yaxis={"tickformat": ".0%"})
+    return {"data": data, "layout": layout}
+
+
+def _truth(found: dict[str, Any]) -> Figure:
+    truth, left_out = found["margins"]["truth"], found["margins"]["left_out"]
+    ends = [min(truth), max(truth)]
+    dots = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": truth,
+        "y": left_out,
+        "marker": {"color": COLOURS[0], "size": 6, "opacity": 0.55},
+        "hovertemplate": "is %{x:.4g}<br>predicted %{y:.4g}<extra></extra>",
+    }
+    layout = _layout(found["data"]["target"], "predicted when left out")
+    return {"data": [_line(ends, ends, "dash"), dots], "layout": layout}
+
+
+def _calibration(found: dict[str, Any]) -> Figure | None:
+    if found["calibration"] is None:
+        return None
+    bins = found["calibration"]["bins"]
+    observed = [b["observed"] for b in bins]
+    dots = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [b["forecast"] for b in bins],
+        "y": observed,
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [b["high"] - b["observed"] for b in bins],
+            "arrayminus": [b["observed"] - b["low"] for b in bins],
+            "color": COLOURS[0],
+            "thickness": 1.5,
+            "width": 4,
+        },
+        "marker": {"color": COLOURS[0], "size": 9},
+        "customdata": [b["rows"] for b in bins],
+        "hovertemplate": "forecast %{x:.1%}<br>happened %{y:.1%} of %{customdata}<extra></extra>",
+    }
+    ticks = {"tickformat": ".0%", "range": [-0.04, 1.04]}
+    label = found["calibration"]["class"]
+    layout = _layout(
+        f"forecast probability of {label}", "how often it was", xaxis=dict(ticks), yaxis=dict(ticks)
+    )
+    return {"data": [_line([0, 1], [0, 1], "dash"), dots], "layout": layout}
+
+
+def _strengths(found: dict[str, Any]) -> Figure | None:
+    if found["strengths"] is None:
+        return None
+    values, wrong = found["strengths"]["values"], found["strengths"]["wrong"]
+    n_support = sum(v is not None and v > 0 for v in values)
+    shown = max(1, min(len(values), n_support + max(5, n_support // 10)))
+    rank = list(range(1, shown + 1))
+    bars = {
+        "type": "scatter",
+        "mode": "lines",
+        "fill": "tozeroy",
+        "fillcolor": "rgba(0,114,178,0.25)",
+        "x": rank,
+        "y": values[:shown],
+        "line": {"color": COLOURS[0], "width": 1.5, "shape": "hvh"},
+        "hovertemplate": "rank %{x}<br>strength %{y:.3g}<extra></extra>",
+    }
+    marks = [i for i in range(shown) if wrong[i]]
+    crosses = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "wrong when left out",
+        "x": [i + 1 for i in marks],
+        "y": [values[i] for i in marks],
+        "marker": {"symbol": "x", "size": 9, "color": COLOURS[1]},
+        "hovertemplate": "wrong when left out<br>strength %{y:.3g}<extra></extra>",
+    }
+    layout = _layout("rows, strongest first", "embedding strength", yaxis={"rangemode": "tozero"})
+    return {"data": [bars, crosses], "layout": layout}
+
+
+def _projection(found: dict[str, Any]) -> Figure:
+    shown = found["projection"]
+    x, y = np.array(shown["x"], dtype=float), np.array(shown["y"], dtype=float)
+    rows = np.array(shown["row"])
+    data: list[dict[str, Any]] = []
+    if found["task"] == "regression":
+        marker = {"color": shown["label"], "colorscale": "Viridis", "size": 7, "showscale": True}
+        marker["colorbar"] = {"title": {"text": found["data"]["target"]}, "thickness": 12}
+        data.append(_dots(x, y, rows, "", marker))
+    else:
+        labels = np.array(shown["label"])
+        names = [c["label"] for c in found["data"]["classes"]]
+        for k, name in enumerate(names):
+            j = min(k, MOST_CLASSES - 1)
+            marker = {"color": COLOURS[j], "symbol": SYMBOLS[j], "size": 8, "opacity": 0.75}
+            chosen = labels == name
+            data.append(_dots(x[chosen], y[chosen], rows[chosen], name, marker))
+    if shown["support"] is not None:
+        ring = {"color": "rgba(0,0,0,0)", "size": 12, "line": {"color": "@ink", "width": 1.2}}
+        chosen = np.array(shown["support"])
+        data.append(
+            {
+                **_dots(x[chosen], y[chosen], rows[chosen], "support vector", ring),
+                "hoverinfo": "skip",
+            }
+        )
+    if shown["wrong"] is not None:
+        cross = {"symbol": "x-thin", "size": 11, "line": {"color": "@ink", "width": 2.5}}
+        chosen = np.array(shown["wrong"])
+        data.append(_dots(x[chosen], y[chosen], rows[chosen], "wrong when left out", cross))
+    legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
+    first, second = shown["axes"]
+    layout = _layout(first, second, showlegend=len(data) > 1, legend=legend)
+    layout["margin"]["t"] = 56
+    return {"data": data, "layout": layout}
+
+
+def _dots(x: Any, y: Any, rows: Any, name: str, marker: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": x.tolist(),
+        "y": y.tolist(),
+        "customdata": rows.tolist(),
+        "marker": marker,
+        "hovertemplate": "row %{customdata}<extra>%{fullData.name}</extra>",
+    }
+
+
+def _landscape(found: dict[str, Any]) -> Figure | None:
+    land = found["landscape"]
+    if land is None:
+        return None
+    rate = found["task"] != "regression"
+    heat = {
+        "type": "heatmap",
+        "x": np.log10(land["C"]).tolist(),
+        "y": np.log10(land["gamma"]).tolist(),
+        "z": land["error"],
+        "colorscale": "Cividis",
+        "colorbar": {"tickformat": ".0%" if rate else ".3g", "thickness": 12},
+        "customdata": [[[c, g] for c in land["C"]] for g in land["gamma"]],
+        "hovertemplate": "C %{customdata[0]:.3g}<br>γ %{customdata[1]:.3g}<br>error %{z"
+        + (":.2%" if rate else ":.4g")
+        + "}<extra></extra>",
+    }
+    chosen = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [float(np.log10(land["chosen"]["C"]))],
+        "y": [float(np.log10(land["chosen"]["gamma"]))],
+        "marker": {
+            "symbol": "star",
+            "size": 16,
+            "color": "#ffffff",
+            "line": {"color": "#000000", "width": 1.5},
+        },
+        "hovertemplate": "chosen by gradient<extra></extra>",
+    }
+    layout = _layout("cost of an error, C", "width of the kernel, γ")
+    for axis in ("xaxis", "yaxis"):
+        layout[axis] |= {"tickprefix": "10<sup>", "ticksuffix": "</sup>", "dtick": 1}
+    return {"data": [heat, chosen], "layout": layout}
+
+
+def _relevance(found: dict[str, Any]) -> Figure | None:
+    if found["relevance"] is None:
+        return None
+    largest = found["relevance"][:20][::-1]
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "x": [entry["share"] for entry in largest],
+        "y": [entry["input"] for entry in largest],
+        "marker": {"color": COLOURS[0]},
+        "hovertemplate": "%{y}: %{x:.1%}<extra></extra>",
+    }
+    layout = _layout(
+        "share of the kernel's distance",
+        "",
+        xaxis={"tickformat": ".0%"},
+        yaxis={"automargin": True, "type": "category"},
+    )
+    return {"data": [bars], "layout": layout}

@@ -1,0 +1,63 @@
+"""From a collected report to one HTML file that needs nothing else: no network, no other file."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any
+
+from widemargin.reporting import words
+from widemargin.reporting.figures import figures
+
+
+def render(found: dict[str, Any]) -> str:
+    """Return the page of a collected report.
+
+    Every text from the data is escaped: in HTML by the template, in the script's data by keeping
+    ``<``, ``>`` and ``&`` out of it, in the pictures by :func:`_plain_text`.
+    """
+    from jinja2 import Environment, StrictUndefined
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment.filters["percent"] = words.percent
+    environment.filters["number"] = lambda value: f"{value:,.4g}"
+    template = environment.from_string(_asset("report.html.j2"))
+    pictures = _plain_text(figures(found))
+    return template.render(
+        found=found,
+        pictures=list(pictures),
+        style=_asset("report.css"),
+        script=_asset("report.js"),
+        plotly=get_plotlyjs() if pictures else "",
+        data=_script_data(pictures),
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("widemargin.reporting").joinpath("page", name).read_text("utf-8")
+
+
+def _script_data(value: Any) -> str:
+    """Return JSON that can stand in a script element whatever its strings hold."""
+    text = json.dumps(value, allow_nan=False, ensure_ascii=True)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+# What Plotly reads as mark-up in the strings that it draws. Ours may have some; the data's not.
+OWN_MARKUP = ("hovertemplate", "tickprefix", "ticksuffix")
+LONGEST_LABEL = 40
+
+
+def _plain_text(value: Any, key: str = "") -> Any:
+    """Escape the strings that Plotly draws, and shorten those that would fill the picture."""
+    if isinstance(value, dict):
+        return {name: _plain_text(each, name) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain_text(each, key) for each in value]
+    if not isinstance(value, str) or key in OWN_MARKUP:
+        return value
+    short = value if len(value) <= LONGEST_LABEL else value[: LONGEST_LABEL - 1] + "…"
+    return short.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
