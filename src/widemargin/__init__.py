@@ -13,6 +13,7 @@ from widemargin.estimators.lp import LPSVC, NuLPSVC
 from widemargin.estimators.ordinal import OrdinalSVC
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
 from widemargin.estimators.tube import TubeSVR
+from widemargin.reporting import plot
 from widemargin.reporting.report import report
 from widemargin.tuning.gradient import tune
 from widemargin.tuning.paths import regularisation_path
@@ -41,6 +42,7 @@ __all__ = [
     "kernels",
     "loo",
     "metrics",
+    "plot",
     "regularisation_path",
     "report",
     "suspects",

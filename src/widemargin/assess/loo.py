@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -203,8 +204,19 @@ def result_of(record: Record, method: str = "auto") -> LOOResult:
     """Return the leave-one-out of the model whose record this is."""
     if method == "auto":
         method = _affordable(record, "loo.result")
-    question = f"loo.result with method {method!r}"
-    return record.remember_kept(question, lambda training: _result(record, training, method))
+    find = partial(_result, record, method=method)
+    return record.remember_kept(_question(method), find)
+
+
+def _question(method: str) -> str:
+    """Return what a record calls the result of a method."""
+    return f"loo.result with method {method!r}"
+
+
+def known_result(record: Record) -> LOOResult | None:
+    """Return the best result that was asked for before, if there is one; computes nothing."""
+    found = (record.answers.get(_question(method)) for method in METHODS)
+    return next((result for result in found if result is not None), None)
 
 
 def _affordable(record: Record, asked: str) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 from widemargin._typing import FloatArray
 from widemargin.assess import loo
 from widemargin.assess.record import record_of
+from widemargin.estimators._display import Displayed
 
 
-class Diagnosed:
+class Diagnosed(Displayed):
     """Leave-one-out of a machine that keeps its training record, and a copy without it."""
 
     def loo_decision_values(self, method: str = "auto") -> FloatArray:

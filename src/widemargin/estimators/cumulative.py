@@ -16,6 +16,7 @@ from widemargin._progress import Watch
 from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin._validation import canonical, check_fit, check_X, require, require_number
 from widemargin.certificate import REASONS, warn_unconverged
+from widemargin.estimators._display import Displayed
 from widemargin.estimators._scored import ScoredClassifier
 from widemargin.problems.cumulative import CumulativeProblem
 from widemargin.problems.links import LINKS, log_probabilities
@@ -26,7 +27,7 @@ from widemargin.solvers.cumulative import CumulativeResult, solve_cumulative
 LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 
 
-class CumulativeLinkClassifier(ScoredClassifier, BaseEstimator):
+class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
     r"""Cumulative link model (proportional odds and its kin) for ordered ranks.
 
     :math:`\Pr(y \le r_k \mid x) = P(\theta_k - w \cdot x)` with increasing thresholds

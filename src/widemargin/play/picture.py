@@ -67,7 +67,7 @@ def _check_point(i: int, row: Any) -> None:
     numbers = triple and all(
         isinstance(v, int | float) and not isinstance(v, bool) and abs(v) <= EXTENT for v in row[:2]
     )
-    coded = numbers and isinstance(row[2], int) and 0 <= row[2] < MOST_CLASSES
+    coded = numbers and type(row[2]) is int and 0 <= row[2] < MOST_CLASSES
     fix = f"[x, y, class] with x and y within {EXTENT:g} of 0, class 0 to {MOST_CLASSES - 1}"
     require(bool(coded), f"points[{i}]", row, fix)
 

@@ -200,10 +200,14 @@ def _file(name: str, media_type: str) -> Any:
     return send
 
 
-def free_port() -> socket.socket:
-    """Return a socket that listens at a port of the system's choice."""
+def listen() -> socket.socket:
+    """Return a socket at a port of the system's choice.
+
+    It takes connections from now on; they are answered once the server runs.
+    """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.bind((ADDRESS, 0))
+    listener.listen()
     return listener
 
 
@@ -223,13 +227,12 @@ def serve(
     """
     import uvicorn
 
-    listener = free_port()
+    listener = listen()
     port = listener.getsockname()[1]
     _, mark, shared = link.partition("#")
     address = f"http://{ADDRESS}:{port}/{mark}{shared}"
     painter = Painter()
     config = uvicorn.Config(make_app(port, painter), log_level="warning", access_log=False)
-    listener.listen()  # connections are taken from now on, and answered once the server runs
     announce(address)
     threading.Thread(target=painter.warm_up, daemon=True).start()
     if open_browser:

@@ -224,11 +224,20 @@ def _landscape(found: dict[str, Any]) -> Figure | None:
         + (":.2%" if rate else ":.4g")
         + "}<extra></extra>",
     }
-    chosen = {
+    chosen = _star(land["chosen"]["C"], land["chosen"]["gamma"])
+    layout = _layout("cost of an error, C", "width of the kernel, γ")
+    for axis in ("xaxis", "yaxis"):
+        layout[axis] |= {"tickprefix": "10<sup>", "ticksuffix": "</sup>", "dtick": 1}
+    return {"data": [heat, chosen], "layout": layout}
+
+
+def _star(C: float, gamma: float) -> dict[str, Any]:
+    """Return the mark of the parameters that were chosen, on axes that show logarithms."""
+    return {
         "type": "scatter",
         "mode": "markers",
-        "x": [float(np.log10(land["chosen"]["C"]))],
-        "y": [float(np.log10(land["chosen"]["gamma"]))],
+        "x": [float(np.log10(C))],
+        "y": [float(np.log10(gamma))],
         "marker": {
             "symbol": "star",
             "size": 16,
@@ -237,10 +246,6 @@ def _landscape(found: dict[str, Any]) -> Figure | None:
         },
         "hovertemplate": "chosen by gradient<extra></extra>",
     }
-    layout = _layout("cost of an error, C", "width of the kernel, γ")
-    for axis in ("xaxis", "yaxis"):
-        layout[axis] |= {"tickprefix": "10<sup>", "ticksuffix": "</sup>", "dtick": 1}
-    return {"data": [heat, chosen], "layout": layout}
 
 
 def _relevance(found: dict[str, Any]) -> Figure | None:

@@ -31,8 +31,8 @@ from widemargin.tuning.search import LOOSearch
 MOST_ROWS = 2_000  # that are trained on
 LANDSCAPE_ROWS = 800  # whose leave-one-out errors are mapped over C and gamma
 LANDSCAPE_STEPS = 7
-REFIT_ROWS = 150  # ordinal machines: beyond these, ten folds instead of all left out
-MOST_RIVALS = 10  # classes up to which machines are compared that train one against the rest
+REFIT_ROWS = 150  # machines that are trained again: beyond these, ten folds
+MOST_RIVALS = 10  # classes up to which all is tuned and compared
 PRICES = (0.03, 0.1, 0.3, 1.0)
 ADAPTATIONS = (0.3, 1.0, 3.0)
 COSTS = (0.1, 1.0, 10.0, 100.0)
@@ -231,8 +231,11 @@ def _steps(task: str, n_classes: int, ard: bool) -> Iterator[tuple[str, Attempt]
     if task == "regression":
         yield "SVR", _regression
         return
-    yield "SVC", _soft_margin_ard if ard else _soft_margin
-    yield "MeanFieldGPClassifier", _gaussian_process
+    if n_classes > MOST_RIVALS:
+        yield "SVC", _soft_margin_of_many
+    else:
+        yield "SVC", _soft_margin_ard if ard else _soft_margin
+    yield "MeanFieldGPClassifier", _only_few(_gaussian_process, n_classes)
     if task == "ordered":
         yield "OrdinalSVC", _ordinal
     yield "LOOSVC", _only_few(_leave_one_out_machine, n_classes)
@@ -267,6 +270,16 @@ def _soft_margin(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
     return model, dict(model.tuning_.params), loo.result(model)
 
 
+def _soft_margin_of_many(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
+    """With many classes, and so with very many pairs of them, only the cost is chosen."""
+    gamma = 1.0 / X.shape[1]
+    tried = []
+    for C in COSTS[1:]:
+        model = SVC(C=C, gamma=gamma).fit(X, y)
+        tried.append((model, {"C": C, "gamma": gamma}, loo.result(model)))
+    return min(tried, key=lambda entry: entry[2].error)
+
+
 def _soft_margin_ard(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
     model = tune(SVC(), X, y, ("C", "ard"))
     return model, dict(model.tuning_.params), loo.result(model)
@@ -278,9 +291,8 @@ def _gaussian_process(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
 
 
 def _ordinal(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-    method = "auto" if len(y) <= REFIT_ROWS else "folds"
     settings = [{"C": c, "gamma": _width(X, found)} for c in COSTS]
-    return _best_of(OrdinalSVC, settings, X, y, method)
+    return _best_of(OrdinalSVC, settings, X, y)
 
 
 def _leave_one_out_machine(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
@@ -312,9 +324,10 @@ def _width(X: FloatArray, found: list[Candidate]) -> Any:
 
 
 def _best_of(
-    machine: type, settings: list[dict[str, Any]], X: FloatArray, y: Target, method: str = "auto"
+    machine: type, settings: list[dict[str, Any]], X: FloatArray, y: Target
 ) -> tuple[Any, dict[str, Any], loo.LOOResult]:
     """Fit every setting and return the one with the least leave-one-out error."""
+    method = "exact" if len(y) <= REFIT_ROWS else "folds"
     tried = []
     for params in settings:
         model = machine(**params).fit(X, y)
@@ -325,7 +338,8 @@ def _best_of(
 def _landscape(soft: Candidate, X: FloatArray, y: Target, seed: int) -> Landscape | None:
     """Map the leave-one-out error of SVC (SVR) around the parameters that were found."""
     gamma = soft.params.get("gamma")
-    if soft.model is None or not np.isscalar(gamma):
+    many = soft.name == "SVC" and len(np.unique(y)) > MOST_RIVALS
+    if soft.model is None or many or not np.isscalar(gamma):
         return None
     rows = np.arange(len(y))
     if len(rows) > LANDSCAPE_ROWS:
