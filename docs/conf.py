@@ -6,12 +6,13 @@ import sys
 import warnings
 from importlib.metadata import version as installed_version
 
-from widemargin import bounds, loo, metrics
+from widemargin import bounds, loo, metrics, plot
 
 # Documented by their public names, as in `from widemargin import loo`.
 sys.modules["widemargin.loo"] = loo
 sys.modules["widemargin.bounds"] = bounds
 sys.modules["widemargin.metrics"] = metrics
+sys.modules["widemargin.plot"] = plot
 
 project = "widemargin"
 author = "the widemargin developers"
@@ -39,6 +40,8 @@ html_theme_options = {
 PAGES = (
     "index",
     "install",
+    "which_machine",
+    "coming_from_sklearn",
     "certificate",
     "leave_one_out",
     "adaptive_margins",

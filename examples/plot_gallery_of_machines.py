@@ -40,7 +40,7 @@ MACHINES = {
     "at most 20 % in the margin": NuSVC(nu=0.2, gamma=1.0),
     "reduced convex hulls": ReducedHullSVC(kernel="rbf", gamma=1.0, k=5),
     "leave-one-out machine": LOOSVC(gamma=1.0),
-    "adaptive margins": AdaptiveMarginSVC(lam=4.0, gamma=1.0),
+    "adaptive margins": AdaptiveMarginSVC(lam=2.0, gamma=1.0),
     "linear program": LPSVC(lam=0.5, gamma=1.0),
     "linear program, 20 %": NuLPSVC(nu=0.2, gamma=1.0),
     "mean-field Gaussian process": MeanFieldGPClassifier(gamma=1.0),

@@ -278,6 +278,14 @@ def test_what_cannot_be_drawn_says_why():
     assert plot.decision_boundary(make_pipeline(PCA(), SVC()).fit(X, y), features=(0, 1))
 
 
+def test_a_machine_that_refuses_leave_one_out_is_drawn_without_marks():
+    X, y = moons()
+    model = ReducedHullSVC(kernel="rbf", cut="hull").fit(X, y)
+    with pytest.raises(ValueError, match="marks=False"):
+        plot.decision_boundary(model, resolution=9)
+    assert set(named(plot.decision_boundary(model, marks=False, resolution=9))) == {"0", "1"}
+
+
 @pytest.mark.parametrize("package", ["matplotlib", "plotly"])
 def test_a_missing_package_is_named_with_its_extra(package, monkeypatch):
     X, y = moons()

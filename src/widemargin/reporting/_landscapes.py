@@ -104,7 +104,7 @@ def _of_trace(tuning: Tuning) -> figures.Figure:
 def _named(figure: figures.Figure, first: str, second: str) -> figures.Figure:
     for axis, name in (("xaxis", first), ("yaxis", second)):
         places = np.concatenate([np.asarray(trace[axis[0]]) for trace in figure["data"]])
-        ticks = {"dtick": 1.0 if np.ptp(places) >= 2 else 0.5}
+        ticks: dict[str, Any] = {"dtick": 1.0 if np.ptp(places) >= 2 else 0.5}
         ticks |= {"tickprefix": "10<sup>", "ticksuffix": "</sup>"}
         figure["layout"][axis]["title"]["text"] = name.rpartition("__")[2]
         figure["layout"][axis] |= ticks

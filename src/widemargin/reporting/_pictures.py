@@ -41,8 +41,10 @@ def boundary(shown: Shown, plane: Plane, scores: FloatArray, *, marks: bool) -> 
         for lead in leads(shown, plane.points, scores).T:
             data.append(_level(plane, plane.shaped(lead), 0.0, "solid", 2.0))
     data += _rows(shown, plane, [colour_of(k) for k in range(len(classes))], "#FFFFFF")
-    if marks:
-        data += _marks(shown, plane)
+    try:
+        data += _marks(shown, plane) if marks else []
+    except ValueError as refusal:
+        raise ValueError(f"{refusal}; or draw no rings and crosses: marks=False") from refusal
     return {"data": data, "layout": _plane_layout(shown, plane)}
 
 

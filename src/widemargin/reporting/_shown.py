@@ -94,7 +94,7 @@ def rows_shown(est: Any, X: Any, y: Any, asked: str) -> Shown:
     check_classifier(est, asked)
     require((X is None) == (y is None), "y", y, "given together with X, or both left out")
     if X is None:
-        data = record_of(est).require_kept(f"plot.{asked} without X and y").data
+        data = _kept(record_of(est), f"plot.{asked} without X and y")
         seen = data.given_weight > 0
         rows = _before_steps(est, _dense(data.X[data.member[seen]]), asked)
         return Shown(est, rows, data.given_y[seen], _names(est, None, rows.shape[1]), seen)
@@ -107,6 +107,12 @@ def rows_shown(est: Any, X: Any, y: Any, asked: str) -> Shown:
     if trained is None:
         return shown
     return Shown(est, rows[trained], labels[trained], shown.names, trained, frame)
+
+
+def _kept(record: Record, question: str) -> TrainingSet:
+    """Return the training rows, of machines too that refuse to leave one out."""
+    data = getattr(record.training, "data", None)
+    return data if isinstance(data, TrainingSet) else record.require_kept(question).data
 
 
 def _dense(X: Any) -> FloatArray:
@@ -129,8 +135,7 @@ def _before_steps(est: Any, rows: FloatArray, asked: str) -> FloatArray:
 def _if_trained_on(shown: Shown) -> BoolArray | None:
     """Return the rows with weight if these are the training rows, else None."""
     record = getattr(machine_of(shown.est), "_record_", None)
-    training = record.training if isinstance(record, Record) else None
-    data = getattr(training, "data", None)
+    data = getattr(getattr(record, "training", None), "data", None)
     if not isinstance(data, TrainingSet) or len(data.given_y) != len(shown.y):
         return None
     seen = data.given_weight > 0
