@@ -23,7 +23,7 @@ from widemargin.assess import _refits, loo
 from widemargin.assess._left_out import LeftOutValues, fitted_values, machine_values
 from widemargin.assess.record import (
     KeptTraining,
-    RefitTraining,
+    RefittedTraining,
     Training,
     class_codes,
     record_of,
@@ -185,7 +185,7 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
 def _screened(training: KeptTraining, screen: float) -> tuple[BoolArray, LeftOutValues, bool]:
     """Return the rows that are evaluated, their left-out values, and whether those are exact."""
     count = max(1, math.ceil(screen * np.count_nonzero(training.data.given_weight)))
-    if isinstance(training, RefitTraining):
+    if isinstance(training, RefittedTraining):
         chosen = _least_margins(training, count)
         found = _refits.refitted_values(training, chosen=chosen)
         return chosen, found, not found.unfinished
@@ -194,7 +194,7 @@ def _screened(training: KeptTraining, screen: float) -> tuple[BoolArray, LeftOut
     return chosen, machine_values(training, exact=exact, chosen=chosen), exact
 
 
-def _least_margins(training: RefitTraining, count: int) -> BoolArray:
+def _least_margins(training: RefittedTraining, count: int) -> BoolArray:
     """Mark the rows that the fitted machines do worst on."""
     margin, _ = _evidence(training, loo.judged(training, _refits.fitted_values(training))[0])
     absent = training.data.given_weight <= 0

@@ -25,6 +25,7 @@ for, from the fitted optimum; without any other row the machine is the same. "su
 counts these rows. The bounds of Jaakkola and Haussler and of Joachims do not hold for them and are
 refused, as is the linear response. OrdinalSVC has no path either, and all of its rows have a say in
 its thresholds: each of them is left out, at the same cost of a pair. Fitted with qid it is refused.
+MaxMarginClassifier has a path for norm=2 with a finite C; the others are trained again.
 
 What is left out: one row of weight w loses min(1, w) of its weight; gamma="scale" and balanced
 class weights stay as they were on all rows. Several classes: the machines of the pairs that hold
@@ -48,7 +49,9 @@ from widemargin.assess._left_out import TIE, LeftOutValues, bounded_errors, mach
 from widemargin.assess._refits import FOLDS, folded_values, refitted_values, rows_that_matter
 from widemargin.assess.record import (
     KeptTraining,
+    PlaneTraining,
     Record,
+    RefittedTraining,
     RefitTraining,
     Training,
     class_codes,
@@ -117,10 +120,11 @@ def decision_values(est: Any, method: str = "auto") -> FloatArray:
     ----------
     est : estimator
         A fitted SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR (the last two at
-        their equivalent C and epsilon), LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC or OrdinalSVC, or
-        a pipeline that ends in one (its transformers, fitted on all rows, stay as they are).
+        their equivalent C and epsilon), LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC or
+        MaxMarginClassifier, or a pipeline that ends in one (its transformers, fitted on all rows,
+        stay as they are).
     method : {"auto", "exact", "linear_response", "span", "folds"}, default="auto"
-        "auto" is exact up to 5,000 rows, else the linear response; for the last five machines it
+        "auto" is exact up to 5,000 rows, else the linear response; for machines without a path it
         is exact up to 500 rows, else "folds".
 
     Returns
@@ -212,7 +216,7 @@ def _affordable(record: Record, asked: str) -> str:
 
     def choose(training: KeptTraining) -> str:
         n = len(training.data.weight)
-        if isinstance(training, RefitTraining):
+        if isinstance(training, RefittedTraining):
             return "exact" if n <= REFIT_ROWS else "folds"
         return "exact" if n <= EXACT_ROWS else "linear_response"
 
@@ -245,10 +249,10 @@ def _result(record: Record, training: KeptTraining, method: str) -> LOOResult:
         values, errors = judged(training, found.values.copy())
         cost = {"events": float(found.events), "retrained": float(found.retrained)}
         unfinished = getattr(found, "unfinished", 0)
-        if isinstance(training, RefitTraining):
+        if isinstance(training, RefittedTraining):
             cost["unfinished"] = float(unfinished)
         kind = "exact" if method == "exact" and not unfinished else "estimate"
-    elif isinstance(training, RefitTraining):
+    elif isinstance(training, RefittedTraining):
         values, errors, kind = None, rows_that_matter(training), "bound"
     else:
         values, errors = None, bounded_errors(training, method)
@@ -269,7 +273,11 @@ def _check_method(training: KeptTraining, method: str) -> None:
             "theorem 1 is not valid for the machines that are linear programs (Smola et al. 2000, "
             "below (2.9)), nor is what else rests on the optimum of a quadratic program"
         )
-        if training.ranks is not None:
+        if isinstance(training, PlaneTraining):
+            why = (
+                "the others rest on a norm of w that comes from an inner product, this one does not"
+            )
+        elif training.ranks is not None:
             why = "the others need one dual variable a row, and here each pair of rows has its own"
         require(False, "method", method, f"auto, {', '.join(BY_REFITS)}: {why}")
 
@@ -295,7 +303,7 @@ def judged(
     return scores, (rivals > 1) | (codes < 0)
 
 
-def _votes(training: Training, left_out: FloatArray, codes: IntArray) -> FloatArray:
+def _votes(training: Training | PlaneTraining, left_out: FloatArray, codes: IntArray) -> FloatArray:
     """Return the scores of the classes; a row loses the ties of its own class."""
     for k, (positive, negative) in enumerate(training.pairs):
         tied = np.abs(left_out[:, k]) <= TIE

@@ -8,7 +8,7 @@ computed once however many threads ask.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -160,6 +160,69 @@ class RefitTraining:
 
 
 @dataclass(frozen=True, eq=False)
+class Plane:
+    """A linear machine: values are coef.x + intercept.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,)
+        Weights.
+    intercept : float
+        Threshold.
+    converged : bool
+        Whether it is the optimum to within the tolerance asked for.
+    """
+
+    coef: FloatArray
+    intercept: float
+    converged: bool
+
+
+class PlaneMachine(Protocol):
+    """A hyperplane between two classes that can be found again without some of its rows."""
+
+    @property
+    def rows(self) -> IntArray:
+        """Rows of the training set that it saw."""
+        ...
+
+    @property
+    def fitted(self) -> Plane:
+        """The machine as it was trained."""
+        ...
+
+    def matters(self, X: Matrix) -> BoolArray:
+        """Return which of its rows, given as X, the machine may depend on."""
+        ...
+
+    def retrained(self, X: Matrix, kept: FloatArray) -> Plane:
+        """Train with the fraction `kept` of each row's weight; X are its rows with kept > 0."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneTraining:
+    """A fit of hyperplanes without a solution path, one for each pair of classes.
+
+    Attributes
+    ----------
+    data : TrainingSet
+        The rows.
+    pairs : list of (int, int)
+        Positive and negative class of each machine.
+    machines : list of PlaneMachine
+        In the order of the pairs.
+    seed : int
+        Of the folds, where there are too many rows to leave them out one at a time.
+    """
+
+    data: TrainingSet
+    pairs: list[tuple[int, int]]
+    machines: Sequence[PlaneMachine]
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
 class ReadTraining:
     """A fit on data that are read where they lie and are not kept.
 
@@ -175,7 +238,10 @@ class ReadTraining:
     sources: list[TrainingSource]
 
 
-KeptTraining: TypeAlias = Training | RefitTraining
+RefittedTraining: TypeAlias = RefitTraining | PlaneTraining
+"""A fit in which to leave rows out is to train again."""
+
+KeptTraining: TypeAlias = Training | RefittedTraining
 """A fit whose rows are in memory."""
 
 
@@ -195,7 +261,7 @@ class Record:
 
     Parameters
     ----------
-    training : Training, RefitTraining, ReadTraining or None
+    training : Training, RefitTraining, PlaneTraining, ReadTraining or None
         None in a compact model.
     answers : dict, optional
         Answers that are known already.
@@ -230,11 +296,13 @@ class Record:
             if self.training.refusal:
                 raise ValueError(f"{question} is refused: {self.training.refusal}")
             return self.training
+        if isinstance(self.training, PlaneTraining):
+            return self.training
         return self.require_training(question)
 
     def require_training(self, question: str) -> Training:
         """Return the training of machines with a solution path."""
-        if isinstance(self.training, RefitTraining):
+        if isinstance(self.training, RefittedTraining):
             raise ValueError(f"{question} is for machines with a solution path, as SVC and SVR")
         if isinstance(self.training, ReadTraining):
             raise ValueError(
@@ -275,6 +343,6 @@ def record_of(est: Any) -> Record:
         raise TypeError(
             f"{type(est).__name__} keeps no training record: leave-one-out knows the machines "
             "of widemargin (SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR, LOOSVC, "
-            "AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC)"
+            "AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC, MaxMarginClassifier)"
         )
     return record

@@ -15,6 +15,7 @@ from widemargin.cli._encoding import Encoding, Task
 from widemargin.cli._files import check_is_file, write_whole
 from widemargin.cli._messages import UserError, listing
 from widemargin.estimators._latent import LatentRecord, Reading
+from widemargin.estimators._votes import BaseVotes, StumpVotes
 from widemargin.problems.mean_field import Likelihood, MeanField
 from widemargin.solvers.mean_field import LeftOut, MeanFieldResult
 
@@ -95,7 +96,9 @@ def trusted_types() -> list[str]:
     quadratic = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC)
     programs = (wm.LOOSVC, wm.AdaptiveMarginSVC, wm.LPSVC, wm.NuLPSVC)
     others = (wm.OrdinalSVC, wm.CumulativeLinkClassifier, wm.MeanFieldGPClassifier)
-    machines = (*quadratic, *programs, *others)
+    boosting = (wm.AdaBoostClassifier, wm.RBFNetClassifier, StumpVotes, BaseVotes)
+    planes = (wm.MaxMarginClassifier, wm.PerceptronClassifier)
+    machines = (*quadratic, *programs, *others, *planes, *boosting)
     answers = (wm.loo.LOOResult, LeftOutValues, RefitValues, Calibration)
     latent = (LatentRecord, Reading, LeftOut, MeanFieldResult, MeanField, Likelihood)
     records = (wm.Certificate, wm.kernels.Kernel, Record, *answers, *latent)

@@ -11,11 +11,11 @@ from widemargin._typing import FloatArray
 from widemargin.assess.loo import left_out_values
 from widemargin.assess.probability import Calibration, fit_calibration, project_on_prediction
 from widemargin.assess.record import KeptTraining, Record, record_of
-from widemargin.estimators._scored import ScoredClassifier
+from widemargin.estimators._scored import ProbabilisticClassifier
 from widemargin.problems.one_vs_one import predicted_class
 
 
-class OneVsRestClassifier(ScoredClassifier):
+class OneVsRestClassifier(ProbabilisticClassifier):
     """Decision function and prediction of classifiers with one machine for each class.
 
     Two classes need one machine only, for which the second class is positive.

@@ -27,7 +27,7 @@ from widemargin.estimators._kernel_machine import KernelMachine
 from widemargin.estimators._one_vs_rest import OneVsRestClassifier
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
-from widemargin.problems.one_vs_one import check_classes
+from widemargin.problems.one_vs_one import check_classes, rest_labels
 from widemargin.solvers.linear_program import ProgramResult, solve_lp_machine
 
 DEFAULT_STEPS = 100  # Newton steps, or sweeps of pivots; the solvers need far fewer as a rule
@@ -129,7 +129,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
         weight = data.weight * self._class_factors(codes, data.weight)
         seed = seed_of(self.random_state)
         geometry = self._geometry(data)
-        labels = _labels(codes, len(self.classes_))
+        labels = rest_labels(codes, len(self.classes_))
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
             machines = [self._fit_one(label, weight, geometry, seed, watch) for label in labels]
@@ -308,12 +308,6 @@ def _symmetric(K: Matrix) -> Matrix:
             "correct them, or pass (X + X.T) / 2"
         )
     return 0.5 * (K + K.T)
-
-
-def _labels(codes: IntArray, n_classes: int) -> list[FloatArray]:
-    """Return each machine's labels: +1 is the second of two classes, or each of more in turn."""
-    positives = [1] if n_classes == 2 else range(n_classes)
-    return [np.where(codes == positive, 1.0, -1.0) for positive in positives]
 
 
 def _row_sizes(rows: Rows, diagonal: FloatArray) -> FloatArray:

@@ -12,16 +12,12 @@ from widemargin.problems.one_vs_one import predicted_class
 
 
 class ScoredClassifier(ClassifierMixin):
-    """Prediction from `decision_function`, and logarithms of `predict_proba`."""
+    """Prediction from `decision_function`."""
 
     classes_: Any
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return a score for each class, or one for two classes."""
-        raise NotImplementedError
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> Any:
@@ -39,6 +35,14 @@ class ScoredClassifier(ClassifierMixin):
         """
         scores = self.decision_function(X)
         return self.classes_[predicted_class(scores)]
+
+
+class ProbabilisticClassifier(ScoredClassifier):
+    """Prediction from `decision_function`, and logarithms of `predict_proba`."""
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class."""
+        raise NotImplementedError
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithm of the probability of each class.
