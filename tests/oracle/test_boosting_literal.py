@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from widemargin import AdaBoostClassifier, bounds
 
@@ -103,9 +104,6 @@ def _problem(seed: int):
     return X, y, weight
 
 
-
-
-
 @pytest.mark.parametrize("binning", ["exact", "histogram"])
 @pytest.mark.parametrize("seed", range(60))
 def test_equals_the_literal_run(seed: int, binning: str) -> None:
@@ -118,6 +116,18 @@ def test_equals_the_literal_run(seed: int, binning: str) -> None:
     np.testing.assert_allclose(model.alphas_, literal.alphas, rtol=CLOSE, atol=CLOSE)
     np.testing.assert_allclose(model.margins_, y * literal.f, rtol=0, atol=CLOSE)
     np.testing.assert_allclose(model.decision_function(X), literal.f, rtol=0, atol=CLOSE)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 4, 7, 9, 11])
+def test_equals_the_literal_run_after_many_rounds(seed: int) -> None:
+    """Sums that are kept up to date, and from time to time made afresh, stay exact."""
+    X, y, weight = _problem(seed)
+    literal = literal_adaboost(X, y, 100, weight)
+    model = AdaBoostClassifier(100).fit(X, y, sample_weight=weight)
+    assert model.n_rounds_ > 64
+    assert [tuple(stump) for stump in model.estimators_] == literal.stumps
+    np.testing.assert_allclose(model.errors_, literal.errors, rtol=0, atol=CLOSE)
+    np.testing.assert_allclose(model.margins_, y * literal.f, rtol=0, atol=CLOSE)
 
 
 def test_equals_the_literal_run_on_columns_of_many_values() -> None:
@@ -171,6 +181,26 @@ def test_the_previous_hypothesis_errs_on_half_of_the_weight(seed: int) -> None:
         F += alpha * _says(stump, X)
         D = weight * np.exp(-y * F)
         assert D[wrong].sum() / D.sum() == pytest.approx(0.5, abs=1e-11)
+
+
+@pytest.mark.parametrize("reg", [0.0, 30.0])
+@pytest.mark.parametrize("seed", range(16))
+def test_the_largest_margin_is_between_the_least_margin_and_its_limit(seed, reg) -> None:
+    """The largest margin by a linear program over all stumps."""
+    X, y, weight = _problem(seed)
+    model = AdaBoostClassifier(60, reg=reg).fit(X, y, sample_weight=weight)
+    A = np.array([y * _says(stump, X) for stump in _all_stumps(X)]).T
+    n, k = A.shape
+    program = linprog(
+        np.append(np.zeros(k), -1.0),
+        A_ub=np.column_stack([-A, np.ones(n)]),
+        b_ub=np.zeros(n),
+        A_eq=[np.append(np.ones(k), 0.0)],
+        b_eq=[1.0],
+        bounds=[(0, None)] * k + [(None, None)],
+    )
+    assert model.margins_.min() <= -program.fun + 1e-9
+    assert -program.fun <= model.margin_limit_ + 1e-9
 
 
 def test_the_bound_is_a_product_by_hand() -> None:

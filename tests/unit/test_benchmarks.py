@@ -640,9 +640,10 @@ def test_a_model_that_is_no_run_of_the_table_is_a_failure(monkeypatch, spoil):
 
 def test_report_of_boosting_is_complete(monkeypatch, small_source, tmp_path):
     comparison = boosted_stumps(monkeypatch)
-    comparison.times.seconds[boosting.SKLEARN] = [60.0]
-    comparison.times.seconds[boosting.EXACT] = [2.0]
-    columns = {name: table21.Column() for name in (table21.AB, table21.AB_REG)}
+    comparison.processor.seconds[boosting.SKLEARN] = [60.0]
+    comparison.processor.seconds[boosting.EXACT] = [2.0]
+    names = (table21.NETWORK, table21.AB, table21.AB_REG)
+    columns = {name: table21.Column() for name in names}
     row = table21.Row(small_source, columns)
     assert len(list(table21.measure(row, splits=2))) == table21.steps(row, 2, quick=False)
     report = Report("boosting", quick=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,11 +17,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
 
 from widemargin import AdaBoostClassifier
 from widemargin.cli._model_file import trusted_types
 from widemargin.problems.boosting import RegularisedLoss
 from widemargin.solvers._stumps import Stump
+from widemargin.solvers.boosting import _best_step
 
 TREE = DecisionTreeClassifier(max_depth=2)
 
@@ -129,6 +134,7 @@ def test_no_edge_left_keeps_the_earlier_rounds() -> None:
     assert model.stopped_ == "no_edge"
     assert model.n_rounds_ == 1
     assert model.errors_[0] == pytest.approx(0.2)
+    assert model.margin_limit_ == 0.0
     assert model.score(X, y) == 0.8
 
 
@@ -206,6 +212,8 @@ def test_any_classifier_with_weights_is_a_base(base, reg: float) -> None:
     assert model.score(X, y) >= base.fit(X, y).score(X, y) - 0.02
     with pytest.raises(AttributeError, match="stumps only"):
         _ = model.feature_importances_
+    with pytest.raises(AttributeError, match="stumps only"):
+        _ = model.margin_limit_
 
 
 def test_the_first_clone_sees_the_sample_weights_themselves() -> None:
@@ -249,6 +257,8 @@ def test_three_classes_are_three_machines() -> None:
     assert values.shape == (150, 3)
     assert model.stopped_ == ["perfect", "n_rounds", "n_rounds"]
     assert model.n_rounds_ == 20
+    assert model.margin_limit_.shape == (3,)
+    assert model.margin_limit_[0] == 1.0
     for k, name in enumerate(model.classes_):
         alone = AdaBoostClassifier(20).fit(X, names == name)
         np.testing.assert_allclose(values[:, k], alone.decision_function(X), atol=1e-14)
@@ -316,6 +326,16 @@ def test_sparse_rows_are_read_as_dense_ones() -> None:
     np.testing.assert_array_equal(
         dense.decision_function(X), sparse.decision_function(sp.csr_array(X))
     )
+
+
+def test_arrays_that_must_not_be_written_to() -> None:
+    X, y = _data(6000)
+    expected = AdaBoostClassifier(5).fit(X, y).decision_function(X)
+    for order in "CF":
+        frozen = np.array(X, order=order)
+        frozen.setflags(write=False)
+        model = AdaBoostClassifier(5).fit(frozen, y)
+        np.testing.assert_array_equal(model.decision_function(frozen), expected)
 
 
 @pytest.mark.parametrize("n", [200, 7000])
@@ -388,6 +408,17 @@ def test_the_slope_is_the_derivative_of_the_loss(power: float) -> None:
         loss = loss.after(0.4)
 
 
+def test_a_step_along_which_the_loss_rises_is_not_taken() -> None:
+    """The rows of the new hypothesis weigh little now, and used to weigh much: mu would fall."""
+    n, ones = 4, np.ones(4)
+    loss = RegularisedLoss(ones, 0.0 * ones, ones, 1.0, 10.0, 2.0, ones, ones / n)
+    agrees = np.array([1.0, 1.0, 1.0, -1.0])
+    assert loss.along(agrees, ones / n).slope(0.0) > 0.0
+    assert _best_step(loss.along(agrees, ones / n), 0.25) == 0.0
+    plain = replace(loss, C=0.0).along(agrees, ones / n)
+    assert _best_step(plain, 0.25) == pytest.approx(np.log(3.0), rel=1e-12)
+
+
 # ------------------------------------------------------------------------ a citizen
 
 
@@ -415,3 +446,20 @@ def test_stumps_are_named_tuples_and_clones_are_fresh() -> None:
     assert all(isinstance(stump, Stump) for stump in model.estimators_)
     assert not hasattr(clone(model), "margins_")
     assert "AdaBoostClassifier" in repr(model)
+
+
+@pytest.mark.parametrize("binning", ["exact", "histogram"])
+def test_threads_do_not_change_a_bit(binning: str) -> None:
+    """One thread, all of them, and four fits at once."""
+    X, y = _data(20_000)
+    X = np.column_stack([X] * 12) + 0.1 * np.random.default_rng(1).normal(size=(20_000, 48))
+
+    def bits(_: object = None):
+        model = AdaBoostClassifier(6, binning=binning).fit(X, y)
+        return [model.estimators_, model.alphas_.tolist(), model.margins_.tolist()]
+
+    with threadpool_limits(1):
+        alone = bits()
+    assert bits() == alone
+    with ThreadPoolExecutor(4) as pool:
+        assert all(found == alone for found in pool.map(bits, range(4)))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris, make_blobs, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -178,6 +181,20 @@ def test_other_programs_have_no_adaptive_margins(model):
     assert "adaptive_margin" in {other.function for other in found.others}
 
 
+def test_adaptive_margins_need_a_margin_of_one():
+    X, y = moons()
+    model = AdaptiveMarginSVC(gamma=0.5, lam=1.0).fit(X, y)
+    assert margins.margins(model, X, y).max() >= 1
+    assert "there is none" not in repr(bounds.summary(model, X, y)["adaptive_margin"].value)
+    with pytest.warns(UserWarning, match="all coefficients are zero"):
+        zero = AdaptiveMarginSVC(gamma=0.5, lam=2.0 * model.lam_max_).fit(X, y)
+    found = bounds.summary(zero, X, y)
+    unmet = found["adaptive_margin"].value.unmet
+    assert any("margin of 1 (there is none)" in condition for condition in unmet)
+    why = {other.function: other.why for other in found.others}
+    assert why["margin_distribution"] == "no row is on the right side of the boundary"
+
+
 def test_adaptive_margins_need_the_rows_of_the_fit():
     X, y = moons()
     model = LOOSVC(gamma=0.5).fit(X, y)
@@ -274,7 +291,17 @@ def test_perceptron_updates():
     R = np.linalg.norm(X, axis=1).max()
     assert row.value == pytest.approx(bounds.perceptron(R, rho, b / length), rel=1e-9)
     assert int(np.max(model.n_updates_)) <= row.value
+    assert row.value == pytest.approx(model.mistake_bound(), rel=1e-9)
     assert not row.on_new_rows
+    curved = PerceptronClassifier(kernel="rbf", gamma=0.1).fit(X, y)
+    row = bounds.summary(curved, X, y)["perceptron"]
+    assert row.value == pytest.approx(curved.mistake_bound(), rel=1e-9)
+    bent = PerceptronClassifier(kernel="sigmoid", gamma=0.1, coef0=-1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        bent.fit(X, y)
+    with pytest.raises(KeyError, match="no inner product"):
+        bounds.summary(bent, X, y)["perceptron"]
 
 
 def test_ranks_in_order():
@@ -379,6 +406,25 @@ def test_sparse_rows_and_looked_up_kernels():
         )
     with pytest.raises(ValueError, match="square kernel matrix"):
         bounds.summary(SVC(kernel="precomputed").fit(K, y), K[:5], y[:5])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [LinearSVC(), SVC(gamma=0.1), LOOSVC(gamma=0.1), AdaBoostClassifier(5), PerceptronClassifier(),
+     OrdinalSVC(kernel="linear"), SVC(kernel=lambda A, B: A @ B.T)],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_tables_with_names_and_lists(model):
+    X, y = blobs()
+    table = pd.DataFrame(X, columns=["left", "right"])
+    expected = bounds.summary(model.fit(X, y), X, y, c=1.0)
+    listed = bounds.summary(model, X.tolist(), y.tolist(), c=1.0)
+    named = bounds.summary(model.fit(table, y), table, pd.Series(y), c=1.0)
+    for found in (listed, named):
+        assert [row.value for row in found] == [row.value for row in expected]
+    in_a_row = make_pipeline(StandardScaler().set_output(transform="pandas"), model).fit(table, y)
+    assert len(bounds.summary(in_a_row, table, y, c=1.0)) == len(expected)
+    assert np.array_equal(margins.margins(in_a_row, table, y) > 0, in_a_row.predict(table) == y)
 
 
 def test_models_that_no_theorem_is_about():

@@ -146,6 +146,14 @@ def test_rows_that_a_cover_needs(margin_error, ratio, smallest):
     assert at(0.995 * smallest) > 1 > at(1.005 * smallest)
 
 
+@pytest.mark.parametrize(("ratio", "smallest"), [(2, 1.6e5), (10, 5.0e6)])
+def test_rows_that_a_distribution_of_margins_needs(ratio, smallest):
+    def at(m):
+        return bounds.margin_distribution(int(m), R=float(ratio), D=0.0, rho=1.0, delta=0.05)
+
+    assert at(0.97 * smallest) > 1 > at(1.03 * smallest)
+
+
 def test_regression_cover_solves_its_equation():
     m, delta, fat = 10**7, 0.05, 3
     found = bounds.regression_cover(m=m, delta=delta, empirical_risk=0.0, fat=fat)

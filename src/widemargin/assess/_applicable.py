@@ -26,6 +26,7 @@ from widemargin.assess.record import RefitTraining
 
 CANDIDATES = 200  # margins that are tried where a theorem holds for all at once
 MOST_ROWS = 10**15
+ONE = 1e-6  # by so little may a margin of 1 be missed for rounding
 NEEDS_C = "needs c, a constant that the theorem does not name: summary(..., c=...)"
 
 Found = AppliedBound | str
@@ -65,8 +66,8 @@ def _by_distribution(view: LinearView, delta: float) -> Found:
         return margin_distribution(m, R, D * math.sqrt(m / view.m), rho, delta)
 
     how = (
-        "All margins count, the small ones by what they lack; rho is the best of all. "
-        + view.assumes
+        "All margins count, the small ones by what they lack; rho is the best, which is allowed, "
+        f"as the theorem holds for all of them at once. {view.assumes}"
     )
     inputs = {"m": view.m, "R": R, "rho": rho, "D": D}
     return applied(view, "margin_distribution", at, inputs, how, delta)
@@ -112,8 +113,8 @@ def _by_linear_margin(view: LinearView, delta: float, c: float) -> Found:
     error = float((view.margins < rho).mean())
     inputs = {"m": view.m, "R": view.radius, "rho": rho, "margin_error": error, "c": c}
     how = (
-        "The share of margins below rho counts; rho is the best of all; as good as c. "
-        + view.assumes
+        "The share of margins below rho counts; rho is the best, which is allowed, as the theorem "
+        f"holds for all of them at once; as good as c. {view.assumes}"
     )
     return applied(view, "linear_margin", lambda m: at(m, rho), inputs, how, delta)
 
@@ -158,6 +159,8 @@ def _by_sum_of_weights(view: LinearView, delta: float, c: float | None) -> Found
 def _by_updates(view: LinearView) -> Found:
     if not hasattr(view.machine, "n_updates_"):
         return "counts the updates of PerceptronClassifier"
+    if any("inner product" in condition for condition in view.unmet):
+        return "the kernel is no inner product, or not for all rows"
     length = math.sqrt(max(0.0, view.planes.gram[0, 0]))
     if not (length > 0 and view.signed.min() > 0):
         return "the perceptron has found no plane that separates these rows"
@@ -186,8 +189,11 @@ def _by_adaptive_margin(view: LinearView, delta: float) -> Found | None:
     lacking = np.maximum(0.0, problem.slack(result.alpha, result.f) - own)[data.member]
     W, R, D = view.size, view.radius, float(np.linalg.norm(lacking))
 
+    reached = bool((view.signed >= 1.0 - ONE).any())
+    unmet = () if reached else ("a row with a margin of 1 (there is none)",)
+
     def at(m: int) -> Bound:
-        return adaptive_margin(m, R, W, D * math.sqrt(m / view.m), delta)
+        return with_unmet(adaptive_margin(m, R, W, D * math.sqrt(m / view.m), delta), unmet)
 
     how = "The norm of f counts, and the slack beyond what margins adapt. " + view.assumes
     return applied(view, "adaptive_margin", at, {"m": view.m, "R": R, "W": W, "D": D}, how, delta)
@@ -283,11 +289,13 @@ def _best_in_advance(
     for (1.40) and (1.41). Margins that no row has are of no use, nor are those so small that the
     class is too rich for m rows.
     """
-    best, found = math.inf, (largest, delta / 4.0, float((margins < largest).mean()))
+    best, found = math.inf, (largest, delta / 4.0, 1.0)
     for j in range(max(1, math.ceil(math.log2(m)) + 1)):
         rho, share = largest / 2.0**j, delta / ((j + 1) * (j + 2) * 2)
         error = float((margins < rho).mean())
-        value = float(at(m, rho, share, error)) if error < 1 else math.inf
-        if value < best:
+        if error == 1:
+            continue
+        value = float(at(m, rho, share, error))
+        if value < best or found[2] == 1:
             best, found = value, (rho, share, error)
     return found

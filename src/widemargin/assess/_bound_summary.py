@@ -18,7 +18,7 @@ from widemargin.assess._applicable import (
 )
 from widemargin.assess._bound import Bound, check_constant, check_positive, check_probability
 from widemargin.assess._bound_table import THEOREMS, AppliedBound, BoundSummary, NotApplied
-from widemargin.assess._linear_view import linear_view, longest_row, not_in_advance
+from widemargin.assess._linear_view import linear_view, longest_row, not_in_advance, plain
 from widemargin.assess._margin_bounds import ordinal_margin
 from widemargin.assess._planes import class_numbers, last_step, planes_of
 from widemargin.assess.margins import margins
@@ -199,7 +199,7 @@ def _of_ranks(est: Any, machine: Any, X: Any, y: Any, delta: float, R: float | N
     def at(n: int) -> Bound:
         return ordinal_margin(2 * n, distance, rho, delta)
 
-    bound = with_unmet(at(pairs), not_in_advance(est, machine, X))
+    bound = with_unmet(at(pairs), not_in_advance(est, machine, plain(X)))
     words = (
         "Pairs (1, 2), (3, 4), ... of rows with different ranks count, by the smallest difference "
         f"of utilities; two rows are at most {factor:.3g} R apart. {assumes}. "

@@ -93,11 +93,11 @@ class LinearView:
 def linear_view(est: Any, X: Any, y: Any, R: float | None) -> LinearView:
     """Return a two-class machine with `coef_` or `dual_coef_` as the theorems see it."""
     machine, seen = last_step(est, X)
-    seen = seen if sp.issparse(seen) else np.asarray(seen)
     codes = class_numbers(machine, y)
     planes = planes_of(machine, seen)
     values = plane_values(machine, planes, seen)[:, 0]
     row_length, assumes = longest_row(machine, seen, R)
+    entries = plain(seen)
     size, radius = math.sqrt(max(0.0, planes.gram[0, 0])), row_length
     threshold = float(planes.threshold[0])
     if threshold != 0 and row_length > 0:
@@ -105,9 +105,14 @@ def linear_view(est: Any, X: Any, y: Any, R: float | None) -> LinearView:
         assumes += "; the threshold counts as the weight of a feature that is constant, R"
     return LinearView(
         machine, planes, np.where(codes == 1, values, -values), size, radius, row_length,
-        float(abs(seen).max()), feature_dimension(machine, seen),
-        not_in_advance(est, machine, seen), assumes,
+        float(abs(entries).max()), feature_dimension(machine, entries),
+        not_in_advance(est, machine, entries), assumes,
     )  # fmt: skip
+
+
+def plain(X: Any) -> Any:
+    """Return rows without names of features, as an array or a sparse matrix."""
+    return X if sp.issparse(X) else np.asarray(X)
 
 
 def longest_row(machine: Any, X: Any, R: float | None) -> tuple[float, str]:

@@ -74,8 +74,8 @@ class BaseLearner:
 
     def constant(self, positive: bool) -> Any:
         """Return a classifier that always says the same."""
-        constant = DummyClassifier(strategy="constant", constant=1 if positive else -1)
-        return constant.fit(self.X[:1], self.y[:1] * 0 + (1 if positive else -1))
+        says = 1 if positive else -1
+        return DummyClassifier(strategy="constant", constant=says).fit(self.X[:1], [says])
 
 
 def _is_seed(name: str) -> bool:

@@ -25,6 +25,7 @@ class BoostedClassifier(ProbabilisticClassifier):
     reg: float
     n_features_in_: int
     errors_: Any
+    stopped_: Any
     _votes_: list[StumpVotes | BaseVotes]
     _alphas_: list[FloatArray]
 
@@ -109,6 +110,24 @@ class BoostedClassifier(ProbabilisticClassifier):
             moves = np.isfinite(votes.threshold)  # a constant stump looks at no feature
             total += np.bincount(votes.feature[moves], alpha[moves], len(total)) / alpha.sum()
         return total / max(float(total.sum()), np.finfo(np.float64).tiny)
+
+    @property
+    def margin_limit_(self) -> Any:
+        """A margin that no convex combination of stumps exceeds on all training rows.
+
+        By duality: under any weights of the rows, the weighted mean of the margins of a
+        combination is at most that of the best stump. It is the least 1 - 2 error of the rounds.
+        """
+        check_is_fitted(self)
+        if not isinstance(self._votes_[0], StumpVotes):
+            raise AttributeError("margin_limit_ is there for stumps only (base=None)")
+        pairs = zip(self._each(self.errors_), self._each(self.stopped_), strict=True)
+        limits = [0.0 if "no_edge" in end else 1.0 - 2.0 * max(errors) for errors, end in pairs]
+        return np.array(limits) if len(limits) > 1 else float(limits[0])
+
+    def _each(self, of_machines: Any) -> list[Any]:
+        """Return a list with an entry for each machine."""
+        return of_machines if len(self._alphas_) > 1 else [of_machines]
 
     # -- round by round --------------------------------------------------------------------
 
@@ -212,9 +231,9 @@ class BoostedClassifier(ProbabilisticClassifier):
                 f"theorem 1.12 is about AdaBoost, reg=0; got reg={self.reg!r}. Compare rho with "
                 "margins_ instead"
             )
-        if len(self._alphas_) == 1:
-            return bounds.adaboost(self.errors_, rho)
-        machines = [bounds.adaboost(errors, rho) for errors in self.errors_]
+        machines = [bounds.adaboost(errors, rho) for errors in self._each(self.errors_)]
+        if len(machines) == 1:
+            return machines[0]
         unmet = tuple(condition for machine in machines for condition in machine.unmet)
         first = machines[0]
         return bounds.Bound(sum(machines), first.name, unmet, of=first.of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +64,7 @@ class StumpVotes:
         if not sp.issparse(X):
             return self.feature, X
         used, place = np.unique(self.feature, return_inverse=True)
-        return place.astype(np.intp), X[:, used].toarray()
+        return place.astype(np.intp), X[:, used].toarray(order="C")
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,4 @@ class BaseVotes:
 
     def total(self, X: Matrix, alpha: FloatArray) -> FloatArray:
         """Return the sum of alpha_t g_t."""
-        total = np.zeros(X.shape[0])
-        for total in self.staged(X, alpha):  # noqa: B007 - the last one is the sum
-            pass
-        return total
+        return deque(self.staged(X, alpha), maxlen=1).pop()

@@ -93,10 +93,14 @@ class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
         Why there are no more: "n_rounds", all were made; "perfect", a hypothesis had no error, and
         is all of the model; "no_edge", the next one was no better than a coin; "no_edge_at_all",
         nor was the first, and the model is a constant; "reg", along the next one the regularised
-        loss falls for ever; "time_limit".
+        loss does not fall, or falls for ever; "time_limit".
     margins_ : ndarray of shape (n_samples,)
         Margins of the training rows, y f(x); with more classes (f_y - largest other f) / 2. NaN for
         rows of zero weight whose class no other row has.
+    margin_limit_ : float or ndarray of shape (n_classes,)
+        Stumps only: no convex combination of stumps leaves every training row a margin above it,
+        so that the least of `margins_` is that close to the best there is. The stumps are those
+        that the search considers (`binning`).
     feature_importances_ : ndarray of shape (n_features,)
         Stumps only: the share of the coefficients that each feature's stumps have.
     n_features_in_ : int

@@ -7,15 +7,57 @@ The same two problems as in :mod:`widemargin.solvers._lp_margin_program`, with
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._typing import FloatArray, Matrix
+from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin.problems.lp_margin import conjugate
 
+FEW_ROWS = 400  # up to so many of a class are taken at once
+BELOW = 1e-9  # a row with this much less than the margin, relatively, is to be taken too
 TOLERANCE = 1e-11  # Clarabel goes on until it cannot improve, and says what it reached
+
+
+def solve_hard_cone(
+    X: Matrix, y: FloatArray, cost: FloatArray, norm: float, *, max_iter: int, seconds: float
+) -> tuple[FloatArray, FloatArray, int, bool]:
+    """Solve the hard margin by :func:`solve_cone` on few rows, more and more of them.
+
+    At most d + 1 rows carry the solution. Start with those of each class that are nearest to the
+    other one, as seen along the difference of the means; add those that the plane found leaves with
+    less than the margin, the worst first, until there are none.
+    """
+    deadline = time.monotonic() + seconds
+    at_once = max(FEW_ROWS, 2 * X.shape[1])
+    w = np.asarray(X.T @ np.where(y > 0, 1.0 / (y > 0).sum(), -1.0 / (y < 0).sum()))
+    a, steps, ended = np.zeros(len(y)), 0, True
+    chosen = np.zeros(len(y), dtype=bool)
+    while ended:
+        f = X @ w
+        new = np.concatenate([_short(s * f, y == s, chosen, at_once) for s in (1, -1)])
+        if len(new) == 0:
+            break
+        chosen[new] = True
+        some = np.flatnonzero(chosen)
+        left = max(0.0, deadline - time.monotonic())
+        w, part, n_iter, ended = solve_cone(
+            X[some], y[some], cost[some], norm, max_iter=max_iter, seconds=left
+        )
+        steps += n_iter
+        a = np.zeros(len(y))
+        a[some] = part
+    return w, a, steps, ended
+
+
+def _short(values: FloatArray, members: BoolArray, chosen: BoolArray, most: int) -> IntArray:
+    """Return the members of a class with lower values than all chosen ones, the lowest first."""
+    least = float(values[members & chosen].min(initial=np.inf))
+    room = BELOW * float(np.abs(values).max())
+    lower = np.flatnonzero(members & ~chosen & (values < least - room))
+    return lower[np.argsort(values[lower], kind="stable")[:most]]
 
 
 def solve_cone(

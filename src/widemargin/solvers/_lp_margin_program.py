@@ -6,7 +6,8 @@ Soft: maximise :math:`\sum a` over :math:`0 \le a \le c`, :math:`\sum_i y_i a_i 
 the definition of v are -w.
 
 Few rows (one a feature) and many columns (one an example): a simplex method is some twenty times
-faster on this than on the problem in w and the slacks.
+faster on this than on the problem in w and the slacks. With many features or very many examples
+interior points, followed by a crossover to a vertex, are faster still.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import scipy.sparse as sp
 from widemargin._typing import FloatArray, Matrix
 
 TOLERANCE = 1e-10  # HiGHS takes none smaller
+MANY_FEATURES, MANY_ROWS = 100, 20_000  # beyond, interior points
 STOPPED = 1  # status of linprog: a limit was reached
 
 
@@ -43,7 +45,8 @@ def solve_program(
     n, d = X.shape
     hard = bool(np.isinf(cost[0]))
     parts = _hull_program(X, y, norm) if hard else _soft_program(X, y, cost, norm)
-    found = _by_highs(parts, max_iter, seconds)
+    many = d > MANY_FEATURES or n > MANY_ROWS
+    found = _by_highs(parts, "highs-ipm" if many else "highs-ds", max_iter, seconds)
     if found.x is None or not hasattr(found, "eqlin"):
         return np.zeros(d), np.zeros(n), max(1, int(found.nit)), False
     w = -np.asarray(found.eqlin.marginals[:d], dtype=np.float64)
@@ -51,13 +54,13 @@ def solve_program(
     return w, a, max(1, int(found.nit)), found.status != STOPPED
 
 
-def _by_highs(parts: dict[str, Any], max_iter: int, seconds: float) -> Any:
-    """Solve as sharply as HiGHS can; where that fails, at its own tolerances."""
+def _by_highs(parts: dict[str, Any], method: str, max_iter: int, seconds: float) -> Any:
+    """Solve as sharply as HiGHS can; where that fails, by the method and tolerances it prefers."""
     from scipy.optimize import linprog
 
     limits = {"maxiter": max_iter, "time_limit": seconds}
     sharp = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
-    found = linprog(**parts, method="highs", options={**limits, **sharp})
+    found = linprog(**parts, method=method, options={**limits, **sharp})
     if found.status in (0, STOPPED):
         return found
     return linprog(**parts, method="highs", options=limits)

@@ -119,7 +119,7 @@ class BinnedColumns:
         """Find the edges of a few features, and code their entries."""
         stop = min(first + BLOCK, self.shape[1])
         if sp.issparse(self.X):
-            block, offset = self.X[:, first:stop].toarray(), 0
+            block, offset = self.X[:, first:stop].toarray(order="C"), 0
         else:
             block, offset = self.X, first
         columns = np.ascontiguousarray(block[:, offset : offset + stop - first][sample].T)

@@ -76,7 +76,12 @@ def _pass_by_digit(source: Any, target: Any, count: Any, shift: Any) -> Any:
 
 @jit
 def _sort_run(column: Any, rows: Any) -> None:
-    """Sort a few rows by their values."""
+    """Sort a few rows by their values; often they are equal, and sorted."""
+    k = 1
+    while k < rows.shape[0] and column[rows[k - 1]] <= column[rows[k]]:
+        k += 1
+    if k == rows.shape[0]:
+        return
     if rows.shape[0] > SHORT:
         values = np.empty(rows.shape[0], dtype=column.dtype)
         for k in range(rows.shape[0]):

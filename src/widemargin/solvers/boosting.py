@@ -70,7 +70,7 @@ class BoostingResult:
         "n_rounds": all were made. "perfect": the last hypothesis has no error, and is the model.
         "no_edge": the next one would not have been better than a coin; "no_edge_at_all": nor was
         the first, and the model is the constant of the heavier class. "reg": along the next one
-        the regularised loss falls for ever. "time_limit": the monitor said stop.
+        the regularised loss does not fall, or falls for ever. "time_limit": the monitor said stop.
     """
 
     hypotheses: list[Any]
@@ -146,7 +146,7 @@ def boost(
         if error >= 0.5 - NO_EDGE:
             return run.end("no_edge")
         run.add(hypothesis, answers, coefficient(error), error)
-        if not monitor(error):
+        if not monitor(error) and t + 1 < n_rounds:
             return run.end("time_limit")
         mass[wrong] = heavy * ((1.0 - error) / error)
         changed = wrong
@@ -169,7 +169,7 @@ def boost_regularised(
     run = _Run(problem, learner)
     label = problem.label
     loss = RegularisedLoss.empty(problem.weight, C, power)
-    for _ in range(n_rounds):
+    for t in range(n_rounds):
         mass = loss.distribution()
         hypothesis = learner.learn(mass, None)
         answers = learner.answers(hypothesis)
@@ -181,13 +181,13 @@ def boost_regularised(
             return run.end("no_edge")
         loss = loss.along(np.where(answers, label, -label), mass / problem.weight)
         b = _best_step(loss, error)
-        if b == 0.0:
-            return run.end("no_edge")
-        if b == np.inf:
-            return run.end("reg") if run.hypotheses else run.only(hypothesis, answers, error)
+        if b == np.inf and not run.hypotheses:
+            return run.only(hypothesis, answers, error)
+        if b in (0.0, np.inf):
+            return run.end("reg")
         run.add(hypothesis, answers, 0.5 * b, error)
         loss = loss.after(b)
-        if not monitor(error):
+        if not monitor(error) and t + 1 < n_rounds:
             return run.end("time_limit")
     return run.end("n_rounds")
 

@@ -33,7 +33,7 @@ from widemargin.certificate import Certificate
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.lp_margin import NormMargin, length
 from widemargin.problems.reduced_hull import HARD, reduced_hulls
-from widemargin.solvers._lp_margin_cone import solve_cone
+from widemargin.solvers._lp_margin_cone import solve_cone, solve_hard_cone
 from widemargin.solvers._lp_margin_program import solve_program
 from widemargin.solvers.dual_cd import solve_linear
 from widemargin.solvers.linear_hulls import solve_linear_hulls
@@ -164,10 +164,12 @@ def _attempts(
         yield _by_library(solve_program, rows, problem, steps, deadline)
         return
     steps = max_iter if max_iter > 0 else CONE_STEPS
-    yield _by_library(solve_cone, rows, problem, steps, deadline)
-    if not problem.hard:
+    if problem.hard:
+        yield _by_library(solve_hard_cone, rows, problem, steps, deadline)
+    else:
+        yield _by_library(solve_cone, rows, problem, steps, deadline)
         hard = replace(problem, cost=np.full(len(problem.y), np.inf))
-        w, a, n_iter, status = _by_library(solve_cone, rows, hard, steps, deadline)
+        w, a, n_iter, status = _by_library(solve_hard_cone, rows, hard, steps, deadline)
         w, _ = _plane(hard, rows, w)
         size = length(rows.T @ (problem.y * a), problem.dual_norm) or 1.0
         yield w, a / size, n_iter, status
