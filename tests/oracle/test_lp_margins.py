@@ -186,3 +186,22 @@ def test_more_features_than_rows(norm: float) -> None:
         w = reference(X, y, C, norm)
         expected = distance(X, y, w, norm) if np.isinf(C) else 1.0 / np.linalg.norm(w, norm)
         assert model.margin_ == pytest.approx(expected, rel=DIGITS)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_whether_a_plane_separates(norm: float) -> None:
+    """Few rows in few dimensions, separable or not as a feasibility program says."""
+    answers = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(10, 3)), np.where(np.arange(10) < 5, -1.0, 1.0)
+        margins = np.hstack([-y[:, None] * X, -y[:, None]])
+        possible = linprog(np.zeros(4), margins, -np.ones(10), bounds=(None, None)).status == 0
+        answers.append(possible)
+        model = MaxMarginClassifier(norm=norm, C=np.inf)
+        if possible:
+            assert model.fit(X, y).margin_ > 0
+        else:
+            with pytest.raises(ValueError, match="there is none"):
+                model.fit(X, y)
+    assert 5 < sum(answers) < 35

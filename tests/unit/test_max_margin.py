@@ -323,6 +323,18 @@ def test_a_budget_that_runs_out(norm: float) -> None:
     assert model.predict(X).shape == (200,)
 
 
+@pytest.mark.parametrize("norm", [1, 1.5, np.inf])
+def test_a_hard_margin_that_was_not_found_in_time(norm: float) -> None:
+    """That no separating plane was found is no proof that there is none."""
+    X, y = apart(0, n=200)
+    with pytest.warns(ConvergenceWarning, match="was reached"):
+        model = MaxMarginClassifier(norm, C=np.inf, max_iter=1, time_limit=1e-9).fit(X, y)
+    assert not model.certificate_.converged
+    assert model.certificate_.dual <= 1.0 / MaxMarginClassifier(norm, C=np.inf).fit(X, y).margin_
+    assert model.margin_ >= 0.0
+    assert model.predict(X).shape == (200,)
+
+
 @pytest.mark.parametrize("norm", [1, 1.5])
 def test_time_that_runs_out(norm: float) -> None:
     X, y = mixed(1, n=200, d=10)

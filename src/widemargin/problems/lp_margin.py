@@ -35,7 +35,7 @@ For p = 1 and p = inf several w may be best; the margin of the hard problem is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -160,7 +160,7 @@ class NormMargin:
         if self.squared:
             return total - 0.5 * float(v @ v)
         size = length(v, self.dual_norm)
-        if self.hard:
+        if self.hard and total > 0:
             return total / size if size > 0 else np.inf
         return total / max(1.0, size)
 
@@ -188,12 +188,13 @@ class NormMargin:
         differ that rows below and above their bounds ask for.
         """
         primal, dual = self.primal(w, f, b), self.dual(a, v)
-        gap = primal - dual
-        return Certificate.from_objectives(
+        known = np.isfinite(primal)
+        found = Certificate.from_objectives(
             self.name,
             primal=primal,
             dual=dual,
             kkt_violation=max(0.0, self.box.kkt_violation(self.y * a, f)),
-            converged=bool(gap <= tol * max(1.0, abs(primal))) and np.isfinite(primal),
+            converged=bool(known and primal - dual <= tol * max(1.0, abs(primal))),
             n_iter=n_iter,
         )
+        return found if known else replace(found, gap=np.inf, relative_gap=np.inf)

@@ -8,6 +8,7 @@ The same two problems as in :mod:`widemargin.solvers._lp_margin_program`, with
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -68,12 +69,12 @@ def solve_cone(
     *,
     max_iter: int,
     seconds: float,
-    cautious: bool = False,
+    otherwise: Mapping[str, Any] | None = None,
 ) -> tuple[FloatArray, FloatArray, int, bool]:
     """Return w, a, the number of steps and whether Clarabel ended by itself.
 
     Parameters are those of :func:`widemargin.solvers._lp_margin_program.solve_program`, with any
-    norm. With `cautious`, steps end well before the border of the cones.
+    norm; `otherwise` holds settings of Clarabel that differ from its own.
     """
     import clarabel
 
@@ -85,8 +86,8 @@ def solve_cone(
     settings.max_iter = max_iter
     settings.time_limit = seconds
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
-    if cautious:
-        settings.max_step_fraction = 0.9
+    for name, value in (otherwise or {}).items():
+        setattr(settings, name, value)
     A, b, n_equal = _constraints(X, y, cost, hard)
     cones = [clarabel.ZeroConeT(n_equal), clarabel.NonnegativeConeT(len(b) - n_equal - 3 * d)]
     cones += [clarabel.PowerConeT(alpha)] * d

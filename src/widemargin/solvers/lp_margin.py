@@ -45,8 +45,10 @@ HULL_TOL = 1e-9  # KKT violation asked of the nearest points, in units of the ma
 HULL_ROWS, HULL_FEATURES = 5_000, 100  # beyond, see `linear_hulls` and `nearest_points`
 CACHE_BYTES = 500e6
 SIMPLEX_STEPS, CONE_STEPS, NEWTON_STEPS = 100, 200, 1000  # budgets; the first a row and feature
+OTHERWISE = ({"equilibrate_enable": False}, {"max_step_fraction": 0.9})  # of Clarabel
 ENOUGH = 1e-3  # of the gap asked for: beyond it another solver is tried
 AWAY = 1e-6  # a row this far from its margin has its dual variable at a bound
+MEETING = 1e-9  # hulls nearer than this, in units of the rows' largest entry, count as meeting
 _Found = tuple[FloatArray, FloatArray, int, Status]
 
 
@@ -69,7 +71,7 @@ class MarginResult:
     status : {"optimal", "max_iter", "stopped", "stalled"}
         How it ended.
     separable : bool
-        False if the classes have no hard margin as far as the solver can tell.
+        False if the convex hulls of the classes meet, as far as float64 can tell.
     """
 
     coef: FloatArray
@@ -78,7 +80,7 @@ class MarginResult:
     margin: float
     certificate: Certificate
     status: Status
-    separable: bool
+    separable: bool = True
 
 
 def solve_norm_margin(
@@ -120,6 +122,9 @@ def solve_norm_margin(
         found = _result(
             problem, rows * unit, w / unit, b, a / per_cost, origin, tol, n_iter, status
         )
+        meeting = found.margin <= 0.0 and found.certificate.dual * unit >= 1.0 / MEETING
+        if meeting:
+            return replace(found, separable=False)
         if best is None or not found.certificate.gap >= best.certificate.gap:
             best = found
         if best.certificate.relative_gap <= ENOUGH * tol or status in ("max_iter", "stopped"):
@@ -152,7 +157,7 @@ def _attempts(
     Quadratic programs know hulls that almost meet to half the digits only, as their objective is
     the square of the distance; cones have the distance itself. Interior points of cones may stall
     where the classes are far apart and slack is dear. Then the soft margin is the hard one, if no
-    variable of that exceeds its cost; or shorter steps help.
+    variable of that exceeds its cost; or other settings help.
     """
     if problem.squared:
         yield _soft_margin(rows, problem, max_iter, seed, monitor)
@@ -173,7 +178,8 @@ def _attempts(
         w, _ = _plane(hard, rows, w)
         size = length(rows.T @ (problem.y * a), problem.dual_norm) or 1.0
         yield w, a / size, n_iter, status
-    yield _by_library(partial(solve_cone, cautious=True), rows, problem, steps, deadline)
+    for settings in OTHERWISE:
+        yield _by_library(partial(solve_cone, otherwise=settings), rows, problem, steps, deadline)
 
 
 def _by_library(
@@ -265,7 +271,6 @@ def _result(
         a, v = a / size, v / size
     certificate = problem.certificate(w, f, b, a, v, tol=tol, n_iter=n_iter)
     margin = problem.margin(w, f, b)
-    meeting = problem.hard and margin <= 0.0 and status in ("optimal", "stalled")
     if not certificate.converged and status == "optimal":
         status = "stalled"
-    return MarginResult(w, b - float(w @ origin), a, margin, certificate, status, not meeting)
+    return MarginResult(w, b - float(w @ origin), a, margin, certificate, status)
