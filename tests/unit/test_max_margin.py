@@ -1,4 +1,4 @@
-"""MaxMarginClassifier: invariances, proofs, edge cases, leave-one-out, bad input."""
+"""MaxMarginClassifier: invariances, proofs, edge cases, bad input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
-from widemargin import LinearSVC, LOOSearch, MaxMarginClassifier, loo, suspects
+from widemargin import LinearSVC, MaxMarginClassifier, loo
 from widemargin.problems.lp_margin import NormMargin, conjugate, length
 from widemargin.solvers.lp_margin import solve_norm_margin
 
@@ -340,66 +340,3 @@ def test_time_that_runs_out(norm: float) -> None:
     X, y = mixed(1, n=200, d=10)
     with pytest.warns(ConvergenceWarning, match="time_limit was reached"):
         MaxMarginClassifier(norm, time_limit=1e-9).fit(X, y)
-
-
-# -- leave-one-out --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("norm", [1.5, 2, 3])
-@pytest.mark.parametrize("C", [0.5, np.inf])
-def test_left_out_values_are_those_of_retraining(norm: float, C: float) -> None:
-    X, y = mixed(3) if np.isfinite(C) else apart(3)
-    weight = np.ones(len(y))
-    weight[4] = 2.0
-    model = MaxMarginClassifier(norm, C=C).fit(X, y, sample_weight=weight)
-    found = loo.result(model)
-    assert found.kind == "exact"
-    for row in range(len(y)):
-        left = weight.copy()
-        left[row] -= 1.0
-        again = MaxMarginClassifier(norm, C=C).fit(X, y, sample_weight=left)
-        value = again.decision_function(X[row : row + 1])[0]
-        assert found.values[row] == pytest.approx(value, rel=1e-3, abs=1e-4)
-    if not (norm == 2 and np.isfinite(C)):
-        assert found.cost["retrained"] < len(y)  # rows beyond the margin keep their values
-
-
-@pytest.mark.parametrize("norm", [1, np.inf])
-def test_left_out_errors_of_linear_programs(norm: float) -> None:
-    X, y = load_iris(return_X_y=True)
-    model = MaxMarginClassifier(norm, C=1.0).fit(X, y)
-    wrong = 0
-    for row in range(0, 150, 7):
-        rest = np.arange(150) != row
-        again = MaxMarginClassifier(norm, C=1.0).fit(X[rest], y[rest])
-        wrong += again.predict(X[row : row + 1])[0] != y[row]
-    assert np.count_nonzero(loo.result(model).errors[::7]) == wrong
-    assert loo.error(model, "support_vectors") >= loo.error(model)
-    with pytest.raises(ValueError, match="inner product"):
-        loo.error(model, "linear_response")
-
-
-def test_the_only_row_of_a_class_is_left_out() -> None:
-    X, y = np.array([[0.0], [1.0], [5.0]]), [0, 0, 1]
-    for C in (1.0, np.inf):
-        values = loo.decision_values(MaxMarginClassifier(1, C=C).fit(X, y))
-        assert values[2] == -1.0
-
-
-def test_folds_probabilities_search_and_suspects() -> None:
-    X, y = load_iris(return_X_y=True)
-    model = MaxMarginClassifier(1).fit(X, y)
-    assert loo.result(model, "folds").kind == "estimate"
-    assert abs(loo.error(model, "folds") - loo.error(model)) < 0.05
-    probability = model.predict_proba(X)
-    assert probability.sum(axis=1) == pytest.approx(np.ones(150))
-    assert (model.classes_[probability.argmax(axis=1)] == model.predict(X)).all()
-    search = LOOSearch(MaxMarginClassifier(1), {"C": [0.01, 1.0]}).fit(X, y)
-    assert search.best_score_ >= 0.9
-    y[20] = 2
-    assert suspects(MaxMarginClassifier(3).fit(X, y), 1)[0].row == 20
-    assert suspects(MaxMarginClassifier(1).fit(X, y), 1, screen=0.3)[0].row == 20
-    smaller = model.compact()
-    assert (smaller.predict_proba(X) == probability).all()
-    with pytest.raises(ValueError, match="compact"):
-        MaxMarginClassifier(1).fit(X, y).compact().predict_proba(X)
