@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,10 +13,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from widemargin import MeanFieldGPClassifier, loo
+from widemargin import MeanFieldGPClassifier
+from widemargin.assess._latent_left_out import left_out_fields
 
 GP = MeanFieldGPClassifier
 INFERENCES = ("naive", "tap", "ep")
@@ -123,8 +121,8 @@ def test_the_reading_is_the_one_that_leave_one_out_prefers(inference) -> None:
     """Any other scale, and for the naive theory the other variance, has a larger log-loss."""
     X, y = _moons(100)
     model = GP(inference=inference, gamma=1.0, input_noise=0.2).fit(X, y)
-    [reading], [left] = model.readings_, model._record_.left_out()
-    sign = np.where(y == "yes", 1.0, -1.0)[model._record_.index]
+    [reading], [left] = model.readings_, left_out_fields(model._record_, model._record_.training)
+    sign = np.where(y == "yes", 1.0, -1.0)[model._latent_.index]
     posterior = sign * left.mean / np.sqrt(left.variance + 0.2)
     fields = {"posterior": posterior}
     if inference == "naive":
@@ -234,58 +232,6 @@ def test_contradictory_rows_work() -> None:
         assert P[1] > 0.5
         assert P[0] == pytest.approx(0.5, abs=0.2)
         assert model.residual_ <= 1e-10
-
-
-# -- leave-one-out and records -----------------------------------------------------------------
-
-
-def test_leave_one_out_through_the_common_door() -> None:
-    X, y = _moons()
-    model = GP(gamma=1.0).fit(X, y)
-    result = loo.result(model)
-    assert result.method == "linear_response"
-    assert result.kind == "estimate"
-    assert result.error == model.loo_error_ == loo.error(model) == model.loo_error()
-    np.testing.assert_array_equal(loo.decision_values(model), result.values)
-    predicted = np.where(result.values > 0, "yes", "no")
-    np.testing.assert_array_equal(predicted != y, result.errors)
-    np.testing.assert_allclose(model.loo_proba_[:, 1], norm.cdf(result.values))
-    with pytest.raises(ValueError, match="not for mean-field machines"):
-        loo.result(model, "exact")
-    piped = make_pipeline(StandardScaler(), GP()).fit(X, y)
-    assert 0 < loo.error(piped) < 0.5
-
-
-def test_ties_are_errors() -> None:
-    """Rows that see nothing of each other are told nothing."""
-    X = np.arange(6.0)[:, None] * 1e3
-    assert GP(gamma=1.0).fit(X, [0, 1, 0, 1, 0, 1]).loo_error_ == 1.0
-
-
-def test_models_travel_without_their_factors() -> None:
-    X, y = _moons(200)
-    model = GP(gamma=1.0).fit(X, y)
-    before = len(pickle.dumps(model))
-    expected = model.predict_proba(X)
-    smaller = model.compact()
-    for other in (pickle.loads(pickle.dumps(model)), smaller):
-        np.testing.assert_array_equal(other.predict_proba(X), expected)
-        assert other.loo_error_ == model.loo_error_
-    assert len(pickle.dumps(model)) < before + 20_000
-
-
-def test_model_files(tmp_path) -> None:
-    import skops.io
-
-    from widemargin.cli._model_file import trusted_types
-
-    X, y = _moons()
-    model = GP(gamma=1.0).fit(X, y)
-    loo.result(model)
-    content = skops.io.dumps(model.compact())
-    loaded = skops.io.loads(content, trusted=trusted_types())
-    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    assert loaded.loo_error_ == model.loo_error_
 
 
 # -- refusals ----------------------------------------------------------------------------------
