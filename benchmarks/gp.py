@@ -130,7 +130,7 @@ def _time(comparison: Comparison, rounds: int, say: Callable[[str], None]) -> No
     X_test = part.X_test[: comparison.rows]
     for name in (*rounds_of(TIMED, rounds), EP):
         say(f"{comparison.setting.name}: {name}")
-        for threads in (1, usable_cores()):
+        for threads in sorted({1, usable_cores()}):
             model = makers[name]()
             with blas().limit(limits=threads):
                 fitting, _ = timed(lambda m=model, t=part.train: m.fit(t.X, t.y))
@@ -247,7 +247,9 @@ def _report_grids(report: Report, grids: dict[str, dict[str, Any]]) -> None:
         ["data", "rows", "newton", "residual", "auto", "residual"],
     )
     for name, found in grids.items():
-        cells = [(str(found[s]["steps"]), f"{found[s]['residual']:.0e}") for s in ("newton", "auto")]
+        cells = [
+            (str(found[s]["steps"]), f"{found[s]['residual']:.0e}") for s in ("newton", "auto")
+        ]
         table.add_row(name, str(found["rows"]), *cells[0], *cells[1])
     report.results["grids"] = grids
     newton = [found["newton"] for found in grids.values()]

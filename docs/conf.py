@@ -43,6 +43,7 @@ PAGES = (
     "leave_one_out",
     "adaptive_margins",
     "ordinal",
+    "gaussian_processes",
     "large_data",
     "command_line",
     "references",

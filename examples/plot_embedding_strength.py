@@ -105,10 +105,11 @@ panels[-1].set_xlabel("x")
 plt.show()
 
 # %%
-# Without flips the two wrong rows have the largest strengths of all, and bend the function towards
-# them. With flip noise they are heard least, as the negative curvature ``omega_`` of (8.42) tells:
-# rows that the fit explains away. The price is a problem that is no longer convex, so there is no
-# certificate; the fit reports how well the equations are solved.
+# Without flips the two wrong rows have by far the largest strengths, their neighbours pull the
+# other way, and the function between them comes close to zero. With flip noise all of this is a
+# small matter. Where ``omega_``, the quantity of (8.42), is negative, a row is explained away: the
+# surer the others are, the less it says. The price is a problem that is no longer convex, so there
+# is no certificate; the fit reports how well the equations are solved.
 
 for flips, model in fits.items():
     explained = int(np.sum(model.omega_ < 0))

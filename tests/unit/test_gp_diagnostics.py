@@ -24,7 +24,7 @@ from widemargin import (
     loo,
     suspects,
 )
-from widemargin.assess import _latent_left_out
+from widemargin.assess import _latent_scores
 from widemargin.assess.record import record_of
 
 GP = MeanFieldGPClassifier
@@ -180,8 +180,8 @@ def test_model_files(data) -> None:
 def test_threads_share_one_factorisation(monkeypatch) -> None:
     X, y = _moons(100)
     model, alone = GP(gamma=1.0).fit(X, y), GP(gamma=1.0).fit(X, y)
-    made, factorise = [], _latent_left_out.factorise
-    monkeypatch.setattr(_latent_left_out, "factorise", lambda *a: made.append(1) or factorise(*a))
+    made, factorise = [], _latent_scores.factorise
+    monkeypatch.setattr(_latent_scores, "factorise", lambda *a: made.append(1) or factorise(*a))
     ready, found = threading.Barrier(4), []
 
     def ask() -> None:

@@ -80,7 +80,8 @@ class LatentFunctions:
             left = Rows(self.kernel, X, right.centre, threads)
             block = left.block(np.arange(left.n), right, np.arange(right.n))
         found = np.asarray(block, dtype=np.float64)
-        found += self.offset
+        if self.offset:
+            found += self.offset
         return found
 
     def prior_variance(self, X: Matrix) -> FloatArray:

@@ -46,7 +46,7 @@ import numpy as np
 
 from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import require
-from widemargin.assess._latent_left_out import left_out_scores
+from widemargin.assess._latent_scores import left_out_scores
 from widemargin.assess._left_out import TIE, LeftOutValues, bounded_errors, machine_values
 from widemargin.assess._refits import FOLDS, folded_values, refitted_values, rows_that_matter
 from widemargin.assess.latent_machine import LatentTraining

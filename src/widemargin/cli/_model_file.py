@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from widemargin.assess._latent_left_out import Reading
+from widemargin.assess._latent_scores import Reading
 from widemargin.assess._left_out import LeftOutValues
 from widemargin.assess._refits import RefitValues
 from widemargin.assess.latent_machine import LatentFunctions

@@ -23,6 +23,8 @@ from widemargin.solvers.mean_field import (
     solve_mean_field,
 )
 
+MERCER_MATRICES = 6  # that is_mercer and its argument take
+
 
 class MeanFieldMachine(KernelMachine):
     """Base of MeanFieldGPClassifier: everything between its arguments and its solutions."""
@@ -39,7 +41,7 @@ class MeanFieldMachine(KernelMachine):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        least = float(np.nextafter(0.0, -1.0))
+        least = float(np.nextafter(0.0, -1.0))  # 0 itself is above it
         require_number("input_noise", self.input_noise, "a number, not negative", above=least)
         require_number("mean_variance", self.mean_variance, "a number, not negative", above=least)
         require_number("flip_noise", self.flip_noise, "a number in [0, 0.5)", above=least)
@@ -55,22 +57,24 @@ class MeanFieldMachine(KernelMachine):
             fix = 'another one with inference="tap": Table 8.1 is for the naive theory'
             require(self.solver != "table", "solver", self.solver, fix)
 
-    def _check_memory(self, n_rows: int, n_machines: int) -> None:
+    def _check_memory(self, rows: Rows, n_functions: int) -> None:
         """Refuse before anything of size n x n is allocated."""
         # Leave-one-out holds K, a factor for each latent function and two inverse factors.
-        matrices = max(matrices_needed(self.inference), 3 + n_machines)
-        needed = 8e-6 * matrices * float(n_rows) ** 2
+        matrices = max(matrices_needed(self.inference), 3 + n_functions)
+        if not rows.kernel.is_mercer_by_name:
+            matrices = max(matrices, MERCER_MATRICES)
+        needed = 8e-6 * matrices * float(rows.n) ** 2
         if needed > self.cache_size:
             raise ValueError(
-                f"cache_size must be at least {needed:.0f} megabytes for {n_rows} rows, "
-                f"{n_machines} latent function(s) and inference={self.inference!r}, which take "
-                f"{matrices} matrices of {n_rows} x {n_rows} float64; got "
+                f"cache_size must be at least {needed:.0f} megabytes for {rows.n} rows, "
+                f"{n_functions} latent function(s) and inference={self.inference!r}, which take "
+                f"{matrices} matrices of {rows.n} x {rows.n} float64; got "
                 f"cache_size={self.cache_size!r}. Raise it if the machine has the memory, or fit "
                 "on a sample of the rows"
             )
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
-        """Say nothing yet: what is not positive semi-definite is refused, see _covariance."""
+        """Say nothing: what is not positive semi-definite is refused later, see _covariance."""
         return False
 
     # -- one latent function ---------------------------------------------------------------

@@ -12,8 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._progress import Watch
 from widemargin._typing import FloatArray, Matrix
 from widemargin._validation import TrainingSet, check_X
-from widemargin.assess import _latent_left_out as left_out
-from widemargin.assess._latent_left_out import Reading
+from widemargin.assess._latent_scores import (
+    Reading,
+    posterior_variances,
+    probabilities,
+    readings,
+    scores,
+)
 from widemargin.assess.latent_machine import LatentFunctions, LatentTraining
 from widemargin.assess.loo import left_out_values
 from widemargin.assess.record import Record, record_of
@@ -36,11 +41,11 @@ class MeanFieldGPClassifier(ScoredClassifier, MeanFieldMachine):
     problem that Newton's method solves in a few steps; TAP and expectation propagation agree with
     each other, cost several times as much, and have better means and variances.
 
-    Leave-one-out by (8.41) costs one factorisation and no fit. It is found when
-    `loo_error_`, `loo_proba_` or a probability is asked for. Its fields set the one scalar by which
-    the latent mean is scaled before it becomes a probability: means of the naive theory are too
-    large or too small as they are. For the naive theory they also tell whether the mean is better
-    divided by the posterior standard deviation or by that of the prior (see `readings_`).
+    Leave-one-out by (8.41) costs one factorisation and no fit. It is found when `loo_error_`,
+    `loo_proba_`, a probability or a decision value is asked for. Its fields set the one scalar by
+    which the latent mean is scaled before it becomes a probability: means of the naive theory are
+    too large or too small as they are. For the naive theory they also tell whether the mean is
+    better divided by the posterior standard deviation or by that of the prior (see `readings_`).
 
     Three and more classes: one latent function a class, against the rest; their probabilities are
     normalised.
@@ -181,8 +186,8 @@ class MeanFieldGPClassifier(ScoredClassifier, MeanFieldMachine):
         data = self._training_set(X, y, sample_weight, numeric=False)
         self.classes_, codes = check_classes(data.y)
         labels = labels_against_rest(codes, len(self.classes_))
-        self._check_memory(len(codes), len(labels))
         rows = self._begin(data)
+        self._check_memory(rows, len(labels))
         K = self._covariance(rows)
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
@@ -249,21 +254,17 @@ class MeanFieldGPClassifier(ScoredClassifier, MeanFieldMachine):
         means, variances = [], []
         for block, cross in self._blocks(X):
             latent, prior = self._latent_, self._latent_.prior_variance(block)
-            each = range(latent.n_functions)
-            found = [
-                left_out.posterior_variance(self._record_, latent, k, cross, prior) for k in each
-            ]
             means.append(latent.mean(cross))
-            variances.append(np.column_stack(found))
+            variances.append(posterior_variances(self._record_, latent, cross, prior))
         mean, variance = np.concatenate(means), np.concatenate(variances)
         return (mean[:, 0], variance[:, 0]) if len(self.classes_) == 2 else (mean, variance)
 
-    def _scores(self, X: Any) -> FloatArray:
+    def _fields(self, X: Any) -> FloatArray:
         """Return the standardised fields, a column for each latent function."""
         found = []
         for block, cross in self._blocks(X):
             prior = self._latent_.prior_variance(block)
-            found.append(left_out.scores(self._record_, self._latent_, cross, prior))
+            found.append(scores(self._record_, self._latent_, cross, prior))
         return np.concatenate(found)
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -280,8 +281,8 @@ class MeanFieldGPClassifier(ScoredClassifier, MeanFieldMachine):
             Two classes: positive for ``classes_[1]``. The normal distribution function of a score
             is the probability, but for flips and normalisation; the largest one is predicted.
         """
-        scores = self._scores(X)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        fields = self._fields(X)
+        return fields[:, 0] if len(self.classes_) == 2 else fields
 
     def _deciding(self, X: Any) -> FloatArray:
         """Two classes: the mean, whose sign needs neither variances nor leave-one-out."""
@@ -303,8 +304,8 @@ class MeanFieldGPClassifier(ScoredClassifier, MeanFieldMachine):
         ndarray of shape (n_samples, n_classes)
             Probabilities in the order of `classes_`.
         """
-        scores = self._scores(X)
-        return left_out.probabilities(self._latent_, scores)
+        fields = self._fields(X)
+        return probabilities(self._latent_, fields)
 
     # -- leave-one-out ---------------------------------------------------------------------
 
@@ -316,13 +317,13 @@ class MeanFieldGPClassifier(ScoredClassifier, MeanFieldMachine):
     @property
     def loo_proba_(self) -> FloatArray:
         """Probabilities of the training rows, each by the model without the row."""
-        scores = left_out_values(record_of(self)).values
-        return left_out.probabilities(self._latent_, scores)
+        fields = left_out_values(record_of(self)).values
+        return probabilities(self._latent_, fields)
 
     @property
     def readings_(self) -> list[Reading]:
         """How each latent function becomes a probability, as leave-one-out has found."""
-        return left_out.readings(record_of(self))
+        return readings(record_of(self))
 
     def compact(self) -> Any:
         """Return a copy without what only leave-one-out needs; it predicts as before.
@@ -336,5 +337,5 @@ class MeanFieldGPClassifier(ScoredClassifier, MeanFieldMachine):
         MeanFieldGPClassifier
             The copy.
         """
-        left_out.readings(record_of(self))
+        readings(record_of(self))
         return super().compact()

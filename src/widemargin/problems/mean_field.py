@@ -199,9 +199,9 @@ class MeanField:
         return self.weight * d / (self.input_noise + self.cavity * rest)
 
     def omega(self, z: FloatArray) -> FloatArray:
-        """Return Omega of Opper and Winther (2000), (8.42); infinite where d = 0."""
+        """Return Omega of Opper and Winther (2000), (8.42); infinite where d vanishes."""
         d, rest = self.likelihood.slope(z)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return (self.cavity + self.input_noise) * (rest / d)
 
     def objective(self, z: FloatArray, field: FloatArray) -> float:
@@ -217,8 +217,9 @@ class MeanField:
     def fields_of(self, coefficients: FloatArray) -> FloatArray:
         """Return the z that coefficients belong to: F(z) = alpha sqrt(lambda); flip noise 0 only.
 
-        log F is concave and decreasing, so Newton's steps in it rise to no more than one value and
-        then descend to the root. NaN for an alpha that is no embedding strength, being negative.
+        log F is concave and decreasing in z, so Newton's method for log F(z) = log(alpha
+        sqrt(lambda)) is not left of the root after one step, and descends to it from there. NaN
+        where alpha is negative; where it underflows, the largest z that can be told.
         """
         asked = self.label * coefficients / self.weight * self.scale
         asked = np.where(asked >= 0, np.maximum(asked, SMALLEST_STRENGTH), np.nan)

@@ -278,6 +278,7 @@ def descend(
         Largest number of steps.
     """
     landscape.forget()
+    low, high = np.array(landscape.bounds).T
     best: list[Any] = [start, np.inf]
     least = SMALLEST_NATS / landscape.n_rows
     last = np.inf
@@ -289,7 +290,7 @@ def descend(
             return (best[1] if np.isfinite(best[1]) else 0.0) + WORSE, np.zeros_like(x)
         if value < best[1]:
             best[:] = x.copy(), value
-        return value, gradient
+        return value, _within(x, gradient, low, high)
 
     def after_step(intermediate_result: Any) -> None:
         nonlocal last, message
@@ -299,7 +300,6 @@ def descend(
             raise StopIteration
         last = value
 
-    low, high = np.array(landscape.bounds).T
     found = minimize(
         objective,
         np.clip(start, low, high),
@@ -312,3 +312,13 @@ def descend(
     if found.nit >= max_iter:
         message = f"max_iter={max_iter} steps were taken"
     return best[0], float(best[1]), message or "no step along the gradient gained anything"
+
+
+def _within(x: FloatArray, gradient: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Bound what points out of the box: only its sign matters, but its size would set the steps.
+
+    The derivative by a flip noise of 0 can be a million times the others.
+    """
+    outward = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
+    most = np.abs(gradient[~outward]).max(initial=0.0)
+    return np.where(outward, np.clip(gradient, -most, most), gradient)

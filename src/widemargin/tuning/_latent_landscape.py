@@ -3,8 +3,7 @@
 The coordinates and the prior are those of :mod:`widemargin.tuning._landscape`. With more than two
 classes there is a latent function for each class against the rest, all with the same parameters;
 the loss is the mean over them, so that m J is the sum of their log-losses, or of minus their log
-evidences, m counting the rows of each. For two classes the leave-one-out loss is the log-loss of
-the machine's own `loo_proba_`.
+evidences, m counting the rows of each.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ NOISE_RANGE = (-10.0, 7.0)
 FLIP_UNIT = 0.01
 MOST_FLIPS = 0.45
 FIRST_FLIPS = 0.02
-TOL = 1e-9  # residual of the equations; their solution enters the gradient
+TOL = 1e-8  # residual of the equations; their solution enters the gradient
 SOLVED = 1e-6  # residual above which there is no solution to speak of
 
 

@@ -30,13 +30,18 @@ then
 
 and J is the mean of :math:`-\log Z(s\, t_l)`, the log-loss of the left-out probabilities. s is 1,
 or if the machine is calibrated it minimises
-:math:`G = -\sum_l w_l \log Z(s\, t_l) + \tfrac12 (\log s)^2`, and the naive theory may have
-:math:`k_{ll}` in the place of :math:`u_l`, as the machine itself chooses. J is G less its small
-last part, whence with x = log s
+:math:`G = -\sum_l w_l \log Z(s\, t_l) + \tfrac12 (\log s)^2`. J is G less its small last part,
+whence with x = log s
 
 .. math:: dJ = J_t\, dt - \frac{J_x}{G_{xx}} G_{xt}\, dt , \qquad J_x = -x / m .
 
 All the rest is :mod:`widemargin.tuning._latent_response`.
+
+A calibrated machine of the naive theory may divide by the prior's standard deviation instead, where
+that predicts the left-out labels better. Tuning does not. Linear response leaves fields of the
+wrong sign too small when there is little noise, and u, which grows with them, makes up for it:
+against retraining (banana, 400 rows, gamma 3, v 0.001) J is 0.286 for 0.294 as defined here, and
+would be 0.210 for 0.261 with the prior's. A descent finds such a hole, and the noise goes to 0.
 """
 
 from __future__ import annotations
@@ -107,32 +112,27 @@ def left_out_loss(
     self_consistent : bool
         Whether it is TAP's, else that of the naive theory.
     calibrate : bool
-        Whether the fields are scaled, and for the naive theory divided by the better of the two
-        standard deviations.
+        Whether the fields are scaled to the labels.
     """
     response = Response(K, result, self_consistent=self_consistent)
     problem, A = result.problem, result.coefficients
     share = np.minimum(1.0, problem.weight) / problem.weight
     left = 1 - share * (1 - response.kept)
     cavity = response.variance / left
+    if float(cavity.min()) + problem.input_noise <= 0:
+        raise FloatingPointError("the variance of a left-out row is negative")
     mean = result.field - share * A * cavity
-    found = [_log_loss(problem, mean, cavity, calibrate)]
-    if calibrate and not self_consistent:
-        found.append(_log_loss(problem, mean, problem.cavity, calibrate))
-    chosen = int(np.argmin([each.loss for each in found]))
-    best = found[chosen]
-    nothing = np.zeros(len(A))
-    by_cavity = -share * A * best.by_mean + (nothing if chosen else best.by_variance)
+    found = _log_loss(problem, mean, cavity, calibrate)
+    by_cavity = found.by_variance - share * A * found.by_mean
     pull = Pull(
-        mean=best.by_mean,
-        coefficients=-share * cavity * best.by_mean,
+        mean=found.by_mean,
+        coefficients=-share * cavity * found.by_mean,
         precision=by_cavity * share * cavity**2,
         variance=by_cavity / left**2,
-        diagonal=best.by_variance if chosen else nothing,
-        input_noise=float(best.by_variance.sum()),
-        flip_noise=best.by_flips,
+        input_noise=float(found.by_variance.sum()),
+        flip_noise=found.by_flips,
     )
-    return response.pull_back(best.loss, pull)
+    return response.pull_back(found.loss, pull)
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,13 +36,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import inv, solve
+from scipy.linalg.lapack import dgetrf, dgetri, dgetri_lwork
 
 from widemargin._typing import BoolArray, FloatArray
 from widemargin.problems.mean_field import Likelihood
 from widemargin.solvers.mean_field import MeanFieldResult
 
-LARGEST_RARITY = 1e100  # 1/Z of a row that is all but impossible; what multiplies it stays a number
+# 1/Z of an all but impossible row, in derivatives by the flip noise. A flip noise of 1e-4 bounds it
+# by itself; nearer to 0 such rows bend the loss within less than a descent can see.
+LARGEST_RARITY = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,11 @@ def shrinkage(K: FloatArray, precision: FloatArray) -> FloatArray:
     """Return B = (I + diag(n) K)^-1, whatever the signs of n."""
     system = precision[:, None] * K
     system[np.diag_indices_from(system)] += 1.0
-    return np.asarray(inv(system, overwrite_a=True, check_finite=False))
+    factor, pivots, failed = dgetrf(system.T, overwrite_a=1)
+    if failed:
+        raise FloatingPointError("the mean-field equations are singular at this point")
+    room = int(dgetri_lwork(len(K))[0])
+    return np.asarray(dgetri(factor, pivots, lwork=room, overwrite_lu=1)[0].T)
 
 
 @dataclass
@@ -96,8 +102,8 @@ class Pull:
 
     Attributes
     ----------
-    mean, coefficients, precision, variance, diagonal : ndarray of shape (n,)
-        With respect to f, A, n, S and the diagonal of K as far as it stands for a variance.
+    mean, coefficients, precision, variance : ndarray of shape (n,)
+        With respect to f, A, n and S.
     input_noise, flip_noise : float
         With respect to v and kappa where they appear in the loss itself.
     """
@@ -106,7 +112,6 @@ class Pull:
     coefficients: FloatArray
     precision: FloatArray
     variance: FloatArray
-    diagonal: FloatArray
     input_noise: float
     flip_noise: float
 
@@ -191,11 +196,9 @@ class Response:
         common = coefficients * self.coefficients_by_noise + p * self.field_by_noise
         noise = common.sum() - precision @ (self.precision / self.spread)
         W = (self.B * pull.variance) @ self.B.T
-        diagonal = pull.diagonal
-        if not self.self_consistent:
-            diagonal = diagonal + common + p * A / problem.weight
-            diagonal = diagonal + precision * self.precision_by_cavity
-        W[np.diag_indices_from(W)] += diagonal
+        if not self.self_consistent:  # the cavity variances are the diagonal of K
+            by_cavity = common + p * A / problem.weight + precision * self.precision_by_cavity
+            W[np.diag_indices_from(W)] += by_cavity
         return LatentGradient(
             loss,
             pull.mean - p,
@@ -229,13 +232,12 @@ class Response:
         moved[np.diag_indices_from(moved)] += self.precision_by_cavity
         system = -(change / left[:, None]) @ moved
         system[np.diag_indices_from(system)] += 1.0
-        cavity = solve(system.T, direct + fields @ follow, overwrite_a=True, check_finite=False)
+        cavity = np.linalg.solve(system.T, direct + fields @ follow)
         return Pull(
             pull.mean,
             pull.coefficients,
             pull.precision + cavity * self.variance**2 / (weight * left),
             pull.variance + cavity / left,
-            pull.diagonal,
             pull.input_noise,
             pull.flip_noise,
         )

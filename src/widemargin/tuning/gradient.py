@@ -140,8 +140,8 @@ def tune(
         own scale, and the gammas of features to a common one unless the data speak clearly.
     criterion : {"loo", "evidence"}, default="loo"
         What to descend: the leave-one-out loss, or for the Gaussian process minus the log
-        evidence. Evidence is cheaper; leave-one-out looks at the probabilities that will be
-        predicted.
+        evidence, which is cheaper. The naive theory's evidence is a rough approximation, and its
+        leave-one-out the better guide; for "tap" and "ep" both are good.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight 2 means the same as the row twice, of which one at a time is left out.
     starts : list of dict, default=None

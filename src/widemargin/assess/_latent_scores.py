@@ -1,4 +1,4 @@
-"""Left-out fields of latent functions, and how fields are read as probabilities.
+"""Scores of latent functions, left-out ones too, and how they are read as probabilities.
 
 Variances, and with them probabilities and leave-one-out, take one factorisation of an n x n matrix
 a function. It is made at the first question and held by the record as long as the model is in
@@ -57,12 +57,22 @@ def posterior(
     return record.hold(f"posterior {k}", find)
 
 
-def posterior_variance(
+def posterior_variances(
+    record: Record, latent: LatentFunctions, cross: FloatArray, prior: FloatArray
+) -> FloatArray:
+    """Return the variances of new rows, a column for each function.
+
+    `cross` are the covariances of the new rows with the training rows, `prior` their variances
+    before the fit.
+    """
+    each = range(latent.n_functions)
+    return np.column_stack([_variance(record, latent, k, cross, prior) for k in each])
+
+
+def _variance(
     record: Record, latent: LatentFunctions, k: int, cross: FloatArray, prior: FloatArray
 ) -> FloatArray:
-    """Return the variance of a function at new rows of given covariances and prior variances."""
-    reduction = posterior(record, latent, k).reduction(cross)
-    return np.maximum(prior - reduction, 0.0)
+    return np.maximum(prior - posterior(record, latent, k).reduction(cross), 0.0)
 
 
 def scores(
@@ -71,9 +81,8 @@ def scores(
     """Return the fields of new rows whose normal distribution function is the probability."""
     found = latent.mean(cross)
     for k, reading in enumerate(readings(record)):
-        variance = prior
-        if reading.variance == "posterior":
-            variance = posterior_variance(record, latent, k, cross, prior)
+        by_fit = reading.variance == "posterior"
+        variance = _variance(record, latent, k, cross, prior) if by_fit else prior
         found[:, k] *= reading.scale / np.sqrt(variance + latent.input_noise)
     return found
 
