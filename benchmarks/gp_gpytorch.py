@@ -16,7 +16,7 @@ import torch
 
 FloatArray = npt.NDArray[np.float64]
 
-RATE = 0.5  # of a natural gradient; larger ones overshoot
+RATE = 0.9  # of a natural gradient; 1 is a whole step
 STEPS = 200
 SMALL_RISE = 1e-5  # of the evidence a row, at which the climb ends
 JITTER = 1e-6  # added to the kernel's diagonal

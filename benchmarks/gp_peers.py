@@ -26,7 +26,7 @@ from benchmarks.proba import Split, split
 FloatArray = npt.NDArray[np.float64]
 
 NAIVE, RAW, TAP, EP = "naive", "naive, not calibrated", "TAP", "EP"
-LAPLACE, SCALED, GPYTORCH = "Laplace (scikit-learn)", "Laplace, scaled", "variational (GPyTorch)"
+LAPLACE, SCALED, GPYTORCH = "Laplace", "Laplace, scaled", "variational (GPyTorch)"
 
 LOGISTIC_TO_PROBIT = 1.7
 NODES = np.linspace(-8.0, 8.0, 161)  # of the standard normal density, for the logistic's integral

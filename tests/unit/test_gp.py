@@ -338,6 +338,19 @@ def test_what_does_not_converge_says_so(options) -> None:
     assert np.isfinite(model.predict_proba(X)).all()
 
 
+@pytest.mark.parametrize("seed", [2, 15, 31])
+def test_a_model_that_did_not_converge_still_has_probabilities(seed) -> None:
+    """Labels that nothing explains: without a row, what is left is no distribution everywhere."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
+    with pytest.warns(ConvergenceWarning, match="lower flip_noise or raise input_noise"):
+        model = GP(gamma=0.05, input_noise=1e-3, flip_noise=0.2).fit(X, y)
+    for P in (model.loo_proba_, model.predict_proba(X)):
+        assert np.isfinite(P).all()
+        np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    assert 0 < model.loo_error_ <= 1
+
+
 def test_unfitted_models_have_no_leave_one_out() -> None:
     assert not hasattr(GP(), "loo_error_")
     with pytest.raises(NotFittedError):
