@@ -44,6 +44,7 @@ PAGES = (
     "leave_one_out",
     "adaptive_margins",
     "ordinal",
+    "gaussian_processes",
     "margins_and_bounds",
     "large_data",
     "command_line",

@@ -48,7 +48,13 @@ def test_certificate_page_recomputes_the_certificate():
 
 @pytest.mark.parametrize(
     ("page", "least"),
-    [("leave_one_out", 18), ("adaptive_margins", 16), ("ordinal", 24), ("margins_and_bounds", 20)],
+    [
+        ("leave_one_out", 18),
+        ("adaptive_margins", 16),
+        ("ordinal", 24),
+        ("gaussian_processes", 16),
+        ("margins_and_bounds", 20),
+    ],
 )
 def test_page_prints_what_it_shows(page, least, capsys):
     text = (ROOT / "docs" / f"{page}.rst").read_text(encoding="utf-8")

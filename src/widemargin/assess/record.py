@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._validation import TrainingSet
+from widemargin.assess.latent_machine import LatentTraining
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.sources import Dataset, TrainingSource
@@ -241,7 +242,7 @@ class ReadTraining:
 RefittedTraining: TypeAlias = RefitTraining | PlaneTraining
 """A fit in which to leave rows out is to train again."""
 
-KeptTraining: TypeAlias = Training | RefittedTraining
+KeptTraining: TypeAlias = Training | RefittedTraining | LatentTraining
 """A fit whose rows are in memory."""
 
 
@@ -261,7 +262,7 @@ class Record:
 
     Parameters
     ----------
-    training : Training, RefitTraining, PlaneTraining, ReadTraining or None
+    training : Training, RefitTraining, PlaneTraining, LatentTraining, ReadTraining or None
         None in a compact model.
     answers : dict, optional
         Answers that are known already.
@@ -272,6 +273,7 @@ class Record:
     ) -> None:
         self.training = training
         self.answers = dict(answers or {})
+        self._held: dict[str, Any] = {}
         self._lock = threading.RLock()
 
     def remember(self, question: str, find: Callable[[Training], _Answer]) -> _Answer:
@@ -284,10 +286,19 @@ class Record:
 
     def remember_any(self, question: str, find: Callable[[], _Answer]) -> _Answer:
         """Return the answer to a question that needs no training rows in memory."""
+        return self._known(self.answers, question, find)
+
+    def hold(self, question: str, find: Callable[[], _Answer]) -> _Answer:
+        """Return an answer that is kept in memory, but too large to be stored with the model."""
+        return self._known(self._held, question, find)
+
+    def _known(
+        self, answers: dict[str, Any], question: str, find: Callable[[], _Answer]
+    ) -> _Answer:
         with self._lock:
-            if question not in self.answers:
-                self.answers[question] = find()
-            answer: _Answer = self.answers[question]
+            if question not in answers:
+                answers[question] = find()
+            answer: _Answer = answers[question]
             return answer
 
     def require_kept(self, question: str) -> KeptTraining:
@@ -296,13 +307,13 @@ class Record:
             if self.training.refusal:
                 raise ValueError(f"{question} is refused: {self.training.refusal}")
             return self.training
-        if isinstance(self.training, PlaneTraining):
+        if isinstance(self.training, PlaneTraining | LatentTraining):
             return self.training
         return self.require_training(question)
 
     def require_training(self, question: str) -> Training:
         """Return the training of machines with a solution path."""
-        if isinstance(self.training, RefittedTraining):
+        if isinstance(self.training, RefittedTraining | LatentTraining):
             raise ValueError(f"{question} is for machines with a solution path, as SVC and SVR")
         if isinstance(self.training, ReadTraining):
             raise ValueError(
@@ -330,6 +341,7 @@ class Record:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.training = state["training"]
         self.answers = state["answers"]
+        self._held = {}
         self._lock = threading.RLock()
 
 
@@ -343,6 +355,7 @@ def record_of(est: Any) -> Record:
         raise TypeError(
             f"{type(est).__name__} keeps no training record: leave-one-out knows the machines "
             "of widemargin (SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR, LOOSVC, "
-            "AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC, MaxMarginClassifier)"
+            "AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC, MeanFieldGPClassifier, "
+            "MaxMarginClassifier)"
         )
     return record

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from widemargin.assess._latent_scores import Reading
 from widemargin.assess._left_out import LeftOutValues
 from widemargin.assess._refits import RefitValues
+from widemargin.assess.latent_machine import LatentFunctions
 from widemargin.assess.probability import Calibration
 from widemargin.assess.record import Record
 from widemargin.cli._encoding import Encoding, Task
 from widemargin.cli._files import check_is_file, write_whole
 from widemargin.cli._messages import UserError, listing
-from widemargin.estimators._latent import LatentRecord, Reading
 from widemargin.estimators._votes import BaseVotes, StumpVotes
-from widemargin.problems.mean_field import Likelihood, MeanField
-from widemargin.solvers.mean_field import LeftOut, MeanFieldResult
 
 FORMAT = "widemargin-model-1"
 
@@ -99,7 +98,6 @@ def trusted_types() -> list[str]:
     boosting = (wm.AdaBoostClassifier, wm.RBFNetClassifier, StumpVotes, BaseVotes)
     planes = (wm.MaxMarginClassifier, wm.PerceptronClassifier)
     machines = (*quadratic, *programs, *others, *planes, *boosting)
-    answers = (wm.loo.LOOResult, LeftOutValues, RefitValues, Calibration)
-    latent = (LatentRecord, Reading, LeftOut, MeanFieldResult, MeanField, Likelihood)
-    records = (wm.Certificate, wm.kernels.Kernel, Record, *answers, *latent)
+    answers = (wm.loo.LOOResult, LeftOutValues, RefitValues, Calibration, Reading)
+    records = (wm.Certificate, wm.kernels.Kernel, Record, LatentFunctions, *answers)
     return [f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records]

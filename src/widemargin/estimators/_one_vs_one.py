@@ -19,9 +19,9 @@ from widemargin.assess.probability import (
 )
 from widemargin.assess.record import (
     KeptTraining,
+    PlaneTraining,
     ReadTraining,
     Record,
-    RefitTraining,
     Training,
     record_of,
 )
@@ -98,7 +98,7 @@ class OneVsOneClassifier(ProbabilisticClassifier):
 
 def _calibrate(record: Record, training: KeptTraining, method: str) -> list[Calibration]:
     """Fit the probabilities of each pair on the left-out values of the rows of its classes."""
-    assert not isinstance(training, RefitTraining)  # has no pairs
+    assert isinstance(training, Training | PlaneTraining)  # others have no pairs
     data = training.data
     try:
         values = left_out_values(record).values

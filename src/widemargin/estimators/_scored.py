@@ -33,8 +33,12 @@ class ScoredClassifier(ClassifierMixin):
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self.decision_function(X)
+        scores = self._deciding(X)
         return self.classes_[predicted_class(scores)]
+
+    def _deciding(self, X: Any) -> FloatArray:
+        """Return scores that predict the same as `decision_function`, if others are cheaper."""
+        return self.decision_function(X)
 
 
 class ProbabilisticClassifier(ScoredClassifier):
@@ -58,3 +62,9 @@ class ProbabilisticClassifier(ScoredClassifier):
             Logarithms of :meth:`predict_proba`.
         """
         return np.log(self.predict_proba(X))
+
+    def _note(self, **found: FloatArray) -> None:
+        """Set attributes: the value itself for two classes, one for each class for more."""
+        for name, values in found.items():
+            value = values[0] if len(values) == 1 else values
+            setattr(self, name, float(value) if np.ndim(value) == 0 else value)

@@ -20,15 +20,11 @@ import numpy as np
 
 from widemargin._typing import FloatArray
 from widemargin.problems.mean_field import MeanField
+from widemargin.solvers._mean_field_cg import conjugate_direction
 from widemargin.solvers._mean_field_ep import solve_ep
 from widemargin.solvers._mean_field_fields import Fields, MeanFieldResult, finished
 from widemargin.solvers._mean_field_left_out import LeftOut, fit_scale, leave_out
-from widemargin.solvers._mean_field_newton import (
-    conjugate_direction,
-    dense_direction,
-    solve_flipped,
-    solve_newton,
-)
+from widemargin.solvers._mean_field_newton import dense_direction, solve_flipped, solve_newton
 from widemargin.solvers._mean_field_posterior import Posterior, factorise
 from widemargin.solvers._mean_field_table import solve_table
 from widemargin.solvers._mean_field_tap import solve_tap
