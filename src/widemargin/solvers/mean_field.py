@@ -102,7 +102,14 @@ def solve_mean_field(
     by_factors = solver == "newton" or (solver == "auto" and not _smooth(problem))
     direction = dense_direction(K) if by_factors else conjugate_direction(K)
     if inference == "tap":
-        return solve_tap(problem, K, direction, tol=tol, budget=budget)
+        found = solve_tap(problem, K, direction, tol=tol, budget=budget)
+        if found.status != "stalled":
+            return found
+        # Expectation propagation has the same solution, and goes another way.
+        other = solve_ep(
+            problem, K, tol=tol, budget=Budget(max_iter or DEFAULT_STEPS["ep"], monitor)
+        )
+        return other if other.residual < found.residual else found
     fields = solve_flipped(problem, K, direction, tol=tol, budget=budget)
     return finished(problem, fields, budget)
 
