@@ -195,7 +195,7 @@ def test_scale_of_the_features_does_not_matter():
         ({"kernel": "linear", "mean_variance": 1.0}, ("input_noise",)),
         ({"kernel": gram}, ("input_noise", "flip_noise")),
     ],
-    ids=str,
+    ids=["rbf", "tap-ard", "tap-poly", "linear-mean", "callable"],
 )
 @pytest.mark.parametrize("criterion", ["loo", "evidence"])
 def test_several_classes_and_kernels(options, params, criterion):
