@@ -22,7 +22,9 @@ BENCHMARKS = {
     "sampling": "exact margins from samples: rounds, passes, LIBLINEAR, L-BFGS, SGD, NuSVC, LIBSVM",
     "lp": "leave-one-out, adaptive-margin and LP machines against HiGHS and Clarabel",
     "ordinal": "rank machines against mord, skordinal, statsmodels and explicit pairs; Fig. 2.2",
-    "table21": "test errors of LOO-SVM and SVM beside the published ones",
+    "gp": "mean-field Gaussian processes against scikit-learn's Laplace; the Wisconsin study",
+    "boosting": "boosted stumps against scikit-learn; boosted RBF networks on banana",
+    "table21": "test errors of LOO-SVM, SVM and AdaBoost beside the published ones",
     "outofcore": "files four times as large as the memory that the process may have",
     "cluster": "LinearSVC on a Dask cluster of two processes against rows in memory",
 }

@@ -19,7 +19,7 @@ from benchmarks.measure import usable_cores
 TEXT_COLUMNS = ("candidate",)
 PACKAGES = (
     "widemargin", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "numba", "highspy",
-    "mord", "skordinal", "statsmodels",
+    "mord", "skordinal", "statsmodels", "gpytorch",
 )  # fmt: skip
 
 

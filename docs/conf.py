@@ -6,11 +6,12 @@ import sys
 import warnings
 from importlib.metadata import version as installed_version
 
-from widemargin import bounds, loo, metrics, plot
+from widemargin import bounds, loo, margins, metrics, plot
 
 # Documented by their public names, as in `from widemargin import loo`.
 sys.modules["widemargin.loo"] = loo
 sys.modules["widemargin.bounds"] = bounds
+sys.modules["widemargin.margins"] = margins
 sys.modules["widemargin.metrics"] = metrics
 sys.modules["widemargin.plot"] = plot
 
@@ -46,6 +47,8 @@ PAGES = (
     "leave_one_out",
     "adaptive_margins",
     "ordinal",
+    "gaussian_processes",
+    "margins_and_bounds",
     "large_data",
     "command_line",
     "references",

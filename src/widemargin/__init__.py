@@ -1,16 +1,20 @@
 """Large-margin machines with certificates, under scikit-learn's interface."""
 
 from widemargin import kernels
-from widemargin.assess import bounds, loo, metrics
+from widemargin.assess import bounds, loo, margins, metrics
 from widemargin.assess.doubt import suspects
 from widemargin.certificate import Certificate
 from widemargin.estimators.adaptive import LOOSVC, AdaptiveMarginSVC
+from widemargin.estimators.boosting import AdaBoostClassifier
 from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.lp import LPSVC, NuLPSVC
+from widemargin.estimators.max_margin import MaxMarginClassifier
 from widemargin.estimators.ordinal import OrdinalSVC
+from widemargin.estimators.perceptron import PerceptronClassifier
+from widemargin.estimators.rbf_net import RBFNetClassifier
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
 from widemargin.estimators.tube import TubeSVR
 from widemargin.reporting import plot
@@ -26,21 +30,26 @@ __all__ = [
     "LPSVC",
     "SVC",
     "SVR",
+    "AdaBoostClassifier",
     "AdaptiveMarginSVC",
     "Certificate",
     "CumulativeLinkClassifier",
     "LOOSearch",
     "LinearSVC",
+    "MaxMarginClassifier",
     "MeanFieldGPClassifier",
     "NuLPSVC",
     "NuSVC",
     "NuSVR",
     "OrdinalSVC",
+    "PerceptronClassifier",
+    "RBFNetClassifier",
     "ReducedHullSVC",
     "TubeSVR",
     "bounds",
     "kernels",
     "loo",
+    "margins",
     "metrics",
     "plot",
     "regularisation_path",

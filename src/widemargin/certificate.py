@@ -79,7 +79,7 @@ class Certificate:
             primal=float(primal),
             dual=float(dual),
             gap=float(gap),
-            relative_gap=float(gap / max(1.0, abs(primal))),
+            relative_gap=float(gap if np.isinf(gap) else gap / max(1.0, abs(primal))),
             kkt_violation=float(kkt_violation),
             converged=bool(converged),
             n_iter=int(n_iter),

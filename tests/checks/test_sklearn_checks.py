@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from widemargin import (
@@ -10,15 +11,19 @@ from widemargin import (
     LPSVC,
     SVC,
     SVR,
+    AdaBoostClassifier,
     AdaptiveMarginSVC,
     CumulativeLinkClassifier,
     LinearSVC,
     LOOSearch,
+    MaxMarginClassifier,
     MeanFieldGPClassifier,
     NuLPSVC,
     NuSVC,
     NuSVR,
     OrdinalSVC,
+    PerceptronClassifier,
+    RBFNetClassifier,
     ReducedHullSVC,
     TubeSVR,
 )
@@ -63,6 +68,18 @@ ESTIMATORS = [
     MeanFieldGPClassifier(inference="tap", flip_noise=0.05),
     MeanFieldGPClassifier(inference="ep"),
     MeanFieldGPClassifier(mean_variance=1.0, kernel="linear", solver="newton"),
+    AdaBoostClassifier(),
+    AdaBoostClassifier(reg=10.0),
+    AdaBoostClassifier(binning="histogram"),
+    AdaBoostClassifier(5, base=DecisionTreeClassifier(max_depth=2)),
+    RBFNetClassifier(),
+    RBFNetClassifier(n_centres=3, n_steps=0),
+    MaxMarginClassifier(),
+    MaxMarginClassifier(norm=1),
+    MaxMarginClassifier(norm=float("inf")),
+    MaxMarginClassifier(norm=1.5),
+    PerceptronClassifier(),
+    PerceptronClassifier(kernel="rbf"),
     LOOSearch(SVC(), {"C": [0.1, 10.0], "gamma": ["scale"]}),
     LOOSearch(SVR(), {"C": [0.1, 10.0]}),
     LOOSearch(LinearSVC(), {"C": [0.1, 1.0]}, method="linear_response"),
@@ -100,6 +117,8 @@ def test_the_checks_include_sample_weight_equivalence() -> None:
 
     for estimator in ESTIMATORS:
         if getattr(estimator, "kernel", "") == "precomputed":
+            continue
+        if isinstance(estimator, PerceptronClassifier):  # the order of rows matters: no weights
             continue
         names = {c.func.__name__ for _, c in estimator_checks_generator(estimator)}
         assert "check_sample_weight_equivalence_on_dense_data" in names

@@ -16,7 +16,17 @@ from scipy.optimize import linprog
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks import loo, lp, lp_peers, ordinal, ordinal_curves, ordinal_peers, proba, table21
+from benchmarks import (
+    boosting,
+    loo,
+    lp,
+    lp_peers,
+    ordinal,
+    ordinal_curves,
+    ordinal_peers,
+    proba,
+    table21,
+)
 from benchmarks.__main__ import BENCHMARKS, parse
 from benchmarks.data import DataSet, clusters, hyperplane, text_like
 from benchmarks.measure import Timings, one_pass, rounds_of
@@ -529,6 +539,8 @@ def small_source(monkeypatch):
     monkeypatch.setattr(table21, "load", lambda name: (data.X, data.y))
     monkeypatch.setattr(table21, "SIGMAS", np.array([8.0, 2.0]))
     monkeypatch.setattr(table21, "PENALTIES", np.array([1.0, 100.0]))
+    monkeypatch.setattr(table21, "REGS", np.array([1e3, 1e2]))
+    monkeypatch.setattr(table21, "BOOSTING_ROUNDS", 3)
     return replace(table21.SOURCES[0], name="small", keel="small", train=40, test=50)
 
 
@@ -566,11 +578,19 @@ def test_the_better_parameter_is_chosen():
 
 def test_table_of_test_errors_is_complete(small_source, tmp_path):
     row = table21.Row(small_source)
-    assert len(list(table21.measure(row, splits=3))) == 2 * table21.CHOOSING + 3
+    expected = 3 * table21.CHOOSING + 3  # AB has nothing to choose
+    assert len(list(table21.measure(row, splits=3))) == expected
+    assert table21.steps(row, 3, quick=False) == expected
     column = row.columns[table21.LOO]
     X, y, X_test, y_test = table21.split(small_source, 2)
     model = table21.machine(table21.LOO, column.parameters).fit(X, y)
     assert column.errors[2] == pytest.approx(100 * np.mean(model.predict(X_test) != y_test))
+    boosted = row.columns[table21.AB_REG]
+    assert boosted.parameters["reg"] in (100.0, 550.0, 1000.0)
+    model = table21.machine(table21.AB_REG, boosted.parameters).fit(X, y)
+    assert model.reg == boosted.parameters["reg"]
+    assert boosted.errors[2] == pytest.approx(100 * np.mean(model.predict(X_test) != y_test))
+    assert boosted.lengths[2] == len(model.alphas_) <= 3
     column.gaps[1] = 1e-3
     report = Report("table21", quick=False)
     thyroid = table21.Row(next(s for s in table21.SOURCES if s.name == "thyroid"))
@@ -585,3 +605,53 @@ def test_table_of_test_errors_is_complete(small_source, tmp_path):
     assert "[5.0]" in printed
     assert "2/3" in printed
     assert "1 (1e-03)" in printed
+    assert f"{row.columns[table21.AB].mean:.2f} ±" in printed
+
+
+def boosted_stumps(monkeypatch, rows=300):
+    monkeypatch.setattr(boosting, "T", 8)
+    data = clusters("c", rows=2 * rows, columns=10, informative=5, redundant=0)
+    train, test = (
+        replace(data, X=data.X[part], y=data.y[part])
+        for part in np.eye(2, dtype=bool).repeat(rows, axis=1)
+    )
+    return boosting.compared(train, test, 1, lambda text: None)
+
+
+def test_boosted_stumps_are_runs_of_the_table(monkeypatch):
+    comparison = boosted_stumps(monkeypatch)
+    assert boosting.disagreements(comparison) == []
+    assert set(comparison.errors) == {boosting.SKLEARN, *boosting.OURS}
+    model = comparison.models[boosting.EXACT]
+    wrong = np.mean(model.predict(comparison.test.X) != comparison.test.y)
+    assert comparison.errors[boosting.EXACT] == pytest.approx(100 * wrong)
+
+
+@pytest.mark.parametrize("spoil", ["errors_", "alphas_", "rounds"])
+def test_a_model_that_is_no_run_of_the_table_is_a_failure(monkeypatch, spoil):
+    comparison = boosted_stumps(monkeypatch)
+    if spoil == "rounds":
+        monkeypatch.setattr(boosting, "T", 9)
+    else:
+        model = comparison.models[boosting.EXACT]
+        setattr(model, spoil, getattr(model, spoil) * (1.0 + 1e-6))
+    assert len(boosting.disagreements(comparison)) == (2 if spoil == "rounds" else 1)
+
+
+def test_report_of_boosting_is_complete(monkeypatch, small_source, tmp_path):
+    comparison = boosted_stumps(monkeypatch)
+    comparison.processor.seconds[boosting.SKLEARN] = [60.0]
+    comparison.processor.seconds[boosting.EXACT] = [2.0]
+    names = (table21.NETWORK, table21.AB, table21.AB_REG)
+    columns = {name: table21.Column() for name in names}
+    row = table21.Row(small_source, columns)
+    assert len(list(table21.measure(row, splits=2))) == table21.steps(row, 2, quick=False)
+    report = Report("boosting", quick=True)
+    boosting.report_stumps(report, comparison)
+    boosting.report_networks(report, row, splits=2)
+    report.write_json(tmp_path / "out.json")
+    assert report.failures == []
+    assert [target.bound for target in report.targets] == [20, 40, 0, 50, 100, 0, 10.5, 13, 0]
+    assert report.targets[0].value == 30.0
+    gain = np.mean(columns[table21.AB].errors) - np.mean(columns[table21.AB_REG].errors)
+    assert report.targets[-1].value == pytest.approx(gain)

@@ -52,6 +52,8 @@ def test_certificate_page_recomputes_the_certificate():
         ("leave_one_out", 18),
         ("adaptive_margins", 16),
         ("ordinal", 24),
+        ("gaussian_processes", 16),
+        ("margins_and_bounds", 20),
         ("which_machine", 8),
         ("coming_from_sklearn", 20),
     ],

@@ -94,20 +94,39 @@ def test_slope_and_log_probability_are_the_derivatives(flips) -> None:
     np.testing.assert_allclose(slope + rest, 1.0, rtol=1e-14)
 
 
+EXTREMES = np.concatenate([-np.logspace(8, -3, 200), [0.0], np.logspace(-3, 3, 200)])
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3, 10.0])
 @pytest.mark.parametrize("flips", FLIPS)
-def test_extreme_fields_give_numbers(flips) -> None:
-    """Warnings are errors here."""
-    z = np.array([-1e8, -1e5, -40.0, 0.0, 40.0, 1e3])
+def test_extreme_fields_give_numbers(flips, noise) -> None:
+    """From -1e8 to 1e3. Warnings are errors here."""
+    z, n = EXTREMES, len(EXTREMES)
     likelihood = Likelihood(flips)
-    problem = naive(np.ones(6), np.ones(6), np.ones(6), 0.0, flips)
+    problem = naive(np.ones(n), np.ones(n), np.ones(n), noise, flips)
+    A = problem.coefficients(z)
+    slope, rest = likelihood.slope(z)
     for values in (
         likelihood.strength(z),
-        *likelihood.slope(z),
+        slope,
+        rest,
+        likelihood.probability(z),
         likelihood.log_probability(z),
         problem.precision(z),
+        A,
+        problem.reached(A, A),
     ):
         assert np.isfinite(values).all()
+    assert np.isfinite(problem.residual(z, problem.reached(A, A)))
+    assert np.isfinite(problem.objective(z, A))
     assert not np.isnan(problem.omega(z)).any()
+    if flips == 0:
+        assert (slope >= 0).all()
+        assert (rest > 0).all()
+        assert (np.diff(likelihood.strength(z)) <= 0).all()
+        certificate = problem.certificate("x", A, A, tol=1e-10, n_iter=1)
+        assert certificate.dual <= certificate.primal
+        assert not np.isnan(certificate.dual)
 
 
 # -- the convex problem ----------------------------------------------------------------------
@@ -133,17 +152,47 @@ def test_the_solution_satisfies_the_printed_equations(weighted) -> None:
 def test_the_certificate_bounds_the_objective_from_both_sides() -> None:
     problem, K = _problem(weighted=True)
     result = solve_mean_field(problem, K)
-    at = problem.certificate("naive", result.z, result.field, tol=1e-10, n_iter=1)
+    A = result.coefficients
+    at = problem.certificate("naive", A, K @ A, tol=1e-10, n_iter=1)
     assert at.converged
     assert abs(at.gap) <= 1e-9
     assert at.primal == pytest.approx(result.log_evidence, abs=1e-9)
     rng = np.random.default_rng(1)
     for size in (1e-3, 0.1, 1.0, 5.0):
-        z = result.z + size * rng.normal(size=problem.n_rows)
-        away = problem.certificate("x", z, K @ problem.coefficients(z), tol=1e-10, n_iter=1)
-        assert away.dual <= at.primal + 1e-10
-        assert at.primal < away.primal
-        assert not away.converged
+        away = problem.coefficients(result.z + size * rng.normal(size=problem.n_rows))
+        other = problem.certificate("x", away, K @ away, tol=1e-10, n_iter=1)
+        assert other.dual <= at.primal + 1e-10
+        assert at.primal < other.primal
+        assert not other.converged
+
+
+def test_a_corrupted_coefficient_spoils_the_certificate() -> None:
+    """The certificate has nothing but the coefficients to go by."""
+    problem, K = _problem(weighted=True)
+    A = solve_mean_field(problem, K).coefficients
+    good = problem.certificate("x", A, K @ A, tol=1e-10, n_iter=1)
+    for row, factor in ((0, 1 + 1e-6), (3, 1.1), (7, 0.0)):
+        spoiled = A.copy()
+        spoiled[row] *= factor
+        found = problem.certificate("x", spoiled, K @ spoiled, tol=1e-10, n_iter=1)
+        assert not found.converged
+        assert found.kkt_violation > 1e3 * good.kkt_violation
+        assert found.primal > good.dual >= found.dual
+    spoiled = A.copy()
+    spoiled[5] *= -1  # the label's sign is the other one
+    outside = problem.certificate("x", spoiled, K @ spoiled, tol=1e-10, n_iter=1)
+    assert outside.primal == outside.gap == outside.relative_gap == np.inf
+    assert outside.dual <= good.primal
+    assert not outside.converged
+
+
+def test_coefficients_tell_their_fields() -> None:
+    """Where F underflows, the field is as far out as it can be told."""
+    z = np.array([-1e8, -1e3, -4.0, -0.7, 0.0, 1.0, 8.0, 37.0, 1e3])
+    problem = naive(np.ones(9), np.full(9, 2.0), np.ones(9), 0.5)
+    found = problem.fields_of(problem.coefficients(z))
+    np.testing.assert_allclose(found[:-1], z[:-1], rtol=1e-14, atol=1e-14)
+    assert 37 < found[-1] < 38
 
 
 def test_the_objective_has_the_gradient_and_hessian_of_the_docstring() -> None:
@@ -175,18 +224,41 @@ DATA = {
 }
 
 
+def _standardised(name, n):
+    """Return the first n different rows of a data set and labels: the first class or not."""
+    X, y = DATA[name]()
+    X, y = StandardScaler().fit_transform(X)[:n], np.where(y == y[0], 1.0, -1.0)[:n]
+    X, first = np.unique(X, axis=0, return_index=True)
+    return X, y[first]
+
+
 @pytest.mark.parametrize("name", DATA)
 def test_newton_needs_ten_steps_at_most(name) -> None:
-    X, y = DATA[name]()
-    X, y = StandardScaler().fit_transform(X)[:200], np.where(y == y[0], 1.0, -1.0)[:200]
-    X, first = np.unique(X, axis=0, return_index=True)
-    for gamma in (1e-3, 0.03, 1.0, 10.0):
+    """From gamma and input_noise 1e-3 to 10, on up to 200 rows."""
+    X, y = _standardised(name, 200)
+    for gamma in np.logspace(-3, 1, 5):
         K = gram(X, X, gamma=gamma)
-        for noise in (1e-3, 0.1, 10.0):
-            problem = naive(y[first], np.ones(len(X)), np.ones(len(X)), noise)
-            result = solve_mean_field(problem, K, solver="newton")
-            assert result.residual <= 1e-10, (gamma, noise)
-            assert result.n_iter <= 10, (gamma, noise)
+        for noise in np.logspace(-3, 1, 5):
+            problem = naive(y, np.ones(len(X)), np.ones(len(X)), noise)
+            for solver in ("newton", "auto"):
+                result = solve_mean_field(problem, K, solver=solver)
+                assert result.residual <= 1e-10, (gamma, noise)
+                assert result.n_iter <= 10, (gamma, noise)
+
+
+@pytest.mark.parametrize("noise", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("name", DATA)
+def test_all_solvers_agree_on_data_sets(name, noise) -> None:
+    X, y = _standardised(name, 100)
+    for gamma in (0.01, 0.3):
+        K = gram(X, X, gamma=gamma)
+        problem = naive(y, np.ones(len(X)), np.ones(len(X)), noise)
+        newton = solve_mean_field(problem, K, solver="newton")
+        for solver in ("newton_cg", "table"):
+            other = solve_mean_field(problem, K, solver=solver)
+            assert newton.status == other.status == "optimal"
+            np.testing.assert_allclose(other.coefficients, newton.coefficients, atol=1e-6)
+            np.testing.assert_allclose(other.z, newton.z, atol=1e-6)
 
 
 @pytest.mark.parametrize("flips", [0.0, 0.1])
@@ -411,11 +483,12 @@ def test_flipping_all_labels_flips_the_solution(seed, inference) -> None:
     np.testing.assert_allclose(theirs.field, -ours.field, atol=1e-9)
 
 
-@pytest.mark.parametrize("flips", [0.1, 0.4])
-def test_flip_noise_on_wrong_labels_converges_or_says_so(flips) -> None:
+@pytest.mark.parametrize("inference", ["naive", "tap", "ep"])
+@pytest.mark.parametrize("flips", [0.1, 0.25, 0.4])
+def test_flip_noise_on_wrong_labels_converges_or_says_so(flips, inference) -> None:
     for seed in range(5):
-        problem, K = _problem(seed, noise=0.1, flips=flips)
-        for inference in ("naive", "tap"):
+        for noise in (0.01, 0.1, 1.0):
+            problem, K = _problem(seed, noise=noise, flips=flips)
             result = solve_mean_field(problem, K, inference=inference)
             assert (result.status == "optimal") == (result.residual <= 1e-10)
             assert np.isfinite(result.field).all()

@@ -25,7 +25,7 @@ from sklearn.svm import SVC as LibSVC
 
 import widemargin
 from widemargin import SVC, SVR, LinearSVC, LOOSearch, NuSVC, NuSVR, loo
-from widemargin.tuning import _candidates, search
+from widemargin.tuning import _candidates, _search_run
 from widemargin.tuning._candidates import SharedKernel
 
 COSTS = {"C": [8.0, 0.125, 1.0]}
@@ -155,7 +155,7 @@ def test_settings_of_one_kernel_share_its_matrix(monkeypatch):
     made, alone = [], []
     workshop, score_alone = _candidates.Workshop, _candidates.score_alone
     monkeypatch.setattr(_candidates, "Workshop", lambda *a: made.append(a) or workshop(*a))
-    monkeypatch.setattr(search, "score_alone", lambda *a: alone.append(a) or score_alone(*a))
+    monkeypatch.setattr(_search_run, "score_alone", lambda *a: alone.append(a) or score_alone(*a))
     shared = LOOSearch(SVC(), GRID).fit(*data())
     assert (len(made), len(alone)) == (2, 0)
     monkeypatch.setattr(_candidates, "SHARED_ROWS", 39)
@@ -208,7 +208,7 @@ def test_the_table():
     assert found.best_score_ == scores.max()
     assert found.best_params_ == table["params"][found.best_index_]
     assert len(pd.DataFrame(table)) == 4
-    ranks = search._ranks(np.array([-3e-15, np.nan, -1e-15, -1e-15 * (1 + 1e-14), -np.inf]))
+    ranks = _search_run._ranks(np.array([-3e-15, np.nan, -1e-15, -1e-15 * (1 + 1e-14), -np.inf]))
     assert ranks.tolist() == [3, 4, 1, 1, 4]  # rounding does not count
 
 
@@ -442,7 +442,7 @@ def test_an_interrupt_keeps_the_settings_that_are_done(estimator, done, monkeypa
         return score
 
     monkeypatch.setattr(SharedKernel, "score", interrupted(SharedKernel.score))
-    monkeypatch.setattr(search, "score_alone", interrupted(search.score_alone))
+    monkeypatch.setattr(_search_run, "score_alone", interrupted(_search_run.score_alone))
     with pytest.raises(KeyboardInterrupt):
         found.fit(*data())
     assert found.cv_results_["params"] == [{"C": C} for C in costs[done]]

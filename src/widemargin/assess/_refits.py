@@ -17,7 +17,14 @@ from sklearn.exceptions import ConvergenceWarning
 from widemargin._threads import for_each, worker_threads
 from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin.assess._left_out import LeftOutValues, Tasks
-from widemargin.assess.record import RefitMachine, RefitTraining
+from widemargin.assess.record import (
+    Plane,
+    PlaneMachine,
+    PlaneTraining,
+    RefitMachine,
+    RefittedTraining,
+    RefitTraining,
+)
 from widemargin.kernels import Kernel, Rows
 
 FOLDS = 10
@@ -38,11 +45,13 @@ class RefitValues(LeftOutValues):
     unfinished: int
 
 
-def refitted_values(training: RefitTraining, *, chosen: BoolArray | None = None) -> RefitValues:
+def refitted_values(training: RefittedTraining, *, chosen: BoolArray | None = None) -> RefitValues:
     """Leave rows out one at a time.
 
     With `chosen`, a mask over the user's rows, only those are left out.
     """
+    if isinstance(training, PlaneTraining):
+        return _warned(_planes_without_each(training, chosen))
     data = training.data
     n = len(data.weight)
     values = fitted_values(training)
@@ -93,11 +102,13 @@ def _leave_each(
     return converged
 
 
-def folded_values(training: RefitTraining) -> RefitValues:
+def folded_values(training: RefittedTraining) -> RefitValues:
     """Leave a tenth of the rows out at a time.
 
     All copies of a row leave together: a weight means the same as copies.
     """
+    if isinstance(training, PlaneTraining):
+        return _warned(_planes_without_folds(training))
     data = training.data
     values = fitted_values(training)
     fold = folds(data.y, training.seed)
@@ -130,8 +141,10 @@ def folds(y: Any, seed: int) -> IntArray:
     return fold
 
 
-def fitted_values(training: RefitTraining) -> FloatArray:
+def fitted_values(training: RefittedTraining) -> FloatArray:
     """Return the values of the fitted machines on the user's rows."""
+    if isinstance(training, PlaneTraining):
+        return _fitted_planes(training)
     data = training.data
     columns = _columns(training)
     values = np.empty((len(data.member), columns[-1].stop))
@@ -165,14 +178,96 @@ def own_parts(training: RefitTraining) -> FloatArray:
     return parts
 
 
-def rows_that_matter(training: RefitTraining) -> BoolArray:
+def rows_that_matter(training: RefittedTraining) -> BoolArray:
     """Return which of the user's rows any machine depends on.
 
     Of the others every machine says what it says as fitted, which is right: they have more margin
     than is asked for. So these are at least as many as the errors of leaving one out.
     """
-    some = np.logical_or.reduce([machine.matters() for machine in training.machines])
+    if isinstance(training, PlaneTraining):
+        some = np.zeros(len(training.data.weight), dtype=bool)
+        for plane in training.machines:
+            some[plane.rows] |= plane.matters(training.data.X[plane.rows])
+    else:
+        some = np.logical_or.reduce([machine.matters() for machine in training.machines])
     return np.asarray(np.append(some, False)[training.data.member])
+
+
+# -- hyperplanes between pairs of classes ---------------------------------------------------
+
+
+def _plane_values(plane: Plane, X: Matrix) -> FloatArray:
+    return np.asarray(X @ plane.coef, dtype=np.float64) + plane.intercept
+
+
+def _fitted_planes(training: PlaneTraining) -> FloatArray:
+    """Return the values of the fitted hyperplanes on the user's rows."""
+    data = training.data
+    values = np.empty((len(data.member), len(training.machines)))
+    seen = data.member >= 0
+    for k, machine in enumerate(training.machines):
+        values[seen, k] = _plane_values(machine.fitted, data.X)[data.member[seen]]
+        values[~seen, k] = _plane_values(machine.fitted, data.outside)
+    return values
+
+
+def _planes_without_each(training: PlaneTraining, chosen: BoolArray | None) -> RefitValues:
+    """Leave one row out at a time of the machines of its class."""
+    data = training.data
+    values = _fitted_planes(training)
+    retrained = 0
+    unfinished = sum(not machine.fitted.converged for machine in training.machines)
+    for k, machine in enumerate(training.machines):
+        X = data.X[machine.rows]
+        needed = np.zeros(len(data.weight) + 1, dtype=bool)  # the last: rows of zero weight
+        needed[machine.rows] = machine.matters(X)
+        mask = needed[data.member]
+        tasks = Tasks(data, machine.rows, mask if chosen is None else mask & chosen)
+        found = np.empty(len(tasks.rows))
+        with worker_threads() as threads:
+            done = _leave_each_plane(machine, X, tasks, found, threads)
+        values[tasks.given, k] = found[tasks.back]
+        retrained += len(done)
+        unfinished += int(np.count_nonzero(~done))
+    return RefitValues(values, 0, retrained, unfinished)
+
+
+def _leave_each_plane(
+    machine: PlaneMachine, X: Matrix, tasks: Tasks, out: FloatArray, threads: int
+) -> BoolArray:
+    """Write the value of each row by the machine without it; return which of them converged."""
+    converged = np.zeros(len(tasks.rows), dtype=bool)
+
+    def leave(task: int) -> None:
+        row = tasks.rows[task : task + 1]
+        kept = np.ones(X.shape[0])
+        kept[row] = max(0.0, 1.0 - tasks.fraction[task])
+        plane = machine.retrained(X[np.flatnonzero(kept)], kept)
+        out[task] = _plane_values(plane, X[row])[0]
+        converged[task] = plane.converged
+
+    for_each(leave, range(len(tasks.rows)), threads)
+    return converged
+
+
+def _planes_without_folds(training: PlaneTraining) -> RefitValues:
+    """Leave a tenth of the rows out at a time."""
+    data = training.data
+    values = _fitted_planes(training)
+    fold = folds(data.y, training.seed)
+    retrained = 0
+    unfinished = sum(not machine.fitted.converged for machine in training.machines)
+    for column, machine in enumerate(training.machines):
+        X, own = data.X[machine.rows], fold[machine.rows]
+        found = np.zeros(len(data.weight) + 1)
+        for k in np.unique(own):
+            plane = machine.retrained(X[np.flatnonzero(own != k)], (own != k).astype(np.float64))
+            found[machine.rows[own == k]] = _plane_values(plane, X[np.flatnonzero(own == k)])
+            retrained += 1
+            unfinished += not plane.converged
+        seen = np.isin(data.member, machine.rows)
+        values[seen, column] = found[data.member[seen]]
+    return RefitValues(values, 0, retrained, unfinished)
 
 
 def _columns(training: RefitTraining) -> list[slice]:

@@ -3,8 +3,8 @@
 Opper and Winther (2000), section 8.7, look only at the rows with the largest coefficients, since a
 wrong label needs a large one to be learnt. That evaluates fewer rows and finds nearly the same
 ones; `suspects` does so on request and says how many it has evaluated. The machines that are linear
-programs give up on a wrong label instead of learning it: there the rows with the least margin are
-looked at.
+programs give up on a wrong label instead of learning it, and so does flip noise in a Gaussian
+process: there the rows with the least margin are looked at.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import require
 from widemargin.assess import _refits, loo
 from widemargin.assess._left_out import LeftOutValues, fitted_values, machine_values
+from widemargin.assess.latent_machine import LatentTraining
 from widemargin.assess.record import (
     KeptTraining,
-    RefitTraining,
+    Record,
+    RefittedTraining,
     Training,
     class_codes,
     record_of,
@@ -129,9 +131,9 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
         How many rows to return.
     screen : float, default=None
         Fraction of the rows to evaluate, those with the largest coefficients (Opper and Winther
-        2000, section 8.7, take 0.1); of LOOSVC, AdaptiveMarginSVC, LPSVC and NuLPSVC those with
-        the least margin. The others are taken to be unsuspicious, so the error that is reported
-        is a lower bound. None evaluates all rows.
+        2000, section 8.7, take 0.1); of LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC and
+        MeanFieldGPClassifier with flip noise those with the least margin. The others are taken to
+        be unsuspicious, so the error that is reported is a lower bound. None evaluates all rows.
 
     Returns
     -------
@@ -163,13 +165,13 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
         good = isinstance(screen, float | int) and not isinstance(screen, bool)
         require(good and 0 < screen <= 1, "screen", screen, "None or a fraction in (0, 1]")
         training = record.require_kept("suspects")
-        chosen, left_out, exact = _screened(training, float(screen))
+        chosen, left_out, exact = _screened(record, training, float(screen))
         values, errors = loo.judged(training, left_out.values)
         errors = np.where(chosen, errors, 0)
         kind = "lower bound" if exact else "estimate"
     assert values is not None
     weight = training.data.given_weight
-    margin, predicted = _evidence(training, values)
+    margin, predicted = evidence(training, values)
     candidates = np.flatnonzero(chosen & (weight > 0))
     ranked = candidates[np.argsort(margin[candidates], kind="stable")][:n]
     found = [
@@ -182,21 +184,25 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
     return Suspects(found, int(np.count_nonzero(chosen)), len(weight), mean, kind, seconds)
 
 
-def _screened(training: KeptTraining, screen: float) -> tuple[BoolArray, LeftOutValues, bool]:
+def _screened(
+    record: Record, training: KeptTraining, screen: float
+) -> tuple[BoolArray, LeftOutValues, bool]:
     """Return the rows that are evaluated, their left-out values, and whether those are exact."""
     count = max(1, math.ceil(screen * np.count_nonzero(training.data.given_weight)))
-    if isinstance(training, RefitTraining):
+    if isinstance(training, RefittedTraining):
         chosen = _least_margins(training, count)
         found = _refits.refitted_values(training, chosen=chosen)
         return chosen, found, not found.unfinished
+    if isinstance(training, LatentTraining):  # one factorisation leaves out all rows alike
+        return _strongest(training, count), loo.left_out_values(record), False
     chosen = _largest_coefficients(training, count)
     exact = len(training.data.weight) <= loo.EXACT_ROWS
     return chosen, machine_values(training, exact=exact, chosen=chosen), exact
 
 
-def _least_margins(training: RefitTraining, count: int) -> BoolArray:
+def _least_margins(training: RefittedTraining, count: int) -> BoolArray:
     """Mark the rows that the fitted machines do worst on."""
-    margin, _ = _evidence(training, loo.judged(training, _refits.fitted_values(training))[0])
+    margin, _ = evidence(training, loo.judged(training, _refits.fitted_values(training))[0])
     absent = training.data.given_weight <= 0
     chosen = np.zeros(len(margin), dtype=bool)
     chosen[np.lexsort((margin, absent))[:count]] = True
@@ -215,7 +221,7 @@ def _largest_coefficients(training: Training, count: int) -> BoolArray:
         np.maximum.at(size, machine.rows, beta)
     given = np.append(size / data.weight, -1.0)[data.member]
     every = np.ones(len(given), dtype=bool)
-    margin, _ = _evidence(training, loo.judged(training, fitted_values(training, needed=every))[0])
+    margin, _ = evidence(training, loo.judged(training, fitted_values(training, needed=every))[0])
     # Coefficients that differ by rounding are equal: those at the cap.
     order = np.lexsort((margin, -np.round(given / given.max(), 9)))
     chosen = np.zeros(len(given), dtype=bool)
@@ -223,7 +229,23 @@ def _largest_coefficients(training: Training, count: int) -> BoolArray:
     return chosen
 
 
-def _evidence(training: KeptTraining, values: FloatArray) -> tuple[FloatArray, Any]:
+def _strongest(training: LatentTraining, count: int) -> BoolArray:
+    """Mark the user's rows with the largest embedding strengths.
+
+    Flip noise gives up on a wrong label instead of learning it: there, those with the least margin.
+    """
+    data, results = training.data, training.results
+    if training.latent.flip_noise > 0:
+        size = np.max([-r.problem.label * r.field for r in results], axis=0)
+    else:
+        size = np.max([np.abs(r.coefficients) / data.weight for r in results], axis=0)
+    given = np.append(size, -np.inf)[data.member]
+    chosen = np.zeros(len(given), dtype=bool)
+    chosen[np.argsort(-given, kind="stable")[:count]] = True
+    return chosen
+
+
+def evidence(training: KeptTraining, values: FloatArray) -> tuple[FloatArray, Any]:
     """Return the margin of each row's label and what is predicted instead."""
     y = training.data.given_y
     if isinstance(training, Training) and not training.pairs:

@@ -25,6 +25,9 @@ for, from the fitted optimum; without any other row the machine is the same. "su
 counts these rows. The bounds of Jaakkola and Haussler and of Joachims do not hold for them and are
 refused, as is the linear response. OrdinalSVC has no path either, and all of its rows have a say in
 its thresholds: each of them is left out, at the same cost of a pair. Fitted with qid it is refused.
+MaxMarginClassifier has a path for norm=2 with a finite C; the others are trained again.
+MeanFieldGPClassifier has the linear response only, of its own equations: Opper and Winther (2000),
+(8.41), one factorisation for all rows; the scale of its probabilities stays as it was on all rows.
 
 What is left out: one row of weight w loses min(1, w) of its weight; gamma="scale" and balanced
 class weights stay as they were on all rows. Several classes: the machines of the pairs that hold
@@ -45,11 +48,15 @@ import numpy as np
 
 from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import require
+from widemargin.assess._latent_scores import left_out_scores
 from widemargin.assess._left_out import TIE, LeftOutValues, bounded_errors, machine_values
 from widemargin.assess._refits import FOLDS, folded_values, refitted_values, rows_that_matter
+from widemargin.assess.latent_machine import LatentTraining
 from widemargin.assess.record import (
     KeptTraining,
+    PlaneTraining,
     Record,
+    RefittedTraining,
     RefitTraining,
     Training,
     class_codes,
@@ -118,11 +125,12 @@ def decision_values(est: Any, method: str = "auto") -> FloatArray:
     ----------
     est : estimator
         A fitted SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR (the last two at
-        their equivalent C and epsilon), LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC or OrdinalSVC, or
-        a pipeline that ends in one (its transformers, fitted on all rows, stay as they are).
+        their equivalent C and epsilon), LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC or
+        MeanFieldGPClassifier or MaxMarginClassifier, or a pipeline that ends in one (its
+        transformers, fitted on all rows, stay as they are).
     method : {"auto", "exact", "linear_response", "span", "folds"}, default="auto"
-        "auto" is exact up to 5,000 rows, else the linear response; for the last five machines it
-        is exact up to 500 rows, else "folds".
+        "auto" is exact up to 5,000 rows, else the linear response; for machines without a path it
+        is exact up to 500 rows, else "folds"; for MeanFieldGPClassifier it is the linear response.
 
     Returns
     -------
@@ -223,8 +231,10 @@ def _affordable(record: Record, asked: str) -> str:
     """Return what "auto" stands for; a compact model knows if it was asked before."""
 
     def choose(training: KeptTraining) -> str:
+        if isinstance(training, LatentTraining):
+            return "linear_response"
         n = len(training.data.weight)
-        if isinstance(training, RefitTraining):
+        if isinstance(training, RefittedTraining):
             return "exact" if n <= REFIT_ROWS else "folds"
         return "exact" if n <= EXACT_ROWS else "linear_response"
 
@@ -240,6 +250,8 @@ def left_out_values(record: Record, method: str = "auto") -> LeftOutValues:
     def find(training: KeptTraining) -> LeftOutValues:
         if isinstance(training, Training):
             return machine_values(training, exact=method == "exact")
+        if isinstance(training, LatentTraining):
+            return LeftOutValues(left_out_scores(record, training), 0, 0)
         return refitted_values(training) if method == "exact" else folded_values(training)
 
     return record.remember_kept(f"left-out values, {name}", find)
@@ -257,12 +269,13 @@ def _result(record: Record, training: KeptTraining, method: str) -> LOOResult:
         values, errors = judged(training, found.values.copy())
         cost = {"events": float(found.events), "retrained": float(found.retrained)}
         unfinished = getattr(found, "unfinished", 0)
-        if isinstance(training, RefitTraining):
+        if isinstance(training, RefittedTraining):
             cost["unfinished"] = float(unfinished)
         kind = "exact" if method == "exact" and not unfinished else "estimate"
-    elif isinstance(training, RefitTraining):
+    elif isinstance(training, RefittedTraining):
         values, errors, kind = None, rows_that_matter(training), "bound"
     else:
+        assert isinstance(training, Training)  # others have been refused
         values, errors = None, bounded_errors(training, method)
         kind = "estimate" if method == "xi_alpha" and training.intercept else "bound"
     cost["seconds"] = time.perf_counter() - started
@@ -276,12 +289,22 @@ def _check_method(training: KeptTraining, method: str) -> None:
     if isinstance(training, Training):
         fix = '"exact" or "linear_response": this machine need not be trained again'
         require(method != "folds", "method", method, fix)
+    elif isinstance(training, LatentTraining):
+        fix = (
+            "auto or linear_response: these equations have no solution path, and to train again "
+            "without each row would tell little more than Opper and Winther (2000), (8.41)"
+        )
+        require(method == "linear_response", "method", method, fix)
     elif method not in BY_REFITS:
         why = (
             "theorem 1 is not valid for the machines that are linear programs (Smola et al. 2000, "
             "below (2.9)), nor is what else rests on the optimum of a quadratic program"
         )
-        if training.ranks is not None:
+        if isinstance(training, PlaneTraining):
+            why = (
+                "the others rest on a norm of w that comes from an inner product, this one does not"
+            )
+        elif training.ranks is not None:
             why = "the others need one dual variable a row, and here each pair of rows has its own"
         require(False, "method", method, f"auto, {', '.join(BY_REFITS)}: {why}")
 
@@ -298,16 +321,17 @@ def judged(
     if len(classes) == 2:
         values = left_out[:, 0]
         return values, np.where(codes == 1, values <= TIE, values >= -TIE) | (codes < 0)
-    if isinstance(training, RefitTraining):
-        scores, slip = left_out if training.ranks is None else rank_scores(left_out), TIE
-    else:
+    scores, slip = left_out, TIE
+    if isinstance(training, Training):
         scores, slip = _votes(training, left_out, codes), 0.0
+    elif isinstance(training, RefitTraining) and training.ranks is not None:
+        scores = rank_scores(left_out)
     own = np.take_along_axis(scores, np.maximum(codes, 0)[:, None], axis=1)
     rivals = np.count_nonzero(scores >= own - slip, axis=1)  # the class itself is among them
     return scores, (rivals > 1) | (codes < 0)
 
 
-def _votes(training: Training, left_out: FloatArray, codes: IntArray) -> FloatArray:
+def _votes(training: Training | PlaneTraining, left_out: FloatArray, codes: IntArray) -> FloatArray:
     """Return the scores of the classes; a row loses the ties of its own class."""
     for k, (positive, negative) in enumerate(training.pairs):
         tied = np.abs(left_out[:, k]) <= TIE

@@ -110,9 +110,14 @@ class Calibration:
         else:
             with np.errstate(over="ignore"):  # an infinite argument has the right limit
                 log_odds = f * np.where(f > 0, self.slope_plus, self.slope_minus)
-        lowest = np.where(f > 0, 0.5 + HALF_STEP, np.where(f < 0, LIMIT, 0.5))
-        highest = np.where(f < 0, 0.5 - HALF_STEP, np.where(f > 0, 1 - LIMIT, 0.5))
-        return np.asarray(np.clip(expit(log_odds), lowest, highest))
+        return without_contradiction(expit(log_odds), f)
+
+
+def without_contradiction(p: FloatArray, values: FloatArray) -> FloatArray:
+    """Keep probabilities on the side of 1/2 that their decision values are on, and off 0 and 1."""
+    lowest = np.where(values > 0, 0.5 + HALF_STEP, np.where(values < 0, LIMIT, 0.5))
+    highest = np.where(values < 0, 0.5 - HALF_STEP, np.where(values > 0, 1 - LIMIT, 0.5))
+    return np.asarray(np.clip(p, lowest, highest))
 
 
 def check_calibration(method: str) -> None:

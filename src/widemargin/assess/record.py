@@ -8,7 +8,7 @@ computed once however many threads ask.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._validation import TrainingSet
+from widemargin.assess.latent_machine import LatentTraining
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.sources import Dataset, TrainingSource
@@ -160,6 +161,69 @@ class RefitTraining:
 
 
 @dataclass(frozen=True, eq=False)
+class Plane:
+    """A linear machine: values are coef.x + intercept.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,)
+        Weights.
+    intercept : float
+        Threshold.
+    converged : bool
+        Whether it is the optimum to within the tolerance asked for.
+    """
+
+    coef: FloatArray
+    intercept: float
+    converged: bool
+
+
+class PlaneMachine(Protocol):
+    """A hyperplane between two classes that can be found again without some of its rows."""
+
+    @property
+    def rows(self) -> IntArray:
+        """Rows of the training set that it saw."""
+        ...
+
+    @property
+    def fitted(self) -> Plane:
+        """The machine as it was trained."""
+        ...
+
+    def matters(self, X: Matrix) -> BoolArray:
+        """Return which of its rows, given as X, the machine may depend on."""
+        ...
+
+    def retrained(self, X: Matrix, kept: FloatArray) -> Plane:
+        """Train with the fraction `kept` of each row's weight; X are its rows with kept > 0."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneTraining:
+    """A fit of hyperplanes without a solution path, one for each pair of classes.
+
+    Attributes
+    ----------
+    data : TrainingSet
+        The rows.
+    pairs : list of (int, int)
+        Positive and negative class of each machine.
+    machines : list of PlaneMachine
+        In the order of the pairs.
+    seed : int
+        Of the folds, where there are too many rows to leave them out one at a time.
+    """
+
+    data: TrainingSet
+    pairs: list[tuple[int, int]]
+    machines: Sequence[PlaneMachine]
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
 class ReadTraining:
     """A fit on data that are read where they lie and are not kept.
 
@@ -175,7 +239,10 @@ class ReadTraining:
     sources: list[TrainingSource]
 
 
-KeptTraining: TypeAlias = Training | RefitTraining
+RefittedTraining: TypeAlias = RefitTraining | PlaneTraining
+"""A fit in which to leave rows out is to train again."""
+
+KeptTraining: TypeAlias = Training | RefittedTraining | LatentTraining
 """A fit whose rows are in memory."""
 
 
@@ -195,7 +262,7 @@ class Record:
 
     Parameters
     ----------
-    training : Training, RefitTraining, ReadTraining or None
+    training : Training, RefitTraining, PlaneTraining, LatentTraining, ReadTraining or None
         None in a compact model.
     answers : dict, optional
         Answers that are known already.
@@ -206,6 +273,7 @@ class Record:
     ) -> None:
         self.training = training
         self.answers = dict(answers or {})
+        self._held: dict[str, Any] = {}
         self._lock = threading.RLock()
 
     def remember(self, question: str, find: Callable[[Training], _Answer]) -> _Answer:
@@ -218,10 +286,19 @@ class Record:
 
     def remember_any(self, question: str, find: Callable[[], _Answer]) -> _Answer:
         """Return the answer to a question that needs no training rows in memory."""
+        return self._known(self.answers, question, find)
+
+    def hold(self, question: str, find: Callable[[], _Answer]) -> _Answer:
+        """Return an answer that is kept in memory, but too large to be stored with the model."""
+        return self._known(self._held, question, find)
+
+    def _known(
+        self, answers: dict[str, Any], question: str, find: Callable[[], _Answer]
+    ) -> _Answer:
         with self._lock:
-            if question not in self.answers:
-                self.answers[question] = find()
-            answer: _Answer = self.answers[question]
+            if question not in answers:
+                answers[question] = find()
+            answer: _Answer = answers[question]
             return answer
 
     def require_kept(self, question: str) -> KeptTraining:
@@ -230,11 +307,13 @@ class Record:
             if self.training.refusal:
                 raise ValueError(f"{question} is refused: {self.training.refusal}")
             return self.training
+        if isinstance(self.training, PlaneTraining | LatentTraining):
+            return self.training
         return self.require_training(question)
 
     def require_training(self, question: str) -> Training:
         """Return the training of machines with a solution path."""
-        if isinstance(self.training, RefitTraining):
+        if isinstance(self.training, RefittedTraining | LatentTraining):
             raise ValueError(f"{question} is for machines with a solution path, as SVC and SVR")
         if isinstance(self.training, ReadTraining):
             raise ValueError(
@@ -262,6 +341,7 @@ class Record:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.training = state["training"]
         self.answers = state["answers"]
+        self._held = {}
         self._lock = threading.RLock()
 
 
@@ -275,6 +355,7 @@ def record_of(est: Any) -> Record:
         raise TypeError(
             f"{type(est).__name__} keeps no training record: leave-one-out knows the machines "
             "of widemargin (SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR, LOOSVC, "
-            "AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC)"
+            "AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC, MeanFieldGPClassifier, "
+            "MaxMarginClassifier)"
         )
     return record

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from widemargin._messages import UserError, listing
+from widemargin.assess._latent_scores import Reading
 from widemargin.assess._left_out import LeftOutValues
 from widemargin.assess._refits import RefitValues
+from widemargin.assess.latent_machine import LatentFunctions
 from widemargin.assess.probability import Calibration
 from widemargin.assess.record import Record
-from widemargin.estimators._latent import LatentRecord, Reading
-from widemargin.problems.mean_field import Likelihood, MeanField
-from widemargin.solvers.mean_field import LeftOut, MeanFieldResult
+from widemargin.estimators._votes import BaseVotes, StumpVotes
 from widemargin.sources.encoding import Encoding, Task
 from widemargin.sources.whole_file import check_is_file, write_whole
 
@@ -98,8 +98,9 @@ def trusted_types() -> list[str]:
     quadratic = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.LinearSVC)
     programs = (wm.LOOSVC, wm.AdaptiveMarginSVC, wm.LPSVC, wm.NuLPSVC)
     others = (wm.OrdinalSVC, wm.CumulativeLinkClassifier, wm.MeanFieldGPClassifier)
-    machines = (*quadratic, *programs, *others)
-    answers = (wm.loo.LOOResult, LeftOutValues, RefitValues, Calibration)
-    latent = (LatentRecord, Reading, LeftOut, MeanFieldResult, MeanField, Likelihood)
-    records = (wm.Certificate, wm.kernels.Kernel, Record, *answers, *latent)
+    boosting = (wm.AdaBoostClassifier, wm.RBFNetClassifier, StumpVotes, BaseVotes)
+    planes = (wm.MaxMarginClassifier, wm.PerceptronClassifier)
+    machines = (*quadratic, *programs, *others, *planes, *boosting)
+    answers = (wm.loo.LOOResult, LeftOutValues, RefitValues, Calibration, Reading)
+    records = (wm.Certificate, wm.kernels.Kernel, Record, LatentFunctions, *answers)
     return [f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records]

@@ -42,6 +42,9 @@ def _machines() -> list[Any]:
         wm.LinearSVC(loss="squared_hinge"),
         wm.LOOSVC(),
         wm.NuLPSVC(),
+        wm.PerceptronClassifier(max_iter=2),
+        wm.PerceptronClassifier(kernel="rbf", max_iter=2),
+        wm.AdaBoostClassifier(5),
     ]
 
 
@@ -62,4 +65,7 @@ def _fit_and_predict(machine: Any, n_rows: int, dtype: str, *, sparse: bool) -> 
 
 def _name(machine: Any) -> str:
     loss = getattr(machine, "loss", "hinge")
-    return type(machine).__name__ + (f" ({loss.replace('_', ' ')})" if loss != "hinge" else "")
+    details = [] if loss == "hinge" else [loss.replace("_", " ")]
+    if type(machine).__name__ == "PerceptronClassifier" and machine.kernel is not None:
+        details.append("kernel")
+    return type(machine).__name__ + (f" ({', '.join(details)})" if details else "")

@@ -29,8 +29,8 @@ from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
 MERCER_ROWS = 2_000  # a principal block of this size is checked: an indefinite one proves it all
 
 
-class KernelMachine(Diagnosed, BaseEstimator):
-    """Base of the machines that expand their decision function in kernel values."""
+class KernelEstimator(BaseEstimator):
+    """Base of all estimators that expand their decision function in kernel values."""
 
     def __init__(
         self,
@@ -67,9 +67,8 @@ class KernelMachine(Diagnosed, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Check every parameter that does not need the data."""
-        named = isinstance(self.kernel, str)
         require(
-            callable(self.kernel) or (named and self.kernel in NAMES),
+            self._knows_kernel(),
             "kernel", self.kernel, f"one of {', '.join(NAMES)} or a function of two arrays",
         )  # fmt: skip
         require_number("tol", self.tol, "a positive number")
@@ -85,6 +84,10 @@ class KernelMachine(Diagnosed, BaseEstimator):
             require_number("coef0", self.coef0, "a finite number", above=-np.inf)
         self._check_gamma()
         self._warn_unused()
+
+    def _knows_kernel(self) -> bool:
+        named = isinstance(self.kernel, str)
+        return callable(self.kernel) or (named and self.kernel in NAMES)
 
     def _check_gamma(self) -> None:
         gamma = self.gamma
@@ -212,6 +215,10 @@ class KernelMachine(Diagnosed, BaseEstimator):
         with worker_threads() as threads:
             left = Rows(kernel, X, right.centre, threads)
             return left.weighted_sum(np.arange(left.n), right, columns, coefficients, dtype)
+
+
+class KernelMachine(Diagnosed, KernelEstimator):
+    """Base of the kernel machines that can leave out each of their rows."""
 
 
 def _same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:

@@ -17,12 +17,19 @@ from widemargin.assess.probability import (
     fit_calibration,
     project_on_prediction,
 )
-from widemargin.assess.record import ReadTraining, Record, Training, record_of
-from widemargin.estimators._scored import ScoredClassifier
+from widemargin.assess.record import (
+    KeptTraining,
+    PlaneTraining,
+    ReadTraining,
+    Record,
+    Training,
+    record_of,
+)
+from widemargin.estimators._scored import ProbabilisticClassifier
 from widemargin.problems.one_vs_one import class_pairs, combine, predicted_class
 
 
-class OneVsOneClassifier(ScoredClassifier):
+class OneVsOneClassifier(ProbabilisticClassifier):
     """Decision function and prediction of classifiers with one machine for each pair of classes."""
 
     calibration: str
@@ -82,19 +89,21 @@ class OneVsOneClassifier(ScoredClassifier):
         read = record.training
         if isinstance(read, ReadTraining):
             return record.remember_any(question, lambda: self._calibrate_by_reading(read))
-        return record.remember(question, lambda training: _calibrate(record, training, method))
+        return record.remember_kept(question, lambda training: _calibrate(record, training, method))
 
     def _calibrate_by_reading(self, training: ReadTraining) -> list[Calibration]:
         """Calibrate on a sample of the rows; one in so many has no weight of its own in the fit."""
         raise NotImplementedError
 
 
-def _calibrate(record: Record, training: Training, method: str) -> list[Calibration]:
+def _calibrate(record: Record, training: KeptTraining, method: str) -> list[Calibration]:
     """Fit the probabilities of each pair on the left-out values of the rows of its classes."""
+    assert isinstance(training, Training | PlaneTraining)  # others have no pairs
     data = training.data
     try:
         values = left_out_values(record).values
     except Refused as refusal:
+        assert isinstance(training, Training)
         warnings.warn(
             f"probabilities are calibrated on values of the rows that the model was fitted to, "
             f"and hence too certain: {refusal}", UserWarning, stacklevel=5,

@@ -8,14 +8,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._typing import FloatArray
+from widemargin._validation import TrainingSet
 from widemargin.assess.loo import left_out_values
 from widemargin.assess.probability import Calibration, fit_calibration, project_on_prediction
 from widemargin.assess.record import KeptTraining, Record, record_of
-from widemargin.estimators._scored import ScoredClassifier
+from widemargin.estimators._scored import ProbabilisticClassifier
 from widemargin.problems.one_vs_one import predicted_class
 
 
-class OneVsRestClassifier(ScoredClassifier):
+class OneVsRestClassifier(ProbabilisticClassifier):
     """Decision function and prediction of classifiers with one machine for each class.
 
     Two classes need one machine only, for which the second class is positive.
@@ -91,3 +92,8 @@ def _calibrate(record: Record, training: KeptTraining, method: str) -> list[Cali
         fit_calibration(values[:, k], codes == positive, data.given_weight, method)
         for k, positive in enumerate(positives)
     ]
+
+
+def of_given_rows(values: FloatArray, data: TrainingSet) -> FloatArray:
+    """Return each machine's values of the user's rows; 0 for rows of zero weight (member -1)."""
+    return np.pad(values, ((0, 0), (0, 1)))[:, data.member]

@@ -24,10 +24,13 @@ from widemargin.assess.program_machine import ProgramMachine
 from widemargin.assess.record import Record, RefitTraining
 from widemargin.certificate import Certificate, warn_unconverged, worst
 from widemargin.estimators._kernel_machine import KernelMachine
-from widemargin.estimators._one_vs_rest import OneVsRestClassifier
+from widemargin.estimators._one_vs_rest import (
+    OneVsRestClassifier,
+    of_given_rows,
+)
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
-from widemargin.problems.one_vs_one import check_classes
+from widemargin.problems.one_vs_one import check_classes, rest_labels
 from widemargin.solvers.linear_program import ProgramResult, solve_lp_machine
 
 DEFAULT_STEPS = 100  # Newton steps, or sweeps of pivots; the solvers need far fewer as a rule
@@ -129,7 +132,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
         weight = data.weight * self._class_factors(codes, data.weight)
         seed = seed_of(self.random_state)
         geometry = self._geometry(data)
-        labels = _labels(codes, len(self.classes_))
+        labels = rest_labels(codes, len(self.classes_))
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
             machines = [self._fit_one(label, weight, geometry, seed, watch) for label in labels]
@@ -224,16 +227,10 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
         self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
         share = data.given_weight / np.append(data.weight, 1.0)[data.member]
         self._note(
-            alpha_=_of_given_rows(alpha, data) * share,
-            slack_=_of_given_rows(np.array([m.slack for m in machines]), data),
+            alpha_=of_given_rows(alpha, data) * share,
+            slack_=of_given_rows(np.array([m.slack for m in machines]), data),
             lam_max_=np.array([m.lam_max for m in machines]),
         )
-
-    def _note(self, **found: FloatArray) -> None:
-        """Set attributes: the value itself for two classes, one for each class for more."""
-        for name, values in found.items():
-            value = values[0] if len(values) == 1 else values
-            setattr(self, name, float(value) if np.ndim(value) == 0 else value)
 
     def _keep_record(self, data: TrainingSet, machines: list[Fitted], seed: int) -> None:
         """Keep what leave-one-out and everything that rests on it need."""
@@ -310,12 +307,6 @@ def _symmetric(K: Matrix) -> Matrix:
     return 0.5 * (K + K.T)
 
 
-def _labels(codes: IntArray, n_classes: int) -> list[FloatArray]:
-    """Return each machine's labels: +1 is the second of two classes, or each of more in turn."""
-    positives = [1] if n_classes == 2 else range(n_classes)
-    return [np.where(codes == positive, 1.0, -1.0) for positive in positives]
-
-
 def _row_sizes(rows: Rows, diagonal: FloatArray) -> FloatArray:
     """Return a bound on the kernel values of each row."""
     if rows.kernel.is_mercer_by_name:  # Cauchy-Schwarz
@@ -340,11 +331,6 @@ def _split(alpha: FloatArray, y: FloatArray, weight: FloatArray, equal: IntArray
     group = 2 * equal + (y > 0)
     share = weight / np.bincount(group, weights=weight)[group]
     return np.where(share < 1, share * np.bincount(group, weights=alpha)[group], alpha)
-
-
-def _of_given_rows(values: FloatArray, data: TrainingSet) -> FloatArray:
-    """Return each machine's values of the user's rows; 0 for rows of zero weight (member -1)."""
-    return np.pad(values, ((0, 0), (0, 1)))[:, data.member]
 
 
 def _at_limit(machine: Fitted) -> BoolArray:

@@ -12,16 +12,12 @@ from widemargin.problems.one_vs_one import predicted_class
 
 
 class ScoredClassifier(ClassifierMixin):
-    """Prediction from `decision_function`, and logarithms of `predict_proba`."""
+    """Prediction from `decision_function`."""
 
     classes_: Any
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return a score for each class, or one for two classes."""
-        raise NotImplementedError
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> Any:
@@ -37,8 +33,20 @@ class ScoredClassifier(ClassifierMixin):
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self.decision_function(X)
+        scores = self._deciding(X)
         return self.classes_[predicted_class(scores)]
+
+    def _deciding(self, X: Any) -> FloatArray:
+        """Return scores that predict the same as `decision_function`, if others are cheaper."""
+        return self.decision_function(X)
+
+
+class ProbabilisticClassifier(ScoredClassifier):
+    """Prediction from `decision_function`, and logarithms of `predict_proba`."""
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class."""
+        raise NotImplementedError
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithm of the probability of each class.
@@ -54,3 +62,9 @@ class ScoredClassifier(ClassifierMixin):
             Logarithms of :meth:`predict_proba`.
         """
         return np.log(self.predict_proba(X))
+
+    def _note(self, **found: FloatArray) -> None:
+        """Set attributes: the value itself for two classes, one for each class for more."""
+        for name, values in found.items():
+            value = values[0] if len(values) == 1 else values
+            setattr(self, name, float(value) if np.ndim(value) == 0 else value)

@@ -17,7 +17,7 @@ from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin._validation import canonical, check_fit, check_X, require, require_number
 from widemargin.certificate import REASONS, warn_unconverged
 from widemargin.estimators._display import Displayed
-from widemargin.estimators._scored import ScoredClassifier
+from widemargin.estimators._scored import ProbabilisticClassifier
 from widemargin.problems.cumulative import CumulativeProblem
 from widemargin.problems.links import LINKS, log_probabilities
 from widemargin.problems.ranks import ordered_classes, used_ranks
@@ -27,7 +27,7 @@ from widemargin.solvers.cumulative import CumulativeResult, solve_cumulative
 LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 
 
-class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
+class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator):
     r"""Cumulative link model (proportional odds and its kin) for ordered ranks.
 
     :math:`\Pr(y \le r_k \mid x) = P(\theta_k - w \cdot x)` with increasing thresholds

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._progress import Watch
-from widemargin._typing import FloatArray, IntArray, Matrix
-from widemargin._validation import (
-    TrainingSet,
-    canonical,
-    check_fit,
-    check_X,
-    require,
-    require_bool,
-    require_number,
+from widemargin._typing import FloatArray, Matrix
+from widemargin._validation import TrainingSet, check_X
+from widemargin.assess._latent_scores import (
+    Reading,
+    posterior_variances,
+    probabilities,
+    readings,
+    scores,
 )
-from widemargin.assess.probability import LIMIT, project_on_prediction
-from widemargin.certificate import REASONS, Certificate, worst
-from widemargin.estimators._kernel_machine import KernelMachine
-from widemargin.estimators._latent import LatentRecord, Reading, kernel_matrix
-from widemargin.kernels import Rows, is_mercer
-from widemargin.problems.mean_field import Likelihood, naive
-from widemargin.problems.one_vs_one import check_classes, predicted_class
-from widemargin.solvers.mean_field import (
-    INFERENCES,
-    SOLVERS,
-    MeanFieldResult,
-    matrices_needed,
-    solve_mean_field,
-)
+from widemargin.assess.latent_machine import LatentFunctions, LatentTraining
+from widemargin.assess.loo import left_out_values
+from widemargin.assess.record import Record, record_of
+from widemargin.estimators._kernel_machine import _same_container
+from widemargin.estimators._mean_field import MeanFieldMachine
+from widemargin.estimators._one_vs_rest import of_given_rows
+from widemargin.estimators._scored import ProbabilisticClassifier
+from widemargin.problems.one_vs_one import check_classes, rest_labels
+from widemargin.solvers.mean_field import MeanFieldResult
 
 BLOCK_ROWS = 2_048  # new rows whose kernel values are held at once
 
 
-class MeanFieldGPClassifier(ClassifierMixin, KernelMachine):
+class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
     r"""Gaussian-process classification with leave-one-out and evidence from the fit itself.
 
     A latent function with covariance k gives labels by its sign, after Gaussian noise of variance
@@ -48,11 +41,11 @@ class MeanFieldGPClassifier(ClassifierMixin, KernelMachine):
     problem that Newton's method solves in a few steps; TAP and expectation propagation agree with
     each other, cost several times as much, and have better means and variances.
 
-    Leave-one-out by (8.41) costs one factorisation and no fit. It is found when
-    `loo_error_`, `loo_proba_` or a probability is asked for. Its fields set the one scalar by which
-    the latent mean is scaled before it becomes a probability: means of the naive theory are too
-    large or too small as they are. For the naive theory they also tell whether the mean is better
-    divided by the posterior standard deviation or by that of the prior (see `readings_`).
+    Leave-one-out by (8.41) costs one factorisation and no fit. It is found when `loo_error_`,
+    `loo_proba_`, a probability or a decision value is asked for. Its fields set the one scalar by
+    which the latent mean is scaled before it becomes a probability: means of the naive theory are
+    too large or too small as they are. For the naive theory they also tell whether the mean is
+    better divided by the posterior standard deviation or by that of the prior (see `readings_`).
 
     Three and more classes: one latent function a class, against the rest; their probabilities are
     normalised.
@@ -106,11 +99,13 @@ class MeanFieldGPClassifier(ClassifierMixin, KernelMachine):
     log_evidence_ : float or ndarray of shape (n_classes,)
         Approximation of log p(y).
     residual_ : float
-        Largest error of the equations that is left.
+        Largest error of the equations that is left, in the units of `tol`.
     certificate_ : Certificate or None
-        Naive theory at flip noise 0: the convex objective, Fenchel's dual bound and, as KKT
-        violation, the residual; the worst of all classes. None for the others, whose equations are
-        not those of an optimum.
+        Naive theory at flip noise 0, whose equations are those of the minimum of a convex function
+        of the coefficients: `primal` is its value at `alpha_`, `dual` Fenchel's lower bound at the
+        means of the training rows, `kkt_violation` the residual. All three are recomputed from
+        `alpha_` and the kernel matrix; the worst of all classes. None for the others, whose
+        equations are not those of an optimum.
     certificates_ : list of Certificate
         Those of all classes, or none.
     n_iter_ : int
@@ -132,8 +127,6 @@ class MeanFieldGPClassifier(ClassifierMixin, KernelMachine):
     >>> round(model.loo_error_, 3)
     0.023
     """
-
-    _record_: LatentRecord
 
     def __init__(
         self,
@@ -170,40 +163,6 @@ class MeanFieldGPClassifier(ClassifierMixin, KernelMachine):
         self.time_limit = time_limit
         self.verbose = verbose
 
-    # -- parameters ------------------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        least = float(np.nextafter(0.0, -1.0))
-        require_number("input_noise", self.input_noise, "a number, not negative", above=least)
-        require_number("mean_variance", self.mean_variance, "a number, not negative", above=least)
-        require_number("flip_noise", self.flip_noise, "a number in [0, 0.5)", above=least)
-        require(self.flip_noise < 0.5, "flip_noise", self.flip_noise, "a number in [0, 0.5)")
-        require_bool("calibrate", self.calibrate)
-        known = self.inference in INFERENCES
-        require(known, "inference", self.inference, f"one of {', '.join(INFERENCES)}")
-        require(self.solver in SOLVERS, "solver", self.solver, f"one of {', '.join(SOLVERS)}")
-        if self.inference == "ep":
-            fix = '"auto" with inference="ep", which has an algorithm of its own'
-            require(self.solver == "auto", "solver", self.solver, fix)
-        if self.inference == "tap":
-            fix = 'another one with inference="tap": Table 8.1 is for the naive theory'
-            require(self.solver != "table", "solver", self.solver, fix)
-
-    def _check_memory(self, n_rows: int, n_machines: int) -> None:
-        """Refuse before anything of size n x n is allocated."""
-        # Leave-one-out holds K, a factor for each latent function and two inverse factors.
-        matrices = max(matrices_needed(self.inference), 3 + n_machines)
-        needed = 8e-6 * matrices * float(n_rows) ** 2
-        if needed > self.cache_size:
-            raise ValueError(
-                f"cache_size must be at least {needed:.0f} megabytes for {n_rows} rows, "
-                f"{n_machines} latent function(s) and inference={self.inference!r}, which take "
-                f"{matrices} matrices of {n_rows} x {n_rows} float64; got "
-                f"cache_size={self.cache_size!r}. Raise it if the machine has the memory, or fit "
-                "on a sample of the rows"
-            )
-
     # -- fitting ---------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MeanFieldGPClassifier:
@@ -224,127 +183,59 @@ class MeanFieldGPClassifier(ClassifierMixin, KernelMachine):
             The fitted model.
         """
         self._check_parameters()
-        precomputed = self.kernel == "precomputed"
-        X, y, weight = check_fit(
-            self, X, y, sample_weight, numeric=False, accept_sparse=not precomputed
-        )
-        if precomputed:
-            square = X.shape[0] == X.shape[1]
-            require(square, "the shape of X", X.shape, 'square when kernel="precomputed"')
-        data = canonical(X, y, weight, precomputed=precomputed)
+        data = self._training_set(X, y, sample_weight, numeric=False)
         self.classes_, codes = check_classes(data.y)
-        machines = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-        self._check_memory(len(codes), len(machines))
-        rows = Rows(self._resolved_kernel(data.X, data.weight), data.X)
-        self.gamma_ = rows.kernel.gamma
-        K = self._checked_kernel_matrix(rows)
+        labels = rest_labels(codes, len(self.classes_))
+        rows = self._begin(data)
+        self._check_memory(rows, len(labels))
+        K = self._covariance(rows)
         name = type(self).__name__
-        with Watch(name, self.tol, self.verbose, self.time_limit, len(machines)) as watch:
-            results = [self._latent(K, codes == k, data.weight, watch) for k in machines]
-        self._keep(data, rows, results)
+        with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
+            results = [self._solve(K, label, data.weight, watch) for label in labels]
+        self._keep(data, results)
+        self._certify(K, results, rows.evaluations)
         self._warn_unconverged(results)
         return self
 
-    def _checked_kernel_matrix(self, rows: Rows) -> FloatArray:
-        """Return the covariance of the latent function at the rows, or refuse it."""
-        K = kernel_matrix(rows, float(self.mean_variance))
-        if not np.isfinite(K).all():
-            raise ValueError(f"kernel={self.kernel!r} gives values that are not finite numbers")
-        if rows.kernel.name == "precomputed":
-            fix = "symmetric and positive semi-definite (widemargin.kernels.is_mercer)"
-            require(is_mercer(K), "the kernel matrix", f"{K.shape} array", fix)
-        least = float(np.diagonal(K).min()) + self.input_noise
-        if least <= 0:
-            raise ValueError(
-                f"input_noise must be positive where k(x, x) is 0 (a row of zeros, say); got "
-                f"input_noise={self.input_noise!r} and k(x, x) + input_noise = {least:g}"
-            )
-        return K
-
-    def _latent(
-        self, K: FloatArray, positive: Any, weight: FloatArray, watch: Watch
-    ) -> MeanFieldResult:
-        """Solve for one latent function."""
-        label = np.where(positive, 1.0, -1.0)
-        noise, flips = float(self.input_noise), float(self.flip_noise)
-        problem = naive(label, weight, np.diagonal(K).copy(), noise, flips)
-        watch.next_part()
-        try:
-            return solve_mean_field(
-                problem,
-                K,
-                inference=self.inference,
-                solver=self.solver,
-                tol=self.tol,
-                max_iter=None if self.max_iter < 0 else int(self.max_iter),
-                monitor=watch,
-            )
-        except (FloatingPointError, np.linalg.LinAlgError) as failure:
-            raise ValueError(
-                f"kernel must be positive semi-definite and input_noise not too small; got "
-                f"kernel={self.kernel!r} and input_noise={self.input_noise!r}, and {failure}"
-            ) from failure
-
-    def _keep(self, data: TrainingSet, rows: Rows, results: list[MeanFieldResult]) -> None:
-        """Store the solutions, in the order of the given rows, and how they were found."""
-        known = np.isin(data.given_y, self.classes_)
-        codes = np.where(known, np.searchsorted(self.classes_, data.given_y), -1)
-        self._record_ = LatentRecord(
-            data,
-            rows,
+    def _keep(self, data: TrainingSet, results: list[MeanFieldResult]) -> None:
+        """Store what predicts and, in the order of the given rows, the solutions."""
+        self._latent_ = LatentFunctions(
+            data.X,
+            self._kernel_,
+            self._centre_,
+            data.index,
             float(self.mean_variance),
-            results,
-            codes,
-            bool(self.calibrate),
-            has_choice=self.inference == "naive",
+            np.column_stack([result.coefficients for result in results]),
+            np.column_stack([result.precision() for result in results]),
+            float(self.input_noise),
+            float(self.flip_noise),
         )
-        self.alpha_ = _per_row(
-            [np.abs(r.coefficients) / r.problem.weight for r in results], data, data.given_weight
+        has_choice = self.inference == "naive"
+        calibrate = bool(self.calibrate)
+        self._record_ = Record(LatentTraining(data, self._latent_, results, calibrate, has_choice))
+        strengths = np.array([np.abs(r.coefficients) / data.weight for r in results])
+        self._note(
+            alpha_=of_given_rows(strengths, data) * data.given_weight,
+            omega_=of_given_rows(np.array([r.problem.omega(r.z) for r in results]), data),
+            log_evidence_=np.array([result.log_evidence for result in results]),
         )
-        self.omega_ = _per_row([r.problem.omega(r.z) for r in results], data)
-        evidence = np.array([result.log_evidence for result in results])
-        self.log_evidence_ = float(evidence[0]) if len(results) == 1 else evidence
-        self.residual_ = max(result.residual for result in results)
         self.n_iter_ = max(1, *(result.n_iter for result in results))
-        self.certificates_ = self._certify(results, rows.evaluations)
-        self.certificate_ = worst(self.certificates_) if self.certificates_ else None
-
-    def _certify(self, results: list[MeanFieldResult], evaluations: int) -> list[Certificate]:
-        """Certify the convex problems."""
-        if self.inference != "naive" or self.flip_noise > 0:
-            return []
-        return [
-            result.problem.certificate(
-                "naive mean field",
-                result.z,
-                result.field,
-                tol=self.tol,
-                n_iter=result.n_iter,
-                kernel_evaluations=evaluations,
-            )
-            for result in results
-        ]
-
-    def _warn_unconverged(self, results: list[MeanFieldResult]) -> None:
-        left = [result for result in results if result.residual > self.tol]
-        if not left:
-            return
-        reason, fix = REASONS.get(left[0].status, REASONS["stalled"])
-        if left[0].status == "stalled" and self.flip_noise > 0:
-            reason, fix = "no step improves the equations", "lower flip_noise or raise input_noise"
-        warnings.warn(
-            f"{type(self).__name__} did not converge ({reason}): after {self.n_iter_} steps the "
-            f"equations are met to {self.residual_:.2e} (asked: {self.tol:g}). To go on, {fix}.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
     # -- prediction ------------------------------------------------------------------------
 
-    def _blocks(self, X: Any) -> list[Matrix]:
+    def _blocks(self, X: Any) -> Iterator[tuple[Matrix, FloatArray]]:
+        """Yield rows, a block at a time, with their kernel values."""
         check_is_fitted(self)
         X = check_X(self, X, reset=False, accept_sparse=self.kernel != "precomputed")
-        return [X[start : start + BLOCK_ROWS] for start in range(0, X.shape[0], BLOCK_ROWS)]
+        latent = self._latent_
+        if latent.kernel.name == "precomputed":
+            X = X[:, latent.index]
+        else:
+            X, own = _same_container(X, latent.X)
+            latent = replace(latent, X=own)
+        for start in range(0, X.shape[0], BLOCK_ROWS):
+            block = X[start : start + BLOCK_ROWS]
+            yield block, latent.cross(block)
 
     def predict_latent(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the latent function, without the input noise.
@@ -361,19 +252,19 @@ class MeanFieldGPClassifier(ClassifierMixin, KernelMachine):
             by leave-one-out.
         """
         means, variances = [], []
-        for block in self._blocks(X):
-            cross, diagonal = self._record_.cross(block)
-            means.append(self._record_.mean(cross))
-            variances.append(self._record_.variance(cross, diagonal()))
+        for block, cross in self._blocks(X):
+            latent, prior = self._latent_, self._latent_.prior_variance(block)
+            means.append(latent.mean(cross))
+            variances.append(posterior_variances(self._record_, latent, cross, prior))
         mean, variance = np.concatenate(means), np.concatenate(variances)
         return (mean[:, 0], variance[:, 0]) if len(self.classes_) == 2 else (mean, variance)
 
-    def _scores(self, X: Any) -> FloatArray:
+    def _fields(self, X: Any) -> FloatArray:
         """Return the standardised fields, a column for each latent function."""
         found = []
-        for block in self._blocks(X):
-            cross, diagonal = self._record_.cross(block)
-            found.append(self._record_.scores(cross, diagonal()))
+        for block, cross in self._blocks(X):
+            prior = self._latent_.prior_variance(block)
+            found.append(scores(self._record_, self._latent_, cross, prior))
         return np.concatenate(found)
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -390,27 +281,15 @@ class MeanFieldGPClassifier(ClassifierMixin, KernelMachine):
             Two classes: positive for ``classes_[1]``. The normal distribution function of a score
             is the probability, but for flips and normalisation; the largest one is predicted.
         """
-        scores = self._scores(X)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        fields = self._fields(X)
+        return fields[:, 0] if len(self.classes_) == 2 else fields
 
-    def predict(self, X: Any) -> Any:
-        """Return the predicted class of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to classify.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
+    def _deciding(self, X: Any) -> FloatArray:
+        """Two classes: the mean, whose sign needs neither variances nor leave-one-out."""
         check_is_fitted(self)
-        if len(self.classes_) == 2:  # the sign of the mean, which needs no variance
-            means = [self._record_.mean(self._record_.cross(block)[0]) for block in self._blocks(X)]
-            return self.classes_[predicted_class(np.concatenate(means)[:, 0])]
-        return self.classes_[predicted_class(self.decision_function(X))]
+        if len(self.classes_) > 2:
+            return self.decision_function(X)
+        return np.concatenate([self._latent_.mean(cross) for _, cross in self._blocks(X)])[:, 0]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class; the likeliest one is always the predicted one.
@@ -425,58 +304,38 @@ class MeanFieldGPClassifier(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples, n_classes)
             Probabilities in the order of `classes_`.
         """
-        check_is_fitted(self)
-        return self._probabilities(self._scores(X))
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of :meth:`predict_proba`.
-        """
-        return np.log(self.predict_proba(X))
-
-    def _probabilities(self, scores: FloatArray) -> FloatArray:
-        each = np.clip(Likelihood(self.flip_noise).probability(scores), LIMIT, 1 - LIMIT)
-        if scores.shape[1] == 1:
-            return np.column_stack([1.0 - each[:, 0], each[:, 0]])
-        shares = each / each.sum(axis=1, keepdims=True)
-        return project_on_prediction(shares, predicted_class(scores))
+        fields = self._fields(X)
+        return probabilities(self._latent_, fields)
 
     # -- leave-one-out ---------------------------------------------------------------------
 
     @property
     def loo_error_(self) -> float:
         """Leave-one-out error rate of the training rows, by linear response; no fit is repeated."""
-        check_is_fitted(self)
         return self.loo_error()
 
     @property
     def loo_proba_(self) -> FloatArray:
         """Probabilities of the training rows, each by the model without the row."""
-        check_is_fitted(self)
-        return self._probabilities(self._record_.left_out_scores())
+        fields = left_out_values(record_of(self)).values
+        return probabilities(self._latent_, fields)
 
     @property
     def readings_(self) -> list[Reading]:
         """How each latent function becomes a probability, as leave-one-out has found."""
-        check_is_fitted(self)
-        return self._record_.readings()
+        return readings(record_of(self))
 
+    def compact(self) -> Any:
+        """Return a copy without what only leave-one-out needs; it predicts as before.
 
-def _per_row(
-    each: list[FloatArray], data: TrainingSet, factor: FloatArray | None = None
-) -> FloatArray:
-    """Return values of the canonical rows for the given ones; 0 for those of weight zero."""
-    member: IntArray = data.member
-    found = np.array([np.append(values, 0.0)[member] for values in each])
-    if factor is not None:
-        found = found * factor
-    return found[0] if len(each) == 1 else found
+        The training rows stay, because the latent function depends on all of them: what is dropped
+        are the labels, the weights and the solutions. The scale of probabilities is found first.
+        Leave-one-out results that were computed before are kept; others are refused.
+
+        Returns
+        -------
+        MeanFieldGPClassifier
+            The copy.
+        """
+        readings(record_of(self))
+        return super().compact()

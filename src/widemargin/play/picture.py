@@ -17,6 +17,7 @@ from widemargin.assess.record import RefitTraining, record_of
 from widemargin.estimators._one_vs_one import OneVsOneClassifier
 from widemargin.play.catalogue import Machine, machine_named
 from widemargin.problems.one_vs_one import class_pairs, combine
+from widemargin.reporting.collect import strengths
 
 MOST_POINTS = 400
 MOST_CLASSES = 5
@@ -78,9 +79,10 @@ class NoMachineError(Exception):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted machine and the warnings of its fit."""
+    """A fitted machine, the number of its points, and the warnings of its fit."""
 
     model: Any
+    n_points: int
     notes: list[str]
 
 
@@ -92,7 +94,9 @@ def fit(question: Question) -> Fitted:
             model = question.estimator().fit(question.points, question.labels)
         except ValueError as error:
             raise NoMachineError(_short(str(error))) from error
-    return Fitted(model, [_short(str(w.message)) for w in caught][:MOST_NOTES])
+    return Fitted(
+        model, len(question.labels), [_short(str(w.message)) for w in caught][:MOST_NOTES]
+    )
 
 
 def draw(fitted: Fitted) -> dict[str, Any]:
@@ -106,7 +110,7 @@ def draw(fitted: Fitted) -> dict[str, Any]:
     return {
         "classes": [int(c) for c in model.classes_],
         "landscape": _landscape(model),
-        "strength": _strength(model),
+        "strength": _strength(model, fitted.n_points),
         "certificate": _certificate(model),
         "leave_one_out": leave_one_out(fitted) if quick else None,
         "notes": fitted.notes,
@@ -175,13 +179,11 @@ def _packed(values: Any, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
 
-def _strength(model: Any) -> list[float]:
+def _strength(model: Any, n: int) -> list[float]:
     """Return how much each point says, from 0 to 1: its coefficient beside the largest one."""
-    if hasattr(model, "alpha_"):
-        size = np.abs(np.atleast_2d(model.alpha_)).max(axis=0)
-    else:
-        size = np.zeros(len(record_of(model).require_kept("strength").data.given_y))
-        size[model.support_] = np.abs(np.atleast_2d(model.dual_coef_)).max(axis=0)
+    size = strengths(model, n)
+    if size is None:  # a machine without coefficients of points
+        return [0.0] * n
     largest = float(size.max(initial=0.0))
     share = size / largest if largest > 0 else size
     return [round(float(s), DECIMALS) for s in share]

@@ -41,8 +41,10 @@ so they have one solution at most, and one for sure if v > 0. Fenchel's dual,
 
 .. math:: \max_f \; -\tfrac12 f'K^{-1}f - \sum_i w_i \psi_i^*(-y_i f_i),
 
-bounds it from below at f = KA. The minimum of E is the naive approximation of log p(y). For
-:math:`\kappa > 0` the function is not convex, and a fit reports its residual instead.
+bounds it from below at f = KA. E is the primal and this the dual of a certificate, functions of A,
+the labels and K alone; where an :math:`\alpha` is negative, E is infinite. The minimum of E is the
+naive approximation of log p(y). For :math:`\kappa > 0` the function is not convex, and a fit
+reports its residual instead.
 
 In the paper's notation, (8.42): :math:`\Omega_i = \lambda_i (1/d_i - 1)`, and
 :math:`1/\tau_i = v + \Omega_i`.
@@ -62,6 +64,10 @@ FAR_LEFT = -4.0  # from here on z + F(z) cancels; a continued fraction does not
 FRACTION_TERMS = 60  # at z = -4 its terms beyond these are below one rounding error
 LARGEST_Z = 1e100  # its square is still a number
 DUAL_STEPS = 60
+FIELD_STEPS = 60
+FEW_SIGMAS = 0.3  # a strength below this belongs to a field where F is near the normal density
+LARGEST_FIELD = 37.5  # F is 5e-307 there, beyond it underflows
+SMALLEST_STRENGTH = 1e-306
 
 
 @dataclass(frozen=True)
@@ -193,9 +199,9 @@ class MeanField:
         return self.weight * d / (self.input_noise + self.cavity * rest)
 
     def omega(self, z: FloatArray) -> FloatArray:
-        """Return Omega of Opper and Winther (2000), (8.42); infinite where d = 0."""
+        """Return Omega of Opper and Winther (2000), (8.42); infinite where d vanishes."""
         d, rest = self.likelihood.slope(z)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return (self.cavity + self.input_noise) * (rest / d)
 
     def objective(self, z: FloatArray, field: FloatArray) -> float:
@@ -208,15 +214,38 @@ class MeanField:
         legendre = self.likelihood.log_probability(t) - t * strength
         return legendre - 0.5 * self.cavity * (strength / self.scale) ** 2
 
-    def lower_bound(self, z: FloatArray, field: FloatArray) -> float:
-        """Return Fenchel's dual at f = `field` = K A, A = coefficients(z); flip noise 0 only."""
+    def fields_of(self, coefficients: FloatArray) -> FloatArray:
+        """Return the z that coefficients belong to: F(z) = alpha sqrt(lambda); flip noise 0 only.
+
+        log F is concave and decreasing in z, so Newton's method for log F(z) = log(alpha
+        sqrt(lambda)) is not left of the root after one step, and descends to it from there. NaN
+        where alpha is negative; where it underflows, the largest z that can be told.
+        """
+        asked = self.label * coefficients / self.weight * self.scale
+        asked = np.where(asked >= 0, np.maximum(asked, SMALLEST_STRENGTH), np.nan)
+        with np.errstate(invalid="ignore"):
+            tail = np.sqrt(np.maximum(-2 * np.log(np.sqrt(2 * np.pi) * asked), 0.0))
+        z = np.where(asked < FEW_SIGMAS, tail, -asked)
+        for _ in range(FIELD_STEPS):
+            strength = self.likelihood.strength(z)
+            step = np.log(strength / asked) * strength / self.likelihood.slope(z)[0]
+            z = np.minimum(z + step, LARGEST_FIELD)
+            if not (np.abs(step) > 1e-15 * np.maximum(1.0, np.abs(z))).any():
+                break
+        return z
+
+    def lower_bound(self, coefficients: FloatArray, field: FloatArray, z: FloatArray) -> float:
+        """Return Fenchel's dual at f = `field` = K A; flip noise 0 only.
+
+        z is where the search for the supporting points starts, nothing else.
+        """
         signed = self.label * field
         t = self._supporting(signed, z)
         if not np.isfinite(t).all():
             return -np.inf
         alpha = self.likelihood.strength(t) / self.scale
         conjugate = -signed * alpha - self._psi(t)
-        return float(-0.5 * self.coefficients(z) @ field - self.weight @ conjugate)
+        return float(-0.5 * coefficients @ field - self.weight @ conjugate)
 
     def _supporting(self, signed: FloatArray, start: FloatArray) -> FloatArray:
         """Solve sqrt(lambda) t + c F(t) / sqrt(lambda) = signed by Newton's method.
@@ -239,7 +268,7 @@ class MeanField:
     def certificate(
         self,
         name: str,
-        z: FloatArray,
+        coefficients: FloatArray,
         field: FloatArray,
         *,
         tol: float,
@@ -248,13 +277,20 @@ class MeanField:
     ) -> Certificate:
         """Certify the minimum of E: objective, Fenchel dual and the residual of the equations.
 
-        `field` is K A in float64, A = coefficients(z). Flip noise 0 only.
+        `field` is K A in float64, A = `coefficients`: nothing else of a solver's state is used.
+        Flip noise 0 only.
         """
-        residual = self.residual(z, self.reached(self.coefficients(z), field))
+        z = self.fields_of(coefficients)
+        outside = np.isnan(z)
+        primal, residual = np.inf, np.inf
+        if not outside.any():
+            primal = self.objective(z, field)
+            residual = self.residual(z, self.reached(coefficients, field))
+        dual = self.lower_bound(coefficients, field, np.where(outside, 0.0, z))
         return Certificate.from_objectives(
             name,
-            primal=self.objective(z, field),
-            dual=self.lower_bound(z, field),
+            primal=primal,
+            dual=dual,
             kkt_violation=residual,
             converged=residual <= tol,
             n_iter=n_iter,

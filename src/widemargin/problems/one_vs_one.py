@@ -1,4 +1,4 @@
-"""Several classes as pairs: which binary problems there are, and how their answers combine."""
+"""Several classes as pairs (or one against the rest): the binary problems and their answers."""
 
 from __future__ import annotations
 
@@ -36,6 +36,15 @@ def pair_rows(codes: IntArray, pair: tuple[int, int]) -> tuple[IntArray, FloatAr
     positive, negative = pair
     rows = np.flatnonzero((codes == positive) | (codes == negative))
     return rows, np.where(codes[rows] == positive, 1.0, -1.0)
+
+
+def rest_labels(codes: IntArray, n_classes: int) -> list[FloatArray]:
+    """Return the labels of machines of one class against the rest.
+
+    +1 is the second of two classes, or each of more in turn.
+    """
+    positives = [1] if n_classes == 2 else range(n_classes)
+    return [np.where(codes == positive, 1.0, -1.0) for positive in positives]
 
 
 def combine(pair_values: FloatArray, n_classes: int) -> FloatArray:

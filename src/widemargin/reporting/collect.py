@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from widemargin._typing import BoolArray, FloatArray
-from widemargin.assess.doubt import _evidence
+from widemargin.assess.doubt import evidence
 from widemargin.assess.record import record_of
 from widemargin.reporting import words
 from widemargin.reporting.statistics import plane, reliability, wilson
@@ -72,9 +72,9 @@ def _margins(subject: Subject) -> tuple[FloatArray, Any]:
         seen = training.data.given_weight > 0
         whole = np.zeros((len(seen), *values.shape[1:]))
         whole[seen] = values
-        margin, predicted = _evidence(training, whole)
+        margin, predicted = evidence(training, whole)
         return margin[seen], predicted[seen]
-    return _evidence(training, values)
+    return evidence(training, values)
 
 
 def _data(subject: Subject) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from widemargin._validation import require, require_bool
 from widemargin.assess import loo
-from widemargin.assess.doubt import _evidence
+from widemargin.assess.doubt import evidence
 from widemargin.assess.record import record_of
 from widemargin.problems.one_vs_one import class_pairs
 from widemargin.reporting import _pictures, figures
@@ -200,7 +200,7 @@ def margin_distribution(
     if X is None:
         left_out = loo.decision_values(est)
         training = record_of(est).require_kept("plot.margin_distribution without X and y")
-        margins = _evidence(training, left_out)[0][training.data.given_weight > 0]
+        margins = evidence(training, left_out)[0][training.data.given_weight > 0]
     else:
         margins = label_margins(machine.classes_, np.asarray(y), est.decision_function(X))
     found = {"task": "classification", "margins": {"values": np.sort(margins)}}

@@ -48,7 +48,10 @@ def leave_out(result: MeanFieldResult, posterior: Posterior, K: FloatArray) -> L
     kept, variance = posterior.diagonals(K)
     weight = result.problem.weight
     share = np.minimum(1.0, weight) / weight
-    cavity = variance / (1 - share * (1 - kept))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cavity = variance / (1 - share * (1 - kept))
+    # Where flip noise kept the equations from being solved, the rest need not be a distribution.
+    cavity = np.where(np.isfinite(cavity) & (cavity > 0), cavity, result.problem.cavity)
     return LeftOut(result.field - share * result.coefficients * cavity, cavity)
 
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from widemargin._typing import FloatArray, RealArray
+from widemargin._typing import FloatArray
 from widemargin.problems.mean_field import MeanField
 from widemargin.solvers._mean_field_fields import Fields, require_separable
 from widemargin.solvers._mean_field_posterior import factorise, symmetric_product
@@ -28,7 +28,6 @@ CONTINUATION = (0.01, 0.1, 0.3, 0.6, 1.0)
 ON_THE_WAY = 1e-4  # residual at which the next fraction takes over
 ENOUGH = 1e-4  # of the descent that the slope promises
 SHORTEST = 2.0**-30
-FORCING = 1e-3  # relative residual of a conjugate-gradient solution
 
 Direction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """(precisions n, right side) -> (K + diag(1/n))^-1 right side."""
@@ -141,39 +140,3 @@ def solve_flipped(
             start=fields.z,
         )
     return fields
-
-
-def conjugate_direction(K: FloatArray) -> Direction:
-    """Return the Newton direction by conjugate gradients, to three digits.
-
-    The products with K, which only steer, are in float32: what decides is the residual of the
-    equations, in float64. Precisions of either sign have no positive definite system; those are
-    left to the factorisation.
-    """
-    single = K.astype(np.float32)
-
-    def direction(precision: FloatArray, right: FloatArray) -> FloatArray:
-        if (precision < 0).any():
-            return factorise(K, precision).solve(right)
-        root = np.sqrt(precision).astype(np.float32)
-        found = _conjugate_gradients(single, root, root * right.astype(np.float32))
-        return np.asarray(root * found, dtype=np.float64)
-
-    return direction
-
-
-def _conjugate_gradients(K: RealArray, root: RealArray, right: RealArray) -> RealArray:
-    """Solve (I + T K T) x = right."""
-    x, residual = np.zeros_like(right), right.copy()
-    search, size = residual.copy(), float(residual @ residual)
-    goal = FORCING**2 * size
-    for _ in range(len(right)):
-        if size <= goal:
-            break
-        product = search + root * (K @ (root * search))
-        length = np.float32(size / float(search @ product))
-        x += length * search
-        residual -= length * product
-        before, size = size, float(residual @ residual)
-        search = residual + np.float32(size / before) * search
-    return x

@@ -22,6 +22,7 @@ FOLLOW = 1e-2  # the fields are solved for to this fraction of the variances' la
 FIRST = 1e-2
 MOST_ROUNDS = 500
 LEAST_DAMPING = 1.0 / 64
+PATIENCE = 20  # rounds in a row in which some row has no cavity variance
 RECOVERY = 1.2
 
 
@@ -76,7 +77,7 @@ def _rounds(
 ) -> _Round:
     """Alternate between fields and variances at one flip noise."""
     scratch = np.empty_like(K)
-    change, damping = np.inf, 1.0
+    change, damping, without = np.inf, 1.0, 0
     for _ in range(MOST_ROUNDS):
         budget.status = "optimal"
         goal = max(0.1 * tol, FOLLOW * min(1.0, change))
@@ -88,8 +89,12 @@ def _rounds(
         here = _Round(problem, fields, posterior, change)
         if here.residual <= tol or budget.status in ("max_iter", "stopped"):
             break
+        without = without + 1 if change == np.inf else 0
+        if without > PATIENCE:
+            break
         damping = adapted(damping, shrinks=change < before)
-        problem = problem.with_cavity(problem.cavity + damping * (cavity - problem.cavity))
+        wanted = np.where(cavity > 0, cavity, problem.cavity)
+        problem = problem.with_cavity(problem.cavity + damping * (wanted - problem.cavity))
     return here
 
 
@@ -99,13 +104,20 @@ def adapted(damping: float, *, shrinks: bool) -> float:
 
 
 def implied_cavity(problem: MeanField, posterior: Posterior, K: FloatArray) -> FloatArray:
-    """Return Sigma_ii / (1 - tau_i Sigma_ii): the variance without one copy of the row."""
+    """Return Sigma_ii / (1 - tau_i Sigma_ii): the variance without one copy of the row.
+
+    Not positive where there is none: far from the solution a row of weight below 1, of which more
+    is left out than there is, can take away more than the prior has.
+    """
     kept, variance = posterior.diagonals(K)
-    cavity = variance / (1 - (1 - kept) / problem.weight)
-    return np.where(cavity > 0, cavity, problem.cavity)
+    rest = 1 - (1 - kept) / problem.weight
+    return np.divide(variance, rest, out=np.full_like(rest, -np.inf), where=rest > 0)
 
 
 def _largest_change(problem: MeanField, cavity: FloatArray) -> float:
+    """Return the largest change relative to lambda; infinite where there is no variance."""
+    if (cavity <= 0).any():
+        return np.inf
     change = np.abs(cavity - problem.cavity) / (problem.cavity + problem.input_noise)
     return float(change.max(initial=0.0))
 

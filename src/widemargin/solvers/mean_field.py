@@ -20,15 +20,11 @@ import numpy as np
 
 from widemargin._typing import FloatArray
 from widemargin.problems.mean_field import MeanField
+from widemargin.solvers._mean_field_cg import conjugate_direction
 from widemargin.solvers._mean_field_ep import solve_ep
 from widemargin.solvers._mean_field_fields import Fields, MeanFieldResult, finished
 from widemargin.solvers._mean_field_left_out import LeftOut, fit_scale, leave_out
-from widemargin.solvers._mean_field_newton import (
-    conjugate_direction,
-    dense_direction,
-    solve_flipped,
-    solve_newton,
-)
+from widemargin.solvers._mean_field_newton import dense_direction, solve_flipped, solve_newton
 from widemargin.solvers._mean_field_posterior import Posterior, factorise
 from widemargin.solvers._mean_field_table import solve_table
 from widemargin.solvers._mean_field_tap import solve_tap
@@ -106,7 +102,14 @@ def solve_mean_field(
     by_factors = solver == "newton" or (solver == "auto" and not _smooth(problem))
     direction = dense_direction(K) if by_factors else conjugate_direction(K)
     if inference == "tap":
-        return solve_tap(problem, K, direction, tol=tol, budget=budget)
+        found = solve_tap(problem, K, direction, tol=tol, budget=budget)
+        if found.status != "stalled":
+            return found
+        # Expectation propagation has the same solution, and goes another way.
+        other = solve_ep(
+            problem, K, tol=tol, budget=Budget(max_iter or DEFAULT_STEPS["ep"], monitor)
+        )
+        return other if other.residual < found.residual else found
     fields = solve_flipped(problem, K, direction, tol=tol, budget=budget)
     return finished(problem, fields, budget)
 

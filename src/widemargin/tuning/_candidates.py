@@ -23,7 +23,7 @@ from widemargin._typing import BoolArray, FloatArray
 from widemargin._validation import TrainingSet, canonical, check_fit
 from widemargin.assess import loo
 from widemargin.assess._left_out import Workshop, machine_values
-from widemargin.assess.record import Machine, Training, record_of
+from widemargin.assess.record import KeptTraining, Machine, Training, class_codes, record_of
 from widemargin.estimators._kernel_machine import check_square
 from widemargin.estimators.svm import SVC, SVR
 from widemargin.kernels import Rows
@@ -34,23 +34,23 @@ KERNEL = ("kernel", "gamma", "degree", "coef0", "loss", "fit_intercept")
 
 @dataclass(frozen=True)
 class Score:
-    """Leave-one-out of one setting.
+    """How good one setting is.
 
     Attributes
     ----------
-    error : float
-        Error rate or mean absolute error.
+    loss : float
+        Leave-one-out error rate, mean absolute error or log-loss; or minus the log evidence.
     spread : float
-        Its standard error over the rows left out.
+        Its standard error over the rows left out; nan for the evidence.
     n_left_out : int
-        Number of rows left out, one at a time.
-    kind : {"exact", "estimate", "failed"}
+        Number of rows left out, one at a time; 0 for the evidence.
+    kind : {"exact", "estimate", "evidence", "failed"}
         As in `LOOResult`, or that there is none.
     fit_time, score_time : float
         Seconds for the optimum and for leaving rows out.
     """
 
-    error: float
+    loss: float
     spread: float
     n_left_out: int
     kind: str
@@ -59,12 +59,12 @@ class Score:
 
     @staticmethod
     def of(
-        errors: BoolArray | FloatArray, weight: FloatArray, kind: str, fit: float, score: float
+        losses: BoolArray | FloatArray, weight: FloatArray, kind: str, fit: float, score: float
     ) -> Score:
-        """Sum up the errors of the rows, which count by their weights."""
+        """Sum up the losses of the rows, which count by their weights."""
         total = float(weight.sum())
-        mean = float(weight @ errors) / total
-        variance = float(weight @ (errors - mean) ** 2) / total
+        mean = float(weight @ losses) / total
+        variance = float(weight @ (losses - mean) ** 2) / total
         spread = float(np.sqrt(variance / total))
         return Score(mean, spread, int(np.count_nonzero(weight)), kind, fit, score)
 
@@ -279,13 +279,28 @@ def _prepared(machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
     return canonical(X, y, weight, precomputed=precomputed)
 
 
-def score_alone(machine: Any, X: Any, y: Any, sample_weight: Any, method: str) -> Score:
-    """Return the leave-one-out of a machine that is fitted on its own."""
+def score_alone(
+    machine: Any, X: Any, y: Any, sample_weight: Any, method: str, scoring: str = "error"
+) -> Score:
+    """Return the score of a machine that is fitted on its own."""
     started = time.perf_counter()
     machine.fit(X, y, sample_weight=sample_weight)
     fitted = time.perf_counter()
-    # "auto" is exact as long as that is affordable.
-    found = loo.result(machine, "auto" if method == "exact" else method)
-    weight = record_of(machine).require_kept("LOOSearch").data.given_weight
+    if scoring == "evidence":
+        loss = -float(np.sum(machine.log_evidence_))
+        return Score(loss, float("nan"), 0, "evidence", fitted - started, 0.0)
+    training = record_of(machine).require_kept("LOOSearch")
+    losses: BoolArray | FloatArray
+    if scoring == "log_loss":
+        losses, kind = _log_losses(training, machine.loo_proba_), "estimate"
+    else:  # "auto" is exact as long as that is affordable
+        found = loo.result(machine, "auto" if method == "exact" else method)
+        losses, kind = found.errors, found.kind
     times = fitted - started, time.perf_counter() - fitted
-    return Score.of(found.errors, weight, found.kind, *times)
+    return Score.of(losses, training.data.given_weight, kind, *times)
+
+
+def _log_losses(training: KeptTraining, probabilities: FloatArray) -> FloatArray:
+    """Return minus the logarithm of the probability of each row's class."""
+    codes = np.maximum(class_codes(training)[1], 0)  # -1 only where the weight is zero
+    return -np.log(np.take_along_axis(probabilities, codes[:, None], axis=1)[:, 0])

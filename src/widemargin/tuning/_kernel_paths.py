@@ -1,7 +1,7 @@
 r"""Kernels as functions of log-parameters, and derivatives pulled back to them.
 
 A path gives K(theta) on the training rows. Its `gradient` turns the derivative of a loss with
-respect to K, kept in the factors of :class:`~widemargin.tuning._smooth_loss.LossGradient`,
+respect to K, kept in the factors of :class:`KernelGradient`,
 dJ = u' dK beta + sum_ij W_ij dK_ij, into dJ/dtheta:
 
 ===========  =================================  ==================================
@@ -24,8 +24,31 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._typing import FloatArray, IntArray, Matrix
-from widemargin.tuning._smooth_loss import LossGradient
+from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
+
+
+class KernelGradient(Protocol):
+    """The derivative of a loss with respect to K: one of rank one and one on the support rows."""
+
+    @property
+    def left(self) -> FloatArray:
+        """u."""
+        ...
+
+    @property
+    def right(self) -> FloatArray:
+        """Beta, zero outside the support rows."""
+        ...
+
+    @property
+    def factor(self) -> FloatArray:
+        """Lower triangle (zeros above) of W on the support rows, in Fortran's order."""
+        ...
+
+    @property
+    def support(self) -> BoolArray:
+        """Which rows are support rows."""
+        ...
 
 
 class KernelPath(Protocol):
@@ -39,7 +62,7 @@ class KernelPath(Protocol):
         ...
 
     def gradient(
-        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: LossGradient
+        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
     ) -> FloatArray:
         """Return dJ/dtheta of a loss on some rows (None: all), K being the block of those rows."""
         ...
@@ -58,7 +81,7 @@ class FixedPath:
         return self.K
 
     def gradient(
-        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: LossGradient
+        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
     ) -> FloatArray:
         """Return an empty gradient."""
         return np.empty(0)
@@ -79,7 +102,7 @@ class WidthPath:
         return K
 
     def gradient(
-        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: LossGradient
+        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
     ) -> FloatArray:
         """Return dJ/dlog gamma."""
         change = K * _block(self.distances, rows)
@@ -101,7 +124,7 @@ class PolyPath:
         return np.asarray((np.exp(theta[0]) * self.products + self.coef0) ** self.degree)
 
     def gradient(
-        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: LossGradient
+        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
     ) -> FloatArray:
         """Return dJ/dlog gamma."""
         scaled = np.exp(theta[0]) * _block(self.products, rows)
@@ -124,7 +147,7 @@ class ScalesPath:
         return K
 
     def gradient(
-        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: LossGradient
+        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
     ) -> FloatArray:
         """Return dJ/dlog gamma for every feature."""
         X = self.X if rows is None else self.X[rows]
@@ -145,7 +168,7 @@ def _block(A: FloatArray, rows: IntArray | None) -> FloatArray:
     return A if rows is None else A[np.ix_(rows, rows)]
 
 
-def _contract(change: FloatArray, loss: LossGradient) -> float:
+def _contract(change: FloatArray, loss: KernelGradient) -> float:
     """Return u' dK beta + sum_ij W_ij dK_ij."""
     M = np.flatnonzero(loss.support)
     columns = change[:, M] if len(M) < len(change) else change

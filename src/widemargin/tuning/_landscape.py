@@ -3,6 +3,8 @@ r"""What gradient tuning descends: leave-one-out loss plus prior, as a function 
 The coordinates x are relative to a natural scale of the data, so that 0 is a sensible guess:
 
 * log C - log C_0, where C_0 times the mean of k(x, x) and of the weights is 1;
+* log v - log v_0 for the input noise of a Gaussian process, v_0 the mean of k(x, x);
+* log(1 + kappa / 0.01) for its flip noise, so that 0 (no flips) is an end that can be reached;
 * log gamma - log gamma_0, gamma_0 = 1 / (n_features variance);
 * for one gamma a feature, delta_d = log(gamma_d / gamma), gamma_d in units of 1 / variance_d.
 
@@ -10,7 +12,7 @@ With m rows (counted by weight) the objective is
 
 .. math::
 
-    J(x) + \frac{\lambda}{m} \Bigl[ \frac{x_C^2 + x_\gamma^2}{2 \cdot 3^2}
+    J(x) + \frac{\lambda}{m} \Bigl[ \sum_{C, v, \kappa, \gamma} \frac{x^2}{2 \cdot 3^2}
     + \sum_d \log\bigl(1 + (\delta_d / 0.25)^2\bigr) \Bigr] .
 
 m J is a log-likelihood, so the bracket is minus the logarithm of a prior density. The first term
@@ -19,8 +21,8 @@ linear machine) from being followed to their ends. The second one is Cauchy's: n
 features which all matter keep one scale (free scales overfit), and with heavy tails, so that to
 remove a noise feature, delta = -4, costs no more than 5.6 units, which any real gain pays.
 
-J jumps a little where the support set changes, by about a percent in all. So the descent
-ends when a step gains less than a thousandth, and its best point is kept, not its last.
+J of a margin machine jumps a little where the support set changes, by about a percent in all. So
+the descent ends when a step gains less than a thousandth, and its best point is kept, not its last.
 """
 
 from __future__ import annotations
@@ -44,22 +46,150 @@ DELTA_RANGE = (-8.0, 4.0)
 SMALLEST_GAIN = 1e-3  # of a step, relative to the objective
 SMALLEST_NATS = 0.05  # the same in units of m J: less likelihood than that tells nothing apart
 LINE_SEARCH = 8  # evaluations; a search that needs more has met a jump
+WORSE = 1.0  # nats a row by which a point without a value counts as worse than the best
 
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation: parameters, leave-one-out loss and objective (the loss plus the prior)."""
+    """One evaluation: parameters, loss and objective (the loss plus the prior)."""
 
     x: FloatArray
-    C: float
+    values: dict[str, float]
     theta: FloatArray
     loss: float
     objective: float
 
 
+@dataclass(frozen=True)
+class Scale:
+    """A parameter of one number and its coordinate x: value = unit (exp(x) - shift).
+
+    Attributes
+    ----------
+    name : str
+        Of the parameter.
+    unit : float
+        Its natural size.
+    bounds : tuple of float
+        Of the coordinate.
+    shift : float
+        0, or 1 for a parameter that may be 0.
+    start : float
+        Coordinate from which a descent starts.
+    """
+
+    name: str
+    unit: float
+    bounds: tuple[float, float]
+    shift: float = 0.0
+    start: float = 0.0
+
+    def value(self, x: float) -> float:
+        """Return the parameter."""
+        return self.unit * (float(np.exp(x)) - self.shift)
+
+    def rate(self, x: float) -> float:
+        """Return its derivative."""
+        return self.unit * float(np.exp(x))
+
+    def coordinate(self, value: float) -> float:
+        """Return x."""
+        return float(np.log(value / self.unit + self.shift))
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A loss and its derivatives: with respect to parameters by name, and to log gamma."""
+
+    loss: float
+    by_value: dict[str, float]
+    by_theta: FloatArray
+
+
+class Surface:
+    """An objective on one set of rows: what the machines have in common.
+
+    Attributes
+    ----------
+    path : KernelPath
+        The kernel matrix as a function of log gamma.
+    base : ndarray of shape (path.size,)
+        Log gamma at x = 0.
+    scales : list of Scale
+        The first coordinates.
+    fixed : dict
+        Parameters that are not coordinates.
+    prior : float
+        lambda.
+    n_rows : float
+        m, all binary problems together.
+    observe : callable
+        Called with every Point.
+    """
+
+    path: KernelPath
+    base: FloatArray
+    scales: list[Scale]
+    fixed: dict[str, float]
+    prior: float
+    n_rows: float
+    observe: Callable[[Point], None]
+
+    def evaluate(self, values: dict[str, float], theta: FloatArray) -> Slope:
+        """Return the loss; it is infinite where the machine cannot be solved."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Drop what later evaluations would begin with: a start owes nothing to the one before."""
+
+    @property
+    def n_deltas(self) -> int:
+        """Number of coordinates delta."""
+        return self.path.size if self.path.size > 1 else 0
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Bounds of the coordinates."""
+        gamma = [GAMMA_RANGE] * (self.path.size > 0)
+        return [scale.bounds for scale in self.scales] + gamma + [DELTA_RANGE] * self.n_deltas
+
+    def split(self, x: FloatArray) -> tuple[dict[str, float], FloatArray]:
+        """Return the parameters by name, and log gamma, at a point."""
+        values = self.fixed | {s.name: s.value(c) for s, c in zip(self.scales, x, strict=False)}
+        x = x[len(self.scales) :]
+        if not self.path.size:
+            return values, x
+        return values, self.base + x[0] + (x[1:] if self.n_deltas else 0.0)
+
+    def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective and its gradient."""
+        values, theta = self.split(x)
+        here = self.evaluate(values, theta)
+        pairs = zip(self.scales, x, strict=False)
+        gradient = [here.by_value[scale.name] * scale.rate(c) for scale, c in pairs]
+        gradient += [here.by_theta.sum()] * (self.path.size > 0)
+        penalty, slope = self._penalty(x)
+        whole = np.concatenate([gradient, here.by_theta[: self.n_deltas]]) + slope
+        self.observe(Point(x.copy(), values, theta, here.loss, here.loss + penalty))
+        return here.loss + penalty, whole
+
+    def _penalty(self, x: FloatArray) -> tuple[float, FloatArray]:
+        """Return the prior's part of the objective and of its gradient."""
+        common = len(x) - self.n_deltas
+        weight = self.prior / self.n_rows
+        scaled = x[common:] / CAUCHY_WIDTH
+        value = float((x[:common] ** 2).sum()) / (2.0 * WEAK_SD**2) + float(
+            np.log1p(scaled**2).sum()
+        )
+        slope = np.concatenate(
+            [x[:common] / WEAK_SD**2, 2.0 * scaled / (1.0 + scaled**2) / CAUCHY_WIDTH]
+        )
+        return weight * value, weight * slope
+
+
 @dataclass
-class Landscape:
-    """The objective on one set of rows.
+class Landscape(Surface):
+    """The objective of margin machines.
 
     Attributes
     ----------
@@ -91,33 +221,24 @@ class Landscape:
     observe: Callable[[Point], None]
 
     def __post_init__(self) -> None:
-        self.supports: list[BoolArray | None] = [None] * len(self.pairs)
-        self.n_deltas = self.path.size if self.path.size > 1 else 0
+        self.scales = [Scale("C", self.cost, COST_RANGE)] * self.tune_cost
+        self.fixed = {"C": self.cost}
         self.total = sum(float(pair.weight.sum()) for pair in self.pairs)
+        self.n_rows = effective_rows([pair.weight for pair in self.pairs])
+        self.forget()
 
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
-        """Bounds of the coordinates."""
-        cost = [COST_RANGE] * self.tune_cost
-        gamma = [GAMMA_RANGE] * (self.path.size > 0)
-        return cost + gamma + [DELTA_RANGE] * self.n_deltas
-
-    def split(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return C and log gamma at a point."""
-        C = self.cost * float(np.exp(x[0])) if self.tune_cost else self.cost
-        x = x[int(self.tune_cost) :]
-        if not self.path.size:
-            return C, x
-        return C, self.base + x[0] + (x[1:] if self.n_deltas else 0.0)
+    def forget(self) -> None:
+        """Drop the support sets."""
+        self.supports: list[BoolArray | None] = [None] * len(self.pairs)
 
     def kernels(self, theta: FloatArray) -> list[FloatArray]:
         """Return the kernel matrix of each binary problem."""
         K = self.path.kernel(theta)
         return [K if rows is None else K[np.ix_(rows, rows)] for rows in self.rows]
 
-    def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return the objective and its gradient."""
-        C, theta = self.split(x)
+    def evaluate(self, values: dict[str, float], theta: FloatArray) -> Slope:
+        """Return the leave-one-out loss, the mean over the binary problems."""
+        C = values["C"]
         loss, by_cost, by_theta = 0.0, 0.0, np.zeros(self.path.size)
         for i, (K, pair, rows) in enumerate(
             zip(self.kernels(theta), self.pairs, self.rows, strict=True)
@@ -129,61 +250,47 @@ class Landscape:
             loss += share * part.loss
             by_cost -= share * float(part.v_gradient @ (0.5 / (C * pair.cost)))
             by_theta += share * self.path.gradient(theta, K, rows, part)
-        gradient = [by_cost] * self.tune_cost + [by_theta.sum()] * (self.path.size > 0)
-        penalty, slope = self._penalty(x)
-        whole = np.concatenate([gradient, by_theta[: self.n_deltas]]) + slope
-        self.observe(Point(x.copy(), C, theta, loss, loss + penalty))
-        return loss + penalty, whole
-
-    def _penalty(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return the prior's part of the objective and of its gradient."""
-        common = len(x) - self.n_deltas
-        weight = self.prior / effective_rows(self.pairs)
-        scaled = x[common:] / CAUCHY_WIDTH
-        value = float((x[:common] ** 2).sum()) / (2.0 * WEAK_SD**2) + float(
-            np.log1p(scaled**2).sum()
-        )
-        slope = np.concatenate(
-            [x[:common] / WEAK_SD**2, 2.0 * scaled / (1.0 + scaled**2) / CAUCHY_WIDTH]
-        )
-        return weight * value, weight * slope
+        return Slope(loss, {"C": by_cost / C}, by_theta)
 
 
-def effective_rows(pairs: list[Pair]) -> float:
+def effective_rows(weights: list[FloatArray]) -> float:
     """Return how many rows the losses stand for.
 
     Weights of 1 and more count repetitions. Where they are fractions only their ratios matter.
     """
-    weight = np.concatenate([pair.weight for pair in pairs])
+    weight = np.concatenate(weights)
     total = float(weight.sum())
     return max(total, total**2 / float(weight @ weight))
 
 
 def descend(
-    landscape: Landscape, start: FloatArray, *, max_iter: int
+    landscape: Surface, start: FloatArray, *, max_iter: int
 ) -> tuple[FloatArray, float, str]:
     """Minimise by L-BFGS-B; return the best point seen, its objective and why the search ended.
 
     Parameters
     ----------
-    landscape : Landscape
+    landscape : Surface
         The objective.
     start : ndarray
         Coordinates to start from.
     max_iter : int
         Largest number of steps.
     """
-    landscape.supports = [None] * len(landscape.pairs)  # a start owes nothing to the one before
+    landscape.forget()
+    low, high = np.array(landscape.bounds).T
     best: list[Any] = [start, np.inf]
-    least = SMALLEST_NATS / effective_rows(landscape.pairs)
+    least = SMALLEST_NATS / landscape.n_rows
     last = np.inf
     message = ""
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = landscape(x)
+        if not np.isfinite(value):  # the line search needs numbers: uphill from all it has seen
+            return (best[1] if np.isfinite(best[1]) else 0.0) + WORSE, np.zeros_like(x)
         if value < best[1]:
             best[:] = x.copy(), value
-        return value, gradient
+        return value, _within(x, gradient, low, high)
 
     def after_step(intermediate_result: Any) -> None:
         nonlocal last, message
@@ -193,7 +300,6 @@ def descend(
             raise StopIteration
         last = value
 
-    low, high = np.array(landscape.bounds).T
     found = minimize(
         objective,
         np.clip(start, low, high),
@@ -206,3 +312,13 @@ def descend(
     if found.nit >= max_iter:
         message = f"max_iter={max_iter} steps were taken"
     return best[0], float(best[1]), message or "no step along the gradient gained anything"
+
+
+def _within(x: FloatArray, gradient: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Bound what points out of the box: only its sign matters, but its size would set the steps.
+
+    The derivative by a flip noise of 0 can be a million times the others.
+    """
+    outward = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
+    most = np.abs(gradient[~outward]).max(initial=0.0)
+    return np.where(outward, np.clip(gradient, -most, most), gradient)

@@ -19,6 +19,7 @@ from widemargin._validation import (
     require_number,
     scale_gamma,
 )
+from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.svm import SVC
 from widemargin.kernels import Kernel, is_mercer
@@ -31,20 +32,36 @@ from widemargin.tuning._kernel_paths import (
     WidthPath,
     squared_distances,
 )
-from widemargin.tuning._landscape import Landscape, Point
+from widemargin.tuning._landscape import Landscape, Point, Scale, Surface
 from widemargin.tuning._smooth_loss import Pair
 
 NAMES = ("C", "gamma", "ard")
+LATENT_NAMES = ("gamma", "ard", "input_noise", "flip_noise")
+CRITERIA = ("loo", "evidence")
 WIDTHS = (0.1, 1.0, 10.0)  # starts: multiples of gamma="scale"
 SCALES = (1.0, 2.0, 5.0)  # the same with one gamma a feature; only local kernels see noise features
 DENSE_ENTRIES = 20_000_000  # of sparse rows that one gamma a feature needs as an array
 
 
-def check_names(params: Any) -> frozenset[str]:
-    """Return the names of the parameters to tune."""
+def is_latent(model: Any) -> bool:
+    """Whether a machine has a latent function: noise in the place of a cost."""
+    return isinstance(model, MeanFieldGPClassifier)
+
+
+def check_names(params: Any, model: Any) -> frozenset[str]:
+    """Return the names of the parameters to tune; None is what the machine has by default."""
+    latent = is_latent(model)
+    if params is None:
+        params = ("gamma", "input_noise") if latent else ("C", "gamma")
     fix = 'a tuple of "C" and of "gamma" or "ard", for instance ("C", "gamma")'
+    if latent:
+        fix = (
+            'a tuple of "gamma" or "ard", "input_noise" and "flip_noise" for '
+            f'{type(model).__name__}, for instance ("gamma", "input_noise")'
+        )
+    known = LATENT_NAMES if latent else NAMES
     good = isinstance(params, Collection) and not isinstance(params, str) and len(params) > 0
-    require(good and all(name in NAMES for name in params), "params", params, fix)
+    require(good and all(name in known for name in params), "params", params, fix)
     require(not {"gamma", "ard"} <= set(params), "params", params,
             'without either "gamma" (one for all features) or "ard" (one for each)')  # fmt: skip
     return frozenset(params)
@@ -55,21 +72,37 @@ def check_machine(model: Any, names: frozenset[str]) -> None:
     if isinstance(model, LinearSVC):
         require(names == {"C"}, "params", tuple(sorted(names)), '("C",) for LinearSVC')
         return
-    if not isinstance(model, SVC):
+    if not isinstance(model, SVC | MeanFieldGPClassifier):
         raise ValueError(
-            "estimator must be widemargin's SVC or LinearSVC, or a Pipeline that ends in one; got "
-            f"{type(model).__name__}. Other estimators can be tuned by cross-validation "
-            "(sklearn.model_selection.GridSearchCV)"
+            "estimator must be widemargin's SVC, LinearSVC or MeanFieldGPClassifier, or a Pipeline "
+            f"that ends in one; got {type(model).__name__}. Other estimators can be tuned by "
+            "cross-validation (sklearn.model_selection.GridSearchCV)"
         )
     kernel = model.kernel
     if "ard" in names:
         require(kernel == "rbf", "kernel", kernel, '"rbf" for params with "ard"')
     if "gamma" in names:
-        fix = '"rbf" or "poly" for params with "gamma"; with this kernel use params=("C",)'
+        rest = '("input_noise",)' if is_latent(model) else '("C",)'
+        fix = f'"rbf" or "poly" for params with "gamma"; with this kernel use params={rest}'
         require(kernel in ("rbf", "poly"), "kernel", kernel, fix)
     if kernel == "poly" and not Kernel("poly", 1.0, model.degree, model.coef0).is_mercer_by_name:
         fix = "a whole number, with coef0 >= 0: leave-one-out needs a positive semi-definite kernel"
         require(False, "degree", model.degree, fix)
+    if is_latent(model) and "input_noise" not in names:
+        fix = "positive, or among params: at 0 not every kernel has a solution"
+        require_number("input_noise", model.input_noise, fix)
+
+
+def check_criterion(criterion: Any, model: Any) -> None:
+    """Refuse unknown criteria, and the evidence of machines that have none."""
+    good = isinstance(criterion, str) and criterion in CRITERIA
+    require(good, "criterion", criterion, 'one of "loo" (leave-one-out) and "evidence"')
+    if criterion == "evidence" and not is_latent(model):
+        raise ValueError(
+            f'criterion must be "loo" for {type(model).__name__}; got criterion="evidence". Its '
+            "loss is not the logarithm of a probability of labels, so there is no evidence to "
+            "maximise; MeanFieldGPClassifier has one"
+        )
 
 
 @dataclass(frozen=True)
@@ -83,10 +116,18 @@ class Task:
     factors: FloatArray
     kernel: Kernel
     prior: float
+    criterion: str
 
     @classmethod
     def of(
-        cls, model: Any, names: frozenset[str], X: Any, y: Any, sample_weight: Any, prior: float
+        cls,
+        model: Any,
+        names: frozenset[str],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        prior: float,
+        criterion: str = "loo",
     ) -> Task:
         """Check the data as fit would."""
         precomputed = getattr(model, "kernel", None) == "precomputed"
@@ -97,15 +138,16 @@ class Task:
             raise ValueError(f"X must be the square kernel matrix; got shape {X.shape}")
         data = canonical(X, y, weight, precomputed=precomputed)
         classes, codes = check_classes(data.y)
-        factors = class_costs(model.class_weight, classes, codes, data.weight)
+        costs = getattr(model, "class_weight", None)
+        factors = class_costs(costs, classes, codes, data.weight)
         linear = isinstance(model, LinearSVC)
         kernel = Kernel("linear") if linear else model._resolved_kernel(data.X, data.weight)
-        return cls(model, names, data, codes, factors, kernel, prior)
+        return cls(model, names, data, codes, factors, kernel, prior, criterion)
 
     @property
     def hinge(self) -> bool:
         """Whether the final machine has the hinge loss: then C is chosen in a step of its own."""
-        return bool(self.model.loss == "hinge")
+        return bool(getattr(self.model, "loss", None) == "hinge")
 
     def sample(self, size: int, rng: np.random.Generator) -> IntArray:
         """Return at most about `size` random rows with the classes in proportion."""
@@ -118,11 +160,11 @@ class Task:
             chosen.append(members[: max(5, round(size * len(members) / n))])
         return np.sort(np.concatenate(chosen))
 
-    def landscape(self, rows: IntArray, observe: Callable[[Point], None]) -> Landscape:
+    def landscape(self, rows: IntArray, observe: Callable[[Point], None]) -> Surface:
         """Return the objective on some rows."""
         weight, codes = self.data.weight[rows], self.codes[rows]
         cost = weight * self.factors[codes]
-        path, base = self._path(rows)
+        path, base = self.path(rows)
         intercept = bool(self.model.fit_intercept)
         n_classes = len(self.factors)
         parts: list[IntArray | None] = []
@@ -136,7 +178,7 @@ class Task:
         C = 1.0 / max(scale, 1e-300) if tune_cost else float(self.model.C)
         return Landscape(path, parts, pairs, C, base, tune_cost, self.prior, observe)
 
-    def _path(self, rows: IntArray) -> tuple[KernelPath, FloatArray]:
+    def path(self, rows: IntArray) -> tuple[KernelPath, FloatArray]:
         """Return the kernel as a function of log gamma, and log gamma on a natural scale."""
         X, kernel = self.data.X, self.kernel
         if kernel.name == "precomputed":
@@ -163,33 +205,37 @@ class Task:
         return FixedPath(K)
 
 
-def starting_points(task: Task, landscape: Landscape, starts: Any) -> list[FloatArray]:
+def starting_points(task: Task, landscape: Surface, starts: Any) -> list[FloatArray]:
     """Return coordinates to start from: the given ones, else a few on the data's own scale."""
-    size, offset = len(landscape.bounds), int(landscape.tune_cost)
+    origin = np.zeros(len(landscape.bounds))
+    offset = len(landscape.scales)
+    origin[:offset] = [scale.start for scale in landscape.scales]
     if starts is None:
         factors = (SCALES if "ard" in task.names else WIDTHS) if landscape.path.size else (1.0,)
         points = []
         for factor in factors:
-            x = np.zeros(size)
+            x = origin.copy()
             x[offset : offset + 1] = np.log(factor)
             points.append(x)
         return points
-    fix = 'a list of dicts such as [{"C": 1.0, "gamma": 0.1}], or None'
+    example = dict.fromkeys(landscape.fixed, 1.0) | {"gamma": 0.1}
+    fix = f"a list of dicts such as [{example}], or None"
     good = isinstance(starts, Collection) and not isinstance(starts, str | Mapping) and len(starts)
     require(bool(good), "starts", starts, fix)
-    return [_coordinates(landscape, start, fix) for start in starts]
+    return [_coordinates(landscape, origin, start, fix) for start in starts]
 
 
-def _coordinates(landscape: Landscape, start: Any, fix: str) -> FloatArray:
-    known = isinstance(start, Mapping) and set(start) <= {"C", "gamma"}
+def _coordinates(landscape: Surface, origin: FloatArray, start: Any, fix: str) -> FloatArray:
+    known = isinstance(start, Mapping) and set(start) <= {"gamma", *landscape.fixed}
     require(known, "starts", start, fix)
-    x = np.zeros(len(landscape.bounds))
-    offset = int(landscape.tune_cost)
-    if "C" in start:
-        require_number('starts["C"]', start["C"], "a positive number")
-        require(bool(offset), "starts", start, 'without "C", which is not tuned')
-        x[0] = np.log(start["C"] / landscape.cost)
+    x = origin.copy()
+    scales = {scale.name: (place, scale) for place, scale in enumerate(landscape.scales)}
+    for name in set(start) - {"gamma"}:
+        require(name in scales, "starts", start, f'without "{name}", which is not tuned')
+        place, scale = scales[name]
+        x[place] = _coordinate(scale, start[name])
     if "gamma" in start:
+        offset = len(scales)
         require(landscape.path.size > 0, "starts", start, 'without "gamma", which is not tuned')
         gamma = np.asarray(start["gamma"], dtype=np.float64).ravel()
         good = len(gamma) in (1, landscape.path.size) and bool((gamma > 0).all())
@@ -198,6 +244,17 @@ def _coordinates(landscape: Landscape, start: Any, fix: str) -> FloatArray:
         x[offset] = relative.mean()
         x[offset + 1 :] = (relative - relative.mean())[: landscape.n_deltas]
     return x
+
+
+def _coordinate(scale: Scale, value: Any) -> float:
+    """Return the coordinate of a given start; beyond its bounds a descent begins at them."""
+    name = f'starts["{scale.name}"]'
+    if scale.shift:
+        least = float(np.nextafter(0.0, -1.0))
+        require_number(name, value, "a number, not negative", above=least)
+    else:
+        require_number(name, value, "a positive number")
+    return scale.coordinate(float(value))
 
 
 def _dense(X: Matrix) -> FloatArray:

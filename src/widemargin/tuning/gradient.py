@@ -1,12 +1,15 @@
-r"""Tuning by gradient: C and gamma, or one gamma for each feature, without cross-validation.
+r"""Tuning by gradient: the kernel and the cost or noise of a machine, without cross-validation.
 
 The leave-one-out margins t_l of the squared-hinge machine follow from one factorisation
 (:mod:`widemargin.tuning._smooth_loss`), and so does the exact gradient of the smooth loss
 
 .. math:: J = \min_s \frac1n \sum_l \log(1 + \exp(-s t_l))
 
-with respect to log C and log gamma. L-BFGS descends it from a few starts. Each evaluation
-costs about as much as one fit, where a grid with cross-validation pays for hundreds.
+with respect to log C and log gamma. A Gaussian-process classifier has left-out probabilities and a
+log evidence (:mod:`widemargin.tuning._latent_loss`); one factorisation at its solution gives the
+exact gradient of either with respect to gamma, input noise and flip noise. L-BFGS descends from a
+few starts. Each evaluation costs about as much as one fit, where a grid with cross-validation pays
+for hundreds.
 """
 
 from __future__ import annotations
@@ -24,11 +27,21 @@ from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray
 from widemargin._validation import require, require_number, seed_of
 from widemargin.tuning._hinge_cost import choose_hinge_cost
-from widemargin.tuning._landscape import Landscape, Point, descend
-from widemargin.tuning._setup import Task, check_machine, check_names, starting_points
+from widemargin.tuning._landscape import Landscape, Point, Surface, descend
+from widemargin.tuning._latent_landscape import LatentTask
+from widemargin.tuning._setup import (
+    Task,
+    check_criterion,
+    check_machine,
+    check_names,
+    is_latent,
+    starting_points,
+)
 
 ROWS = 2_000  # rows that are tuned on, at most: one evaluation takes about a quarter second
 COARSE_ROWS = 500  # rows on which descents begin when there are more than twice as many
+LATENT_ROWS = 1_000  # the same for Gaussian processes, where every row is a support vector
+LATENT_COARSE_ROWS = 400
 SCAN_ROWS = 200  # rows on which the starts of one gamma are compared
 
 
@@ -39,13 +52,16 @@ class Tuning:
     Attributes
     ----------
     params : dict
-        The parameters found: C, and gamma as a number or one for each feature.
+        The parameters found: C, or input_noise and flip_noise, and gamma as a number or one for
+        each feature.
     loss : float
-        Smooth leave-one-out loss at them, in nats a row; log(2) = 0.69 is that of a coin.
+        Smooth leave-one-out loss at them, or minus the log evidence, in nats a row; log(2) = 0.69
+        is that of a coin.
     trace : list of dict
-        One entry an evaluation: stage ("scan" of the starts, "kernel" for the descents of the
-        squared hinge, "cost" for the C of the hinge), start, C, gamma (None where it is not
-        tuned), loss and objective (with the prior).
+        One entry an evaluation: stage ("scan" of the starts, "kernel" for the descents, "cost" for
+        the C of the hinge), start, C or input_noise and flip_noise, gamma (None where it is not
+        tuned), loss (infinite where the machine could not be solved) and objective (with the
+        prior).
     starts : list of dict
         For each start the parameters it ended at, their loss and objective.
     n_evaluations : int
@@ -82,44 +98,56 @@ def tune(
     estimator: Any,
     X: Any,
     y: Any,
-    params: Any = ("C", "gamma"),
+    params: Any = None,
     prior: float | None = None,
     *,
+    criterion: str = "loo",
     sample_weight: Any = None,
     starts: Any = None,
     max_iter: int = 50,
     verbose: int = 0,
     random_state: Any = None,
 ) -> Any:
-    """Choose C and the kernel's width by gradient descent on the leave-one-out loss; then fit.
+    """Choose the kernel's width and the cost or noise by gradient, by leave-one-out; then fit.
 
-    The kernel is found with the squared hinge, whose leave-one-out loss is differentiable. For
-    ``loss="hinge"`` the cost is then chosen for the hinge, on a geometric grid by its own
+    **SVC.** The kernel is found with the squared hinge, whose leave-one-out loss is differentiable.
+    For ``loss="hinge"`` the cost is then chosen for the hinge, on a geometric grid by its own
     leave-one-out loss. More than 2,000 distinct rows are tuned on a random sample of that size,
     and C and gamma carried over to the fit on all rows.
 
+    **MeanFieldGPClassifier.** The log-loss of the left-out probabilities, or the evidence, is
+    descended by its exact gradient, for every `inference` ("ep" is solved as "tap", whose solution
+    it shares). At most 1,000 distinct rows are tuned on.
+
     Parameters
     ----------
-    estimator : SVC, LinearSVC or Pipeline
+    estimator : SVC, LinearSVC, MeanFieldGPClassifier or Pipeline
         What to tune; it is not changed. Of a pipeline the last step is tuned, on the data as
         the other steps, fitted to all rows, transform them.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training rows. Features are best on similar scales.
     y : array-like of shape (n_samples,)
-        Class labels. With more than two classes the loss is the mean over all pairs of classes.
-    params : tuple of {"C", "gamma", "ard"}, default=("C", "gamma")
-        What to tune: the cost, one gamma (rbf, poly), or one gamma for each feature (rbf).
-        LinearSVC and other kernels: ("C",). If C is left out it keeps its value (for the hinge
-        the kernel is then found at the squared hinge's own best cost).
+        Class labels. With more than two classes the loss is the mean over all pairs of classes
+        (Gaussian process: over the latent functions, one for each class against the rest).
+    params : tuple of {"C", "gamma", "ard", "input_noise", "flip_noise"}, default=None
+        What to tune: the cost, one gamma (rbf, poly), or one gamma for each feature (rbf); the
+        Gaussian process has input and flip noise (up to 0.45) in the place of C. None is
+        ("C", "gamma"), or ("gamma", "input_noise") for the Gaussian process. LinearSVC and other
+        kernels: ("C",) or ("input_noise",). What is left out keeps its value (for the hinge the
+        kernel is then found at the squared hinge's own best cost).
     prior : float, default=None
-        Weight of the prior: 0 is none, None is 1. It holds C and gamma weakly to the data's own
-        scale, and the gammas of features to a common one unless the data speak clearly.
+        Weight of the prior: 0 is none, None is 1. It holds C, noise and gamma weakly to the data's
+        own scale, and the gammas of features to a common one unless the data speak clearly.
+    criterion : {"loo", "evidence"}, default="loo"
+        What to descend: the leave-one-out loss, or for the Gaussian process minus the log
+        evidence, which is cheaper. The naive theory's evidence is a rough approximation, and its
+        leave-one-out the better guide; for "tap" and "ep" both are good.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight 2 means the same as the row twice, of which one at a time is left out.
     starts : list of dict, default=None
-        Points to start from, such as ``[{"C": 1.0, "gamma": 0.1}]``; None takes the best of
-        three values of gamma, or descends from all three with one gamma a feature. The best end
-        is kept.
+        Points to start from, such as ``[{"C": 1.0, "gamma": 0.1}]`` or ``[{"input_noise": 0.3,
+        "gamma": 0.1}]``; None takes the best of three values of gamma, or descends from all three
+        with one gamma a feature. The best end is kept.
     max_iter : int, default=50
         Largest number of descent steps from each start.
     verbose : int, default=0
@@ -143,21 +171,35 @@ def tune(
     True
     >>> bool(model.score(X, y) > 0.95)
     True
+
+    A Gaussian process, by its evidence, flipped labels allowed for:
+
+    >>> from widemargin import MeanFieldGPClassifier
+    >>> gp = MeanFieldGPClassifier(inference="tap")
+    >>> names = ("gamma", "input_noise", "flip_noise")
+    >>> model = tune(gp, X, y, params=names, criterion="evidence")
+    >>> sorted(model.tuning_.params)
+    ['flip_noise', 'gamma', 'input_noise']
+    >>> bool(model.log_evidence_ > gp.fit(X, y).log_evidence_)
+    True
     """
-    names = check_names(params)
     prior = 1.0 if prior is None else prior
     require_number("prior", prior, "a number, not negative, or None", above=-1e-300)
     whole = isinstance(max_iter, int | np.integer) and not isinstance(max_iter, bool)
     require(whole and max_iter > 0, "max_iter", max_iter, "a positive integer")
     options = {"sample_weight": sample_weight, "starts": starts, "max_iter": int(max_iter)}
-    options |= {"verbose": verbose, "random_state": random_state}
+    options |= {"verbose": verbose, "random_state": random_state, "criterion": criterion}
     if hasattr(estimator, "steps"):  # a pipeline; to import its class would import half of sklearn
         return _tune_last_step(estimator, X, y, params, prior, options)
+    names = check_names(params, estimator)
     check_machine(estimator, names)
+    check_criterion(criterion, estimator)
     model = clone(estimator)
     model._check_parameters()
-    task = Task.of(model, names, X, y, sample_weight, float(prior))
-    watch = _SearchWatch(f"tuning {type(model).__name__}", verbose)
+    kind = LatentTask if is_latent(model) else Task
+    task = kind.of(model, names, X, y, sample_weight, float(prior), criterion)
+    loss = "leave-one-out loss" if criterion == "loo" else "minus log evidence a row"
+    watch = _SearchWatch(f"tuning {type(model).__name__}", verbose, loss)
     with watch:
         tuning = _Search(task, watch, int(max_iter), seed_of(random_state)).run(starts)
     model.set_params(**tuning.params)
@@ -172,7 +214,8 @@ def _tune_last_step(
     """Fit the other steps, tune the last one on what they return, and put both together."""
     fitted = clone(pipeline)
     head, (name, last) = fitted[:-1], fitted.steps[-1]
-    check_machine(last, check_names(params))
+    check_machine(last, check_names(params, last))
+    check_criterion(options["criterion"], last)
     transformed = head.fit_transform(X, y) if len(head) else X
     model = tune(last, transformed, y, params, prior, **options)
     fitted.steps = [*head.steps, (name, model)]
@@ -183,14 +226,15 @@ def _tune_last_step(
 class _SearchWatch(Watch):
     """A bar for searches: their length is not known, so it fills by descents."""
 
-    def __init__(self, title: str, verbose: int) -> None:
+    def __init__(self, title: str, verbose: int, loss: str) -> None:
         super().__init__(title, 1.0, verbose, None)
+        self.loss = loss
 
     def show(self, evaluations: int, loss: float, done: float, parts: int) -> None:
         """Show the least loss so far and how much of the search is done."""
         if self.bar is not None:
             self.parts = parts
-            state = f"leave-one-out loss {loss:.4f}, {evaluations} evaluations"
+            state = f"{self.loss} {loss:.4f}, {evaluations} evaluations"
             self.bar.update(self.task, total=parts, completed=done, state=state)
 
 
@@ -212,15 +256,15 @@ class _Search:
         """Descend from every start and return the best end, with C for the loss of the model."""
         began = time.perf_counter()
         task = self.task
-        rows = task.sample(ROWS, self.rng)
+        rows = task.sample(LATENT_ROWS if is_latent(task.model) else ROWS, self.rng)
         # BLAS at one thread is faster on small matrices, and gives them the same bits everywhere.
         with worker_threads():
             landscape, x, message = self._descents(rows, starts)
-            C, theta = landscape.split(x)
+            values, theta = landscape.split(x)
             loss = min(end["loss"] for end in self.ends if end["x"] is x)
-            if task.hinge and "C" in task.names:
-                C, loss = self._hinge_cost(landscape, C, theta)
-        params: dict[str, Any] = {"C": C} if "C" in task.names else {}
+            if task.hinge and "C" in task.names and isinstance(landscape, Landscape):
+                values["C"], loss = self._hinge_cost(landscape, values["C"], theta)
+        params: dict[str, Any] = {name: v for name, v in values.items() if name in task.names}
         if landscape.path.size:
             params["gamma"] = self._gamma(theta)
         starts = [{k: v for k, v in end.items() if k != "x"} for end in self.ends]
@@ -228,7 +272,7 @@ class _Search:
         n = len(self.trace)
         return Tuning(params, loss, self.trace, starts, n, len(rows), seconds, message)
 
-    def _descents(self, rows: Any, starts: Any) -> tuple[Landscape, FloatArray, str]:
+    def _descents(self, rows: Any, starts: Any) -> tuple[Surface, FloatArray, str]:
         """Return the landscape, the best point on it and why its descent ended."""
         task = self.task
         whole = task.landscape(rows, self._observe)
@@ -236,13 +280,19 @@ class _Search:
         if starts is None and not whole.n_deltas and len(points) > 1:
             points = [self._best_of(points)]
         self.parts = len(points) + 1
-        if len(rows) > 2 * COARSE_ROWS:
+        few = LATENT_COARSE_ROWS if is_latent(task.model) else COARSE_ROWS
+        if len(rows) > 2 * few:
             # The starts compete on fewer rows; the winner goes on with all of them.
-            coarse = task.landscape(task.sample(COARSE_ROWS, self.rng), self._observe)
+            coarse = task.landscape(task.sample(few, self.rng), self._observe)
             ends = [self._descend(coarse, x) for x in points]
             points = [min(ends, key=lambda end: end[1])[0]]
         ends = [self._descend(whole, x) for x in points]
-        x, _, message = min(ends, key=lambda end: end[1])
+        x, least, message = min(ends, key=lambda end: end[1])
+        if not np.isfinite(least):
+            raise ValueError(
+                f"{type(task.model).__name__} could not be solved at any point that was tried; "
+                'give starts with a larger input_noise, or use inference="naive"'
+            )
         return whole, x, message
 
     def _best_of(self, points: list[FloatArray]) -> FloatArray:
@@ -257,34 +307,34 @@ class _Search:
         self.stage = "kernel"
         return points[int(np.argmin(values))]
 
-    def _descend(self, landscape: Landscape, start: FloatArray) -> tuple[FloatArray, float, str]:
+    def _descend(self, landscape: Surface, start: FloatArray) -> tuple[FloatArray, float, str]:
         before = len(self.trace)
         x, objective, message = descend(landscape, start, max_iter=self.max_iter)
         best = min(self.trace[before:], key=lambda entry: entry["objective"])
-        self.ends.append(
-            {"x": x, "C": best["C"], "gamma": best["gamma"], "loss": best["loss"],
-             "objective": objective, "message": message}
-        )  # fmt: skip
+        known = {name: v for name, v in best.items() if name not in ("stage", "start")}
+        self.ends.append({"x": x, **known, "objective": objective, "message": message})
         return x, objective, message
 
     def _hinge_cost(self, landscape: Landscape, C: float, theta: FloatArray) -> tuple[float, float]:
         """Return C for the hinge with this kernel, and its loss."""
         found, tried = choose_hinge_cost(landscape.kernels(theta), landscape.pairs, C)
         for cost, loss in tried:
-            self._note("cost", cost, self._gamma(theta), loss, loss)
+            self._note("cost", {"C": cost}, self._gamma(theta), loss, loss)
         return found, dict(tried)[found]
 
     def _observe(self, point: Point) -> None:
-        self._note(self.stage, point.C, self._gamma(point.theta), point.loss, point.objective)
+        self._note(self.stage, point.values, self._gamma(point.theta), point.loss, point.objective)
         self.least = min(self.least, point.loss)
         # Within a descent the bar creeps on: its steps are not known beforehand.
         creep = 1.0 - 0.9 ** (len(self.trace) / (len(self.ends) + 1))
         self.watch.show(len(self.trace), self.least, len(self.ends) + creep, self.parts)
 
-    def _note(self, stage: str, C: float, gamma: Any, loss: float, objective: float) -> None:
+    def _note(
+        self, stage: str, values: dict[str, float], gamma: Any, loss: float, objective: float
+    ) -> None:
         start = min(len(self.ends), self.parts - 1)
         self.trace.append(
-            {"stage": stage, "start": start, "C": C, "gamma": gamma, "loss": loss,
+            {"stage": stage, "start": start, **values, "gamma": gamma, "loss": loss,
              "objective": objective}
         )  # fmt: skip
 

@@ -1,0 +1,265 @@
+"""Hyperplanes whose margin is measured in any l_q norm: MaxMarginClassifier."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.extmath import safe_sparse_dot
+
+from widemargin._progress import Watch
+from widemargin._threads import worker_threads
+from widemargin._typing import FloatArray, IntArray, Matrix
+from widemargin._validation import (
+    TrainingSet,
+    canonical,
+    check_fit,
+    check_X,
+    class_costs,
+    require,
+    require_number,
+    seed_of,
+)
+from widemargin.assess.plane_machine import NormMachine
+from widemargin.assess.probability import check_calibration
+from widemargin.assess.record import Machine, PlaneTraining, Record, Training
+from widemargin.certificate import warn_unconverged, worst
+from widemargin.estimators._diagnosed import Diagnosed
+from widemargin.estimators._one_vs_one import OneVsOneClassifier
+from widemargin.kernels import Kernel
+from widemargin.problems.lp_margin import NormMargin
+from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
+from widemargin.solvers.lp_margin import MarginResult, solve_norm_margin
+
+
+class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
+    r"""Linear classifier with the largest margin in an l_q norm.
+
+    The weights are measured in l_p and, which is the same, distances from the hyperplane in the
+    dual norm l_q, 1/p + 1/q = 1 (Smola et al. 2000, (1.15)-(1.22); Mangasarian 1997). The hard
+    margin, ``C=np.inf``, minimises :math:`|w|_p` subject to :math:`y_i (w \cdot x_i + b) \ge 1`.
+    The soft margin allows slack, :math:`y_i (w \cdot x_i + b) \ge 1 - \xi_i`, and minimises
+    :math:`|w|_p + C \sum_i \xi_i`, for p = 2 as usual
+    :math:`\frac12 |w|_2^2 + C \sum_i \xi_i` (1.25). Weights in l_1 (distances in l_inf) are zero
+    on features that are not needed; weights in l_inf (distances in l_1) use all features alike.
+
+    Parameters
+    ----------
+    norm : float, default=2
+        p of the weights: 1, 2, np.inf or any other number from 1 on.
+    C : float, default=1.0
+        Cost of a unit of slack; np.inf is the hard margin, which needs classes that a hyperplane
+        separates.
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        As for :class:`SVC`.
+    tol : float, default=1e-6
+        Relative duality gap up to which the fit counts as converged. The solvers go on to the limit
+        of their arithmetic.
+    class_weight : dict or "balanced", default=None
+        Factor of C for each class. The hard margin has none.
+    max_iter : int, default=-1
+        Largest number of steps of the solver for each pair of classes; -1 is its own limit.
+    time_limit : float, default=None
+        Seconds after which the fit stops with the model reached.
+    random_state : int, RandomState or None, default=None
+        Seed of samples that predict the solution of large problems (norm=2) and of the folds of
+        leave-one-out; it moves the model within the tolerance only. None is a fixed seed.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    coef_ : ndarray of shape (n_pairs, n_features)
+        Weights; one row for two classes, else one for each pair in the order of
+        ``itertools.combinations``, positive for the first class of the pair. For norm=1 and
+        norm=np.inf several may be best, and this is one of them.
+    intercept_ : ndarray of shape (n_pairs,)
+        Thresholds; where an interval is best for `coef_`, its midpoint.
+    margin_ : float or ndarray of shape (n_pairs,)
+        Hard margin: the l_q distance of the nearest training row from the hyperplane. Soft margin:
+        :math:`1 / |w|_p`, the l_q distance of the planes :math:`w \cdot x + b = \pm 1` from the
+        hyperplane, which rows with slack are nearer to; infinite where w = 0 is best.
+    dual_ : ndarray of shape (n_samples,) or (n_pairs, n_samples)
+        Dual variables that prove the optimum: not negative, :math:`\sum_i y_i a_i = 0`, at most C,
+        and zero for rows beyond the margin.
+    certificate_ : Certificate
+        The worst of `certificates_`.
+    certificates_ : list of Certificate
+        One for each pair of classes. For the hard margin the primal is one over the margin.
+    n_iter_ : int
+        Largest number of steps of a pair.
+
+    Notes
+    -----
+    norm=1 and norm=np.inf are linear programs, solved by HiGHS; norm=2 has the solvers of
+    :class:`LinearSVC` and :class:`ReducedHullSVC`; other norms are power cones, solved by Clarabel.
+    HiGHS and Clarabel cannot be interrupted: `time_limit` ends them.
+
+    Leave-one-out and probabilities train again without each row that matters (norm=2 with a soft
+    margin follows the solution path instead).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import MaxMarginClassifier
+    >>> X, y = np.array([[0.0, 0.0], [2.0, 1.0]]), [0, 1]
+    >>> for norm in (1, 2, np.inf):
+    ...     model = MaxMarginClassifier(norm=norm, C=np.inf).fit(X, y)
+    ...     print(norm, model.coef_[0].round(3), round(model.margin_, 3))
+    1 [1. 0.] 1.0
+    2 [0.8 0.4] 1.118
+    inf [0.667 0.667] 1.5
+    """
+
+    def __init__(
+        self,
+        norm: float = 2,
+        *,
+        C: float = 1.0,
+        calibration: str = "sigmoid",
+        tol: float = 1e-6,
+        class_weight: Any = None,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.norm = norm
+        self.C = C
+        self.calibration = calibration
+        self.tol = tol
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        for name, value, least, fix in (
+            ("norm", self.norm, 1.0, "a number from 1 on, or np.inf"),
+            ("C", self.C, np.nextafter(0.0, 1.0), "a positive number, or np.inf (hard margin)"),
+        ):
+            real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            require(real and float(value) >= least, name, value, fix)
+        require_number("tol", self.tol, "a positive number")
+        check_calibration(self.calibration)
+        whole = isinstance(self.max_iter, numbers.Integral) and not isinstance(self.max_iter, bool)
+        require(whole and (self.max_iter > 0 or self.max_iter == -1), "max_iter", self.max_iter,
+                "a positive integer, or -1 for the solver's own limit")  # fmt: skip
+        if self.time_limit is not None:
+            require_number("time_limit", self.time_limit, "a positive number of seconds or None")
+        if np.isinf(self.C) and self.class_weight is not None:
+            warnings.warn(
+                f"class_weight={self.class_weight!r} has no effect: the hard margin, C=inf, has no "
+                "slack that could be weighted", UserWarning, stacklevel=3,
+            )  # fmt: skip
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxMarginClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind, two or more classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 means the same as the row twice, 0 the same as its absence.
+
+        Returns
+        -------
+        self : MaxMarginClassifier
+            The fitted model.
+        """
+        self._check_parameters()
+        X, y, weight = check_fit(self, X, y, sample_weight, numeric=False)
+        data = canonical(X, y, weight)
+        self.classes_, codes = check_classes(data.y)
+        factors = class_costs(self.class_weight, self.classes_, codes, data.weight)
+        costs = float(self.C) * data.weight * factors[codes]
+        pairs = class_pairs(len(self.classes_))
+        name = type(self).__name__
+        with Watch(name, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
+            machines = [self._fit_pair(data.X, codes, costs, pair, watch) for pair in pairs]
+        self._keep_planes(data, machines)
+        self._record_ = Record(self._training(data, pairs, machines))
+        statuses: list[str] = [machine.result.status for machine in machines]
+        warn_unconverged(name, self.certificate_, statuses, self.tol, data.X, "gap")
+        return self
+
+    def _fit_pair(
+        self, X: Matrix, codes: IntArray, costs: FloatArray, pair: tuple[int, int], watch: Watch
+    ) -> NormMachine:
+        rows, label = pair_rows(codes, pair)
+        if len(rows) < len(codes):
+            X, costs = X[rows], costs[rows]
+        problem = NormMargin(label, costs, float(self.norm))
+        watch.next_part()
+        steps, seed = int(self.max_iter), seed_of(self.random_state)
+        with worker_threads():
+            result = solve_norm_margin(
+                X,
+                problem,
+                tol=self.tol,
+                max_iter=steps,
+                seed=seed,
+                deadline=watch.deadline,
+                monitor=watch,
+            )
+        if not result.separable:
+            raise ValueError(self._why_not(pair, result, problem))
+        return NormMachine(rows, problem, result, self.tol, steps, seed)
+
+    def _why_not(self, pair: tuple[int, int], result: MarginResult, problem: NormMargin) -> str:
+        """Return that no hyperplane separates two classes, and what to do."""
+        first, second = (self.classes_.tolist()[k] for k in sorted(pair))
+        most = 1.0 / result.certificate.dual if result.certificate.dual > 0 else np.inf
+        return (
+            f"C=inf asks for a hyperplane that separates the classes {first!r} and {second!r}, and "
+            f"there is none: their convex hulls meet (any margin in l_{problem.dual_norm:g} is at "
+            f"most {most:.1e}). Give a finite C, such as C=1.0, for the soft margin"
+        )
+
+    def _keep_planes(self, data: TrainingSet, machines: list[NormMachine]) -> None:
+        """Store the hyperplanes and what proves them."""
+        results = [machine.result for machine in machines]
+        self.coef_ = np.array([result.coef for result in results])
+        self.intercept_ = np.array([result.intercept for result in results])
+        self.certificates_ = [result.certificate for result in results]
+        self.certificate_ = worst(self.certificates_)
+        self.n_iter_ = max(c.n_iter for c in self.certificates_)
+        margins = np.array([result.margin for result in results])
+        dual = np.zeros((len(machines), len(data.weight) + 1))  # the last: rows of no weight
+        for k, machine in enumerate(machines):
+            dual[k, machine.rows] = machine.result.dual
+        share = data.given_weight / np.append(data.weight, 1.0)[data.member]
+        dual = dual[:, data.member] * share
+        single = len(machines) == 1
+        self.margin_ = float(margins[0]) if single else margins
+        self.dual_ = dual[0] if single else dual
+
+    def _training(
+        self, data: TrainingSet, pairs: list[tuple[int, int]], machines: list[NormMachine]
+    ) -> Training | PlaneTraining:
+        """Return what leave-one-out needs: (1.25) has a solution path, the others are refitted."""
+        if not machines[0].problem.squared:
+            return PlaneTraining(data, pairs, machines, seed_of(self.random_state))
+        paths = [
+            Machine(m.rows, m.problem.box, m.problem.y * m.result.dual, m.result.intercept)
+            for m in machines
+        ]
+        return Training(data, Kernel("linear"), None, pairs, paths, True)
+
+    def _pair_values(self, X: Any) -> FloatArray:
+        X = check_X(self, X, reset=False)
+        return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_

@@ -1,0 +1,327 @@
+"""The perceptron, in the features or in the feature space of a kernel: PerceptronClassifier."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._progress import Watch
+from widemargin._threads import worker_threads
+from widemargin._typing import FloatArray, Matrix
+from widemargin._validation import TrainingSet, check_fit, check_X, require_number
+from widemargin.assess import bounds
+from widemargin.estimators._kernel_machine import KernelEstimator, check_square
+from widemargin.estimators._scored import ScoredClassifier
+from widemargin.kernels import Kernel, Rows
+from widemargin.problems.one_vs_one import check_classes, rest_labels
+from widemargin.solvers.perceptron import PerceptronResult, train, train_kernel
+
+DEFAULT_PASSES = 1000
+
+
+class PerceptronClassifier(ScoredClassifier, KernelEstimator):
+    r"""The perceptron: rows in turn, and a step for each one that is wrong.
+
+    Table 1.1 of Smola et al. (2000). Starting from w = 0 and b = 0 it visits the rows in their
+    order, again and again; where :math:`y_i (w \cdot x_i + b) \le 0` it adds :math:`\eta y_i x_i`
+    to w and :math:`\eta y_i` to b. If a hyperplane separates the classes, it ends after a bounded
+    number of steps (:meth:`mistake_bound`) at one that does, though not the one with the largest
+    margin: which one depends on the order of the rows, so that there is no `sample_weight`. Several
+    classes have a perceptron each, against all others.
+
+    Parameters
+    ----------
+    eta : float, default=1.0
+        Length of a step. It multiplies the decision function and changes nothing else.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "precomputed"}, callable or None, default=None
+        None works in the features themselves. A kernel works in its feature space, by counting
+        the steps on each row; "linear" takes the same steps as None.
+    degree, gamma, coef0
+        As for :class:`SVC`.
+    cache_size : float, default=500
+        Megabytes for kernel values.
+    max_iter : int, default=1000
+        Largest number of passes over the rows; -1 is 1000.
+    time_limit : float, default=None
+        Seconds after which the fit stops with the model reached.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    coef_ : ndarray of shape (n_machines, n_features)
+        Weights; one row for two classes, else one a class. Without a kernel only.
+    intercept_ : ndarray of shape (n_machines,)
+        Thresholds.
+    dual_coef_ : ndarray of shape (n_machines, n_support)
+        With a kernel: eta times the label times the steps on each row of `support_`.
+    support_, support_vectors_, gamma_
+        With a kernel: as for :class:`SVC`; rows on which a step was made.
+    n_updates_ : int or ndarray of shape (n_classes,)
+        Steps made; one number for two classes.
+    converged_ : bool
+        Whether no training row was wrong in the last pass, for every machine. If not, there is a
+        ConvergenceWarning.
+    n_iter_ : int
+        Largest number of passes of a machine, the last one, which changes nothing, included.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import PerceptronClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = PerceptronClassifier().fit(X[:100], y[:100])
+    >>> model.n_updates_, model.converged_, model.score(X[:100], y[:100])
+    (5, True, 1.0)
+    """
+
+    # What the kernel machines have and a perceptron has not: it ends where no row is wrong.
+    tol: float = 1.0
+
+    def __init__(
+        self,
+        eta: float = 1.0,
+        *,
+        kernel: Any = None,
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        cache_size: float = 500,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.eta = eta
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        require_number("eta", self.eta, "a positive number")
+        super()._check_parameters()
+
+    def _knows_kernel(self) -> bool:
+        return self.kernel is None or super()._knows_kernel()
+
+    def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
+        """Accept kernels that are indefinite: the steps need nothing but their values."""
+        return False
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> PerceptronClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows in the order in which they are visited, or their kernel matrix when
+            ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind, two or more classes.
+
+        Returns
+        -------
+        self : PerceptronClassifier
+            The fitted model.
+        """
+        self._check_parameters()
+        precomputed = self.kernel == "precomputed"
+        X, y, ones = check_fit(self, X, y, None, numeric=False, accept_sparse=not precomputed)
+        check_square(X, precomputed)
+        self.classes_, codes = check_classes(y)
+        every = np.arange(len(ones))
+        data = TrainingSet(X, y, ones, every, every, y, ones, X[:0])
+        rows = Rows(Kernel("linear"), X) if self.kernel is None else self._begin(data)
+        labels = rest_labels(codes, len(self.classes_))
+        name = type(self).__name__
+        with (
+            Watch(name, 1.0 / len(ones), self.verbose, self.time_limit, len(labels)) as watch,
+            worker_threads() as rows.threads,
+        ):
+            machines = [self._train(rows, label, watch) for label in labels]
+        self._keep_machines(data, machines)
+        # What the bound on the updates needs.
+        self._seen_: tuple[Matrix, FloatArray | None, FloatArray] | None
+        self._seen_ = (X, rows.centre, np.array(labels))
+        self._warn_if_wrong(machines, len(ones))
+        return self
+
+    def _train(self, rows: Rows, label: FloatArray, watch: Watch) -> PerceptronResult:
+        watch.next_part()
+        passes = int(self.max_iter) if self.max_iter > 0 else DEFAULT_PASSES
+        if self.kernel is None:
+            return train(rows.X, label, max_passes=passes, monitor=watch)
+        cache = self.cache_size * 1e6
+        return train_kernel(rows, label, max_passes=passes, cache_bytes=cache, monitor=watch)
+
+    def _keep_machines(self, data: TrainingSet, machines: list[PerceptronResult]) -> None:
+        """Store the machines, scaled by eta."""
+        coef = float(self.eta) * np.array([m.coef for m in machines])
+        self.intercept_ = float(self.eta) * np.array([m.intercept for m in machines])
+        if self.kernel is None:
+            self.coef_ = coef
+        else:
+            support = np.flatnonzero(coef.any(axis=0))
+            self._keep_support(data, support)
+            self.dual_coef_ = coef[:, support]
+        updates = np.array([m.n_updates for m in machines])
+        self.n_updates_ = int(updates[0]) if len(machines) == 1 else updates
+        self.converged_ = all(m.status == "optimal" for m in machines)
+        self.n_iter_ = max(m.n_passes for m in machines)
+
+    def _warn_if_wrong(self, machines: list[PerceptronResult], n: int) -> None:
+        if self.converged_:
+            return
+        worst = max(machines, key=lambda m: (m.status != "optimal", m.wrong))
+        late = worst.status == "stopped"
+        richer = 'a kernel (kernel="rbf")' if self.kernel is None else "another kernel"
+        limit = f"time_limit={self.time_limit:g} s" if late else f"max_iter={worst.n_passes} passes"
+        warnings.warn(
+            f"PerceptronClassifier did not converge within {limit}: after {worst.n_updates} "
+            f"updates {worst.wrong} of {n} rows are wrong. It ends on classes that a hyperplane "
+            f"separates only. If these are such, raise {'time_limit' if late else 'max_iter'} and "
+            f"bring the features to one scale; else use {richer}, or a soft margin "
+            "(LinearSVC, MaxMarginClassifier, SVC)", ConvergenceWarning, stacklevel=3,
+        )  # fmt: skip
+
+    # -- how many steps there can be -------------------------------------------------------
+
+    def mistake_bound(self, w: Any = None, b: Any = None) -> float | FloatArray:
+        r"""Return how many steps there can be at most, by a plane that separates the rows.
+
+        Smola et al. (2000), theorem 1.1, with :math:`R = \max_i |x_i|` (it is printed with the
+        square): :math:`(1 + b^2)(1 + R^2) / \rho^2` for w scaled to the length 1 and
+        :math:`\rho = \min_i y_i (w \cdot x_i + b)`. See :func:`widemargin.bounds.perceptron`. The
+        theorem needs an inner product, hence a kernel that is positive semi-definite.
+
+        Parameters
+        ----------
+        w : array-like, default=None
+            Weights of the features, or with a kernel the coefficients of all training rows; one
+            row for each machine if there are several. None is the fitted model itself.
+        b : float or array-like of shape (n_machines,), default=None
+            Thresholds; given if and only if w is.
+
+        Returns
+        -------
+        float or ndarray of shape (n_classes,)
+            Infinite where the plane does not separate the rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
+        >>> from widemargin import MaxMarginClassifier, PerceptronClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> X, y = X[:100], y[:100]
+        >>> plane = MaxMarginClassifier(C=np.inf).fit(X, y)
+        >>> model = PerceptronClassifier().fit(X, y)
+        >>> model.n_updates_ <= model.mistake_bound(plane.coef_[0], plane.intercept_[0])
+        True
+        """
+        check_is_fitted(self)
+        if (w is None) != (b is None):
+            raise ValueError(f"w and b must be given together, or neither; got w={w!r}, b={b!r}")
+        if self._seen_ is None:
+            raise ValueError(
+                "mistake_bound needs the training rows, which compact() has dropped: ask the "
+                "fitted model itself"
+            )
+        X, centre, labels = self._seen_
+        rows = Rows(Kernel("linear") if self.kernel is None else self._kernel_, X, centre)
+        every = np.arange(rows.n)
+        n_terms = rows.X.shape[1] if self.kernel is None else rows.n
+        planes, thresholds = self._planes(w, b, (len(labels), n_terms))
+        if self.kernel is None:
+            f = np.asarray(rows.X @ planes.T, dtype=np.float64)
+            norm2 = np.einsum("kj,kj->k", planes, planes)
+        else:
+            f = rows.weighted_sum(every, rows, every, np.ascontiguousarray(planes.T))
+            norm2 = np.einsum("ki,ik->k", planes, f)
+        R = float(np.sqrt(rows.diagonal().max()))
+        found = [
+            _bound(R, label * (f[:, k] + thresholds[k]), float(norm2[k]), float(thresholds[k]))
+            for k, label in enumerate(labels)
+        ]
+        return found[0] if len(found) == 1 else np.array(found)
+
+    def _planes(self, w: Any, b: Any, shape: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
+        """Return one plane a machine, the model's own if none is given."""
+        if w is None:
+            if self.kernel is None:
+                return self.coef_, self.intercept_
+            own = np.zeros(shape)
+            own[:, self.support_] = self.dual_coef_
+            return own, self.intercept_
+        planes = np.atleast_2d(np.asarray(w, dtype=np.float64))
+        thresholds = np.atleast_1d(np.asarray(b, dtype=np.float64))
+        if planes.shape != shape or thresholds.shape != shape[:1]:
+            what = "features" if self.kernel is None else "training rows"
+            raise ValueError(
+                f"w must have shape {shape}, one weight for each of the {shape[1]} {what}, and b "
+                f"shape {shape[:1]}; got {planes.shape} and {thresholds.shape}"
+            )
+        finite = np.isfinite(planes).all() and np.isfinite(thresholds).all()
+        if not finite:
+            raise ValueError("w and b must be finite numbers; got infinite ones or NaN")
+        return planes, thresholds
+
+    def compact(self) -> PerceptronClassifier:
+        """Return a copy without the training rows, for storage; it has no `mistake_bound`.
+
+        Returns
+        -------
+        PerceptronClassifier
+            The smaller model.
+        """
+        check_is_fitted(self)
+        smaller = copy.copy(self)
+        smaller._seen_ = None
+        return smaller
+
+    # -- prediction ------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return w.x + b of each machine.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive for ``classes_[1]``. More: the value of each class's machine, so
+            that the largest score is the predicted class.
+        """
+        check_is_fitted(self)
+        if self.kernel is None:
+            X = check_X(self, X, reset=False)
+            values = np.asarray(safe_sparse_dot(X, self.coef_.T))
+        else:
+            values = self._expansion_values(X, self.dual_coef_.T)
+        values = values + self.intercept_
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+
+def _bound(R: float, values: FloatArray, norm2: float, b: float) -> float:
+    """Return the bound for a plane of any length, given y f of all rows."""
+    if norm2 <= 0:
+        return np.inf
+    size = float(np.sqrt(norm2))
+    return bounds.perceptron(R, float(values.min()) / size, b / size)

@@ -1,0 +1,157 @@
+"""The landscape of Gaussian-process classifiers: noise and kernel, by leave-one-out or evidence.
+
+The coordinates and the prior are those of :mod:`widemargin.tuning._landscape`. With more than two
+classes there is a latent function for each class against the rest, all with the same parameters;
+the loss is the mean over them, so that m J is the sum of their log-losses, or of minus their log
+evidences, m counting the rows of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from widemargin._typing import FloatArray, IntArray
+from widemargin.problems.mean_field import naive
+from widemargin.problems.one_vs_one import rest_labels
+from widemargin.solvers.mean_field import MeanFieldResult, solve_mean_field
+from widemargin.tuning._kernel_paths import KernelPath
+from widemargin.tuning._landscape import Point, Scale, Slope, Surface, effective_rows
+from widemargin.tuning._latent_loss import evidence_loss, left_out_loss
+from widemargin.tuning._latent_response import LatentGradient
+from widemargin.tuning._setup import Task
+
+NOISE_RANGE = (-10.0, 7.0)
+FLIP_UNIT = 0.01
+MOST_FLIPS = 0.45
+FIRST_FLIPS = 0.02
+TOL = 1e-8  # residual of the equations; their solution enters the gradient
+SOLVED = 1e-6  # residual above which there is no solution to speak of
+
+
+@dataclass
+class LatentLandscape(Surface):
+    """The objective of Gaussian-process classifiers.
+
+    Attributes
+    ----------
+    path : KernelPath
+        The kernel matrix as a function of log gamma.
+    base : ndarray of shape (path.size,)
+        Log gamma at x = 0.
+    labels : list of ndarray
+        -1 and +1 of each latent function.
+    weight : ndarray of shape (n,)
+        How many equal rows each row stands for.
+    offset : float
+        Variance of the constant mean.
+    inference : {"naive", "tap", "ep"}
+        Which mean-field theory. TAP and EP have one solution.
+    criterion : {"loo", "evidence"}
+        Which loss.
+    calibrate : bool
+        Whether left-out fields are scaled to the labels.
+    fixed : dict
+        Input and flip noise where they are not coordinates.
+    scales : list of Scale
+        Those that are.
+    prior : float
+        lambda.
+    observe : callable
+        Called with every Point.
+    tol : float
+        Residual of the equations.
+    """
+
+    path: KernelPath
+    base: FloatArray
+    labels: list[FloatArray]
+    weight: FloatArray
+    offset: float
+    inference: str
+    criterion: str
+    calibrate: bool
+    fixed: dict[str, float]
+    scales: list[Scale]
+    prior: float
+    observe: Callable[[Point], None]
+    tol: float = TOL
+
+    def __post_init__(self) -> None:
+        self.n_rows = effective_rows([self.weight] * len(self.labels))
+
+    def evaluate(self, values: dict[str, float], theta: FloatArray) -> Slope:
+        """Return the loss, the mean over the latent functions."""
+        bare = self.path.kernel(theta)
+        K = bare + self.offset if self.offset else bare
+        share = 1.0 / len(self.labels)
+        loss, by_theta = 0.0, np.zeros(self.path.size)
+        by_value = dict.fromkeys(values, 0.0)
+        for label in self.labels:
+            try:
+                part = self._part(K, label, values)
+            except (FloatingPointError, np.linalg.LinAlgError):
+                part = None
+            if part is None or not np.isfinite(part.loss):
+                return Slope(np.inf, by_value, np.zeros(self.path.size))
+            loss += share * part.loss
+            by_value["input_noise"] += share * part.by_input_noise
+            by_value["flip_noise"] += share * part.by_flip_noise
+            by_theta += share * self.path.gradient(theta, bare, None, part)
+        return Slope(loss, by_value, by_theta)
+
+    def _part(
+        self, K: FloatArray, label: FloatArray, values: dict[str, float]
+    ) -> LatentGradient | None:
+        """Return the loss of one latent function; None where its equations are not solved."""
+        result = self._solved(K, label, values)
+        if result.residual > SOLVED:
+            return None
+        self_consistent = self.inference != "naive"
+        if self.criterion == "evidence":
+            return evidence_loss(K, result, self_consistent=self_consistent)
+        return left_out_loss(K, result, self_consistent=self_consistent, calibrate=self.calibrate)
+
+    def _solved(
+        self, K: FloatArray, label: FloatArray, values: dict[str, float]
+    ) -> MeanFieldResult:
+        problem = naive(
+            label, self.weight, np.diagonal(K).copy(), values["input_noise"], values["flip_noise"]
+        )
+        # TAP's rounds are faster, but may overlook rows of weight below 1.
+        by_rounds = "tap" if float(self.weight.min()) >= 1 else "ep"
+        inference = "naive" if self.inference == "naive" else by_rounds
+        return solve_mean_field(problem, K, inference=inference, tol=self.tol)
+
+
+class LatentTask(Task):
+    """A checked request for a Gaussian-process classifier."""
+
+    def landscape(self, rows: IntArray, observe: Callable[[Point], None]) -> LatentLandscape:
+        """Return the objective on some rows."""
+        model = self.model
+        path, base = self.path(rows)
+        # A row of zeros has no variance under a polynomial kernel, all rows together have some.
+        unit = max(float(path.kernel(base).diagonal().mean()), 1e-300)
+        flips = (0.0, float(np.log1p(MOST_FLIPS / FLIP_UNIT)))
+        first = float(np.log1p(FIRST_FLIPS / FLIP_UNIT))
+        scales = [
+            Scale("input_noise", unit, NOISE_RANGE),
+            Scale("flip_noise", FLIP_UNIT, flips, shift=1.0, start=first),
+        ]
+        return LatentLandscape(
+            path,
+            base,
+            rest_labels(self.codes[rows], len(self.factors)),
+            self.data.weight[rows],
+            float(model.mean_variance),
+            model.inference,
+            self.criterion,
+            bool(model.calibrate),
+            {"input_noise": float(model.input_noise), "flip_noise": float(model.flip_noise)},
+            [scale for scale in scales if scale.name in self.names],
+            self.prior,
+            observe,
+        )
