@@ -41,6 +41,8 @@ html_theme_options = {
 PAGES = (
     "index",
     "install",
+    "report",
+    "playground",
     "which_machine",
     "coming_from_sklearn",
     "certificate",
@@ -51,6 +53,7 @@ PAGES = (
     "margins_and_bounds",
     "large_data",
     "command_line",
+    "literature",
     "references",
 )
 html_sidebars = {page: [] for page in PAGES}

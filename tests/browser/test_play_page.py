@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 import time
 
 import pytest
 import uvicorn
 
-from widemargin.play.server import Painter, listen, make_app
+from widemargin.play.catalogue import MACHINES
+from widemargin.play.painter import Painter
+from widemargin.play.server import listen, make_app
 
 
 @pytest.fixture(scope="module")
@@ -114,12 +118,40 @@ def test_every_machine_draws_two_classes(opened):
     page = opened.page
     after(page, lambda: page.select_option("#preset", "1"))
     names = page.eval_on_selector_all("#machine option", "options => options.map((o) => o.value)")
-    assert len(names) >= 9
+    assert names == list(MACHINES)
     for name in names:
         if page.input_value("#machine") != name:
             after(page, lambda name=name: page.select_option("#machine", name))
         assert page.inner_text("#status") == "", name
-        assert "of" in page.inner_text("#support"), name
+        counted = "no coefficients" if name == "AdaBoostClassifier" else "of 48 points"
+        assert counted in page.inner_text("#support"), name
+        proof = MACHINES[name].uncertified or "gap"
+        assert proof in page.inner_text("#certificate"), name
+        assert page.is_visible("#legend-margin") == bool(MACHINES[name].dashes), name
+    assert opened.errors == []
+
+
+def test_leave_one_out_that_takes_long_comes_when_the_hand_rests(opened):
+    page = opened.page
+    after(page, lambda: page.select_option("#preset", label="overlapping classes"))
+    page.locator("#loo", has_text="of 48 wrong").wait_for(timeout=60_000)
+    assert "exact" in page.inner_text("#loo")
+    after(page, lambda: page.select_option("#machine", "PerceptronClassifier"))
+    assert "not known" in page.inner_text("#loo")
+
+
+def test_a_norm_and_a_number_of_rounds_are_set(opened):
+    page = opened.page
+    after(page, lambda: page.select_option("#machine", "MaxMarginClassifier"))
+    seen = pixels(page)
+    after(page, lambda: page.select_option("#control-norm", "inf"))
+    assert pixels(page) != seen
+    after(page, lambda: page.select_option("#machine", "AdaBoostClassifier"))
+    page.locator("#control-n_rounds").focus()
+    after(page, lambda: page.keyboard.press("Home"))
+    assert page.inner_text(".control output") == "1"
+    after(page, lambda: page.keyboard.press("ArrowRight"))
+    assert page.inner_text("#status") == ""
     assert opened.errors == []
 
 
@@ -127,11 +159,44 @@ def test_a_link_shows_the_same_picture(opened, watched, address):
     page = opened.page
     after(page, lambda: click(page, 0.2, 0.8))
     page.wait_for_timeout(200)
+    after(page, lambda: page.select_option("#machine", "NuSVC"))
     link, points = page.url, count(page)
     assert "#" in link
     again = watched(link)
     again.page.wait_for_selector("#canvas[data-pictures]", timeout=60_000)
     assert count(again.page) == points
+    assert again.page.input_value("#machine") == "NuSVC"
+    assert again.page.input_value("#preset") == ""
+
+
+def shared(**kept) -> str:
+    return base64.urlsafe_b64encode(json.dumps(kept).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        shared(p=[[0, 0, 0]], m="<img src=x>", s={}),
+        shared(p=[["0", 0, 99]], m="SVC", s={}),
+        shared(p=7, m="SVC"),
+    ],
+)
+def test_a_link_that_cannot_be_read_is_told(watched, address, text):
+    seen = watched(f"{address}#{text}")
+    seen.page.wait_for_selector("#canvas[data-pictures]", timeout=60_000)
+    assert "could not be read" in seen.page.inner_text("#status")
+    assert seen.errors == []
+
+
+def test_a_server_that_is_gone_is_told(opened):
+    page = opened.page
+    page.route("**/api/picture", lambda route: route.abort())
+    after(page, lambda: click(page, 0.5, 0.9))
+    assert "does not answer" in page.inner_text("#status")
+    page.unroute("**/api/picture")
+    after(page, lambda: click(page, 0.45, 0.85))
+    assert page.inner_text("#status") == ""
 
 
 def test_the_code_runs(opened):

@@ -30,7 +30,7 @@ def test_readme_has_the_two_commands_that_ci_runs():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     marked = re.findall(r"<!-- ci: (\w+) -->\n```bash\n(.*)\n```", text)
     assert marked == [
-        ("demo", "pip install . && widemargin fit --demo"),
+        ("demo", "pip install '.[report]' && widemargin report --demo"),
         ("tests", "pip install '.[test]' && pytest -n auto"),
     ]
 
@@ -56,12 +56,17 @@ def test_certificate_page_recomputes_the_certificate():
         ("margins_and_bounds", 20),
         ("which_machine", 8),
         ("coming_from_sklearn", 20),
+        ("report", 2),
     ],
 )
 def test_page_prints_what_it_shows(page, least, capsys):
     text = (ROOT / "docs" / f"{page}.rst").read_text(encoding="utf-8")
     pieces = re.findall(r"\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text)
-    shown = [(kind, re.sub(r"^   ", "", piece, flags=re.MULTILINE)) for kind, piece in pieces]
+    shown = [
+        (kind, re.sub(r"^   ", "", piece, flags=re.MULTILINE))
+        for kind, piece in pieces
+        if kind != "bash"
+    ]
     assert [kind for kind, _ in shown] == ["python", "text"] * (len(shown) // 2)
     assert len(shown) >= least
     names: dict = {}
@@ -70,3 +75,29 @@ def test_page_prints_what_it_shows(page, least, capsys):
         printed = capsys.readouterr().out
         # Digits depend on the machine, times even on the moment; the words do not.
         assert without_numbers(printed).split() == without_numbers(output).split()
+
+
+def test_every_picture_and_page_that_is_named_is_there():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in re.findall(r"\]\((?!http|#)([^)#]+)\)", readme):
+        assert (ROOT / name).exists(), name
+    for page in sorted((ROOT / "docs").glob("*.rst")):
+        for name in re.findall(r"\.\. image:: (\S+)", page.read_text(encoding="utf-8")):
+            assert (ROOT / "docs" / name).exists(), f"{name} of {page.name}"
+
+
+def test_every_example_is_in_the_list_of_the_literature():
+    listed = (ROOT / "docs" / "literature.rst").read_text(encoding="utf-8")
+    named = set(re.findall(r"auto_examples_(plot_\w+)\.py", listed))
+    assert named == {path.stem for path in (ROOT / "examples").glob("plot_*.py")}
+
+
+def test_readme_names_every_estimator():
+    import widemargin
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme[readme.index("## The machines") : readme.index("## Data of any size")]
+    machines = [name for name in widemargin.__all__ if hasattr(getattr(widemargin, name), "fit")]
+    assert len(machines) >= 18
+    for name in machines:
+        assert f"`{name}" in table, name

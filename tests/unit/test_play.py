@@ -6,6 +6,7 @@ import base64
 import http.client
 import json
 import re
+import socket
 import threading
 
 import numpy as np
@@ -13,9 +14,13 @@ import pytest
 import uvicorn
 
 from widemargin import SVC, loo
-from widemargin.play.catalogue import MACHINES, Slider
+from widemargin.play import painter as painting
+from widemargin.play import server
+from widemargin.play.catalogue import MACHINES, Choice, Slider
+from widemargin.play.code import python_code
+from widemargin.play.painter import Painter
 from widemargin.play.picture import EXTENT, GRID, MOST_POINTS, PIXELS, draw, fit, read_question
-from widemargin.play.server import HEADERS, MOST_BYTES, Painter, listen, make_app
+from widemargin.play.server import HEADERS, MOST_BYTES, MOST_WAITING, listen, machine_in, make_app
 
 TWO = [
     [-1.0, 0.1, 0],
@@ -32,11 +37,11 @@ THREE = [*TWO, [0.0, 1.5, 2], [0.2, 1.7, 2], [-0.3, 1.6, 2]]
 def port():
     listener = listen()
     number = listener.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(make_app(number, Painter()), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    running = uvicorn.Server(uvicorn.Config(make_app(number, Painter()), log_level="warning"))
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     yield number
-    server.should_exit = True
+    running.should_exit = True
     thread.join(10)
 
 
@@ -69,6 +74,12 @@ def test_the_page_is_served_with_its_guards(port, path):
         assert answer.getheader(name) == value
 
 
+def test_the_catalogue_is_served(port):
+    answer, text = send(port, "GET", "/api/catalogue")
+    assert answer.status == 200
+    assert [machine["name"] for machine in json.loads(text)["machines"]] == list(MACHINES)
+
+
 @pytest.mark.parametrize("host", ["example.org", "127.0.0.1", "localhost", "127.0.0.1:1", ""])
 def test_another_host_is_refused(port, host):
     answer, _ = send(port, "GET", "/", Host=host)
@@ -80,6 +91,74 @@ def test_a_page_of_another_site_is_refused(port, origin):
     status, answer = asked(port, {"machine": "SVC", "points": TWO}, Origin=origin)
     assert status == 403
     assert "Origin" in answer["error"]
+
+
+def test_a_form_of_another_site_is_refused(port):
+    """A form needs nobody's leave to be sent, but says where it comes from."""
+    form = {"Content-Type": "text/plain", "Origin": "https://example.org"}
+    for path in ("/api/picture", "/api/left_out", "/api/code"):
+        status, _ = asked(port, {"machine": "SVC", "points": TWO}, path, **form)
+        assert status == 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("HEAD", "/", 200),
+        ("POST", "/", 405),
+        ("GET", "/api/picture", 405),
+        ("PUT", "/api/picture", 405),
+        ("DELETE", "/api/picture", 405),
+        ("OPTIONS", "/api/picture", 405),
+        ("GET", "/../pyproject.toml", 404),
+        ("GET", "/api/nothing", 404),
+    ],
+)
+def test_other_methods_and_places(port, method, path, status):
+    answer, _ = send(port, method, path)
+    assert answer.status == status
+    assert answer.getheader("Access-Control-Allow-Origin") is None
+
+
+def slow_request(port):
+    """Return a connection on which a request has been begun and is not ended."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+    head = f"POST /api/picture HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 99\r\n\r\n"
+    connection.sendall(head.encode() + b"{")
+    return connection
+
+
+def test_who_sends_nothing_holds_no_place(port):
+    waiting = [slow_request(port) for _ in range(MOST_WAITING + 3)]
+    status, _ = asked(port, {"machine": "SVC", "points": TWO})
+    assert status == 200
+    for connection in waiting:
+        connection.close()
+
+
+def test_who_is_slow_is_told_so(port, monkeypatch):
+    monkeypatch.setattr(server, "SECONDS_TO_SEND", 0.05)
+    with slow_request(port) as connection:
+        assert connection.recv(4096).startswith(b"HTTP/1.1 408")
+
+
+def test_several_pages_are_answered(port):
+    answers = []
+
+    def ask(C):
+        given = {"machine": "SVC", "points": TWO, "params": {"C": C}}
+        answers.append((C, *asked(port, given)))
+
+    threads = [threading.Thread(target=ask, args=(C,)) for C in (0.1, 1.0, 10.0, 100.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    X, y = np.array(TWO)[:, :2], np.array(TWO)[:, 2].astype(int)
+    for C, status, answer in answers:
+        assert status == 200
+        model = SVC(C=C, gamma=1.5).fit(X, y)
+        assert answer["certificate"]["primal"] == model.certificate_.primal
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
@@ -144,8 +223,12 @@ def test_numbers_that_json_does_not_have_are_refused(port):
 @pytest.mark.parametrize("name", MACHINES)
 def test_every_machine_draws(name, points):
     answer = draw(fit(read_question({"machine": name, "points": points})))
-    assert len(answer["strength"]) == len(points)
-    assert max(answer["strength"]) == 1.0
+    if name == "AdaBoostClassifier":  # coefficients of stumps, not of points
+        assert answer["strength"] is None
+    else:
+        assert len(answer["strength"]) == len(points)
+        assert max(answer["strength"]) == 1.0
+    assert ("problem" in answer["certificate"]) == bool(MACHINES[name].uncertified)
     landscape = answer["landscape"]
     if len(points) == len(TWO):
         assert len(base64.b64decode(landscape["values"])) == 4 * GRID**2
@@ -180,6 +263,37 @@ def test_left_out_is_answered_apart(port):
     assert left["kind"] == "exact"
 
 
+def test_what_is_not_known_is_said():
+    for name in ("AdaBoostClassifier", "PerceptronClassifier"):
+        answer = draw(fit(read_question({"machine": name, "points": TWO})))
+        assert "not known" in answer["leave_one_out"]["problem"]
+        assert answer["certificate"] == {"problem": MACHINES[name].uncertified}
+
+
+@pytest.mark.parametrize("norm", ["1", "2", "inf"])
+def test_margins_in_any_norm(norm):
+    fitted = fit(
+        read_question({"machine": "MaxMarginClassifier", "points": TWO, "params": {"norm": norm}})
+    )
+    assert fitted.model.norm == float(norm)
+    assert max(draw(fitted)["strength"]) == 1.0
+
+
+def test_whole_numbers_are_whole():
+    machine = MACHINES["AdaBoostClassifier"]
+    assert machine.parameters({"n_rounds": 7.0})["n_rounds"] == 7
+    with pytest.raises(ValueError, match="whole number"):
+        machine.parameters({"n_rounds": 7.5})
+
+
+def test_many_points_are_left_out_in_folds():
+    rng = np.random.default_rng(0)
+    points = [[*rng.uniform(-1, 1, 2).round(3).tolist(), i % 2] for i in range(140)]
+    body = {"machine": "LPSVC", "points": points, "params": {"lam": 1.0}}
+    assert Painter().left_out(body)["method"] == "10-fold"
+    assert Painter().left_out({**body, "points": points[:40]})["method"] == "exact"
+
+
 def test_what_the_points_do_not_allow_is_said(port):
     lopsided = [[0.1 * i, 0.0, 0] for i in range(9)] + [[1.5, 1.0, 1]]
     status, answer = asked(port, {"machine": "NuSVC", "points": lopsided, "params": {"nu": 0.8}})
@@ -187,18 +301,39 @@ def test_what_the_points_do_not_allow_is_said(port):
     assert "nu" in answer["problem"]
 
 
-def test_the_code_makes_the_same_model(port):
-    _, answer = asked(port, {"machine": "SVC", "points": TWO}, "/api/code")
-    scope = {"print": lambda *_: None}
-    exec(answer["code"], scope)
-    assert scope["model"].certificate_.converged
-    assert "time_limit" not in answer["code"]
+def every_choice():
+    for name, machine in MACHINES.items():
+        choices = [c for c in machine.controls if isinstance(c, Choice)]
+        yield name, {}
+        for choice in choices:
+            for word in choice.options:
+                yield name, {choice.name: word}
+
+
+@pytest.mark.parametrize(("name", "params"), list(every_choice()))
+def test_the_code_makes_the_same_model(name, params, capsys):
+    given = {"machine": name, "points": TWO, "params": params}
+    code = python_code(read_question(given))
+    scope = {}
+    exec(code, scope)
+    assert "time_limit" not in code
+    printed = capsys.readouterr().out
+    assert ("accuracy" if MACHINES[name].uncertified else "leave-one-out") in printed
+    shown = fit(read_question(given)).model.decision_function(scope["X"])
+    np.testing.assert_allclose(scope["model"].decision_function(scope["X"]), shown, rtol=1e-9)
+
+
+def test_the_code_is_served(port):
+    status, answer = asked(port, {"machine": "SVC", "points": TWO}, "/api/code")
+    assert status == 200
+    assert "SVC(" in answer["code"]
 
 
 def test_sliders_start_inside_their_range():
     for machine in MACHINES.values():
         for control in machine.controls:
-            assert control.checked(control.start) == control.start
+            meant = getattr(control, "meaning", {}).get(control.start, control.start)
+            assert control.checked(control.start) == meant
             if isinstance(control, Slider) and control.log:
                 assert control.low > 0
 
@@ -207,7 +342,63 @@ def test_a_gamma_that_the_linear_kernel_does_not_have_is_dropped():
     assert "gamma" not in MACHINES["SVC"].parameters({"kernel": "linear", "gamma": 2.0})
 
 
-def test_all_machines_are_warmed_up():
-    painter = Painter()
+def test_warm_up_draws_every_machine_the_first_one_first(monkeypatch):
+    seen = []
+    monkeypatch.setattr(painting, "_paint_unseen", lambda given: seen.append(given["machine"]))
+    Painter().warm_up("LOOSVC")
+    assert seen[0] == "LOOSVC"
+    assert set(seen) == set(MACHINES)
+
+
+def test_what_is_warmed_up_can_be_drawn():
+    for name in ("SVC", "AdaBoostClassifier"):
+        for given in painting._small_questions(name):
+            painting._paint_unseen(given)
+
+
+def test_a_picture_goes_before_the_warm_up(monkeypatch):
+    painter, order, asker = Painter(), [], []
+
+    def ask():
+        painter.picture({"machine": "SVC", "points": TWO})
+        order.append("picture")
+
+    def paint_unseen(given):
+        order.append("warm-up")
+        if not asker:  # somebody asks while the first machine is warmed up
+            asker.append(threading.Thread(target=ask))
+            asker[0].start()
+            while painter._n_asked == 0:
+                pass
+
+    monkeypatch.setattr(painting, "_paint_unseen", paint_unseen)
+    monkeypatch.setattr(painting, "MACHINES", {"SVC": MACHINES["SVC"], "LPSVC": MACHINES["LPSVC"]})
     painter.warm_up()
+    asker[0].join()
+    assert order[:2] == ["warm-up", "picture"]
+    assert order.count("warm-up") > 2
+
+
+def test_pictures_do_not_wait_for_leave_one_out(monkeypatch):
+    painter, go_on, begun = Painter(), threading.Event(), threading.Event()
+
+    def slowly(fitted):
+        begun.set()
+        assert go_on.wait(60)
+        return {}
+
+    monkeypatch.setattr(painting, "leave_one_out", slowly)
+    body = {"machine": "LPSVC", "points": TWO}
+    thread = threading.Thread(target=painter.left_out, args=(body,))
+    thread.start()
+    assert begun.wait(60)
     assert painter.picture({"machine": "SVC", "points": TWO})["milliseconds"] > 0
+    go_on.set()
+    thread.join()
+
+
+def test_the_machine_of_a_link():
+    kept = json.dumps({"p": [], "m": "LPSVC", "s": {}}).encode()
+    assert machine_in(base64.urlsafe_b64encode(kept).decode().rstrip("=")) == "LPSVC"
+    for wrong in ("", "###", "e30", "\u00e9", base64.b64encode(b'{"m": "os"}').decode()):
+        assert machine_in(wrong) is None

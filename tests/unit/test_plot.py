@@ -376,7 +376,7 @@ def test_margins_of_other_rows():
     scores, own = model.decision_function(X + 0.5), np.searchsorted(model.classes_, y)
     rivals = [np.delete(s, k).max() for s, k in zip(scores, own, strict=True)]
     assert margins == pytest.approx(np.sort(scores[np.arange(60), own] - rivals))
-    with pytest.raises(ValueError, match="labels of the model"):
+    with pytest.raises(ValueError, match="labels that the model was not fitted with"):
         plot.margin_distribution(model, X, np.where(y == "ash", "oak", y))
     with pytest.raises(ValueError, match="given together with X"):
         plot.margin_distribution(model, X)

@@ -260,13 +260,14 @@ def report(
         table, name = _training_data(data, target)
         stem = data.stem if data else "widemargin-demo"
         page = output or Path(f"{stem}.html")
-        place = model or page.with_suffix(".skops")
-        run_report(table, name, task.value, page, place, ard=ard, seed=seed, as_json=as_json)
+        run_report(table, name, task.value, page, model, ard=ard, seed=seed, as_json=as_json)
 
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model file written by 'widemargin fit'.")],
+    model: Annotated[
+        Path, typer.Argument(help="Model file written by 'widemargin fit' or 'report'.")
+    ],
     data: Annotated[Path, typer.Argument(help="CSV or Parquet file with the model's columns.")],
     output: Annotated[
         Path | None,

@@ -17,6 +17,7 @@ from widemargin.assess.record import Record
 from widemargin.estimators._votes import BaseVotes, StumpVotes
 from widemargin.sources.encoding import Encoding, Task
 from widemargin.sources.whole_file import check_is_file, write_whole
+from widemargin.tuning.gradient import Tuning
 
 FORMAT = "widemargin-model-1"
 
@@ -68,19 +69,19 @@ def load_model(path: Path) -> SavedModel:
     content = path.read_bytes()
     try:
         foreign = sorted(set(skops.io.get_untrusted_types(data=content)) - set(trusted_types()))
-        if foreign:
-            raise UserError(
-                f"{path} was not loaded: it holds types that could run code of somebody else's: "
-                f"{listing(foreign, most=20)}."
-            )
-        loaded = skops.io.loads(content, trusted=trusted_types())
+        loaded = None if foreign else skops.io.loads(content, trusted=trusted_types())
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{path} is damaged, or no model file at all: {error}. "
-            "Model files are written by 'widemargin fit'."
+            "Model files are written by 'widemargin fit' and 'widemargin report'."
         ) from None
+    if foreign:
+        raise UserError(
+            f"{path} was not loaded: it holds types that could run code of somebody else's: "
+            f"{listing(foreign, most=20)}."
+        )
     if not isinstance(loaded, dict) or loaded.get("format") != FORMAT:
-        raise UserError(f"{path} is a skops file, but was not written by 'widemargin fit'.")
+        raise UserError(f"{path} is a skops file, but not one of widemargin's model files.")
     # Files of version 0.1 before there were dates do not name them.
     columns, levels, fill = loaded["columns"], loaded["levels"], loaded["fill"]
     encoding = Encoding(columns, levels, fill, loaded.get("dates", []))
@@ -101,6 +102,6 @@ def trusted_types() -> list[str]:
     boosting = (wm.AdaBoostClassifier, wm.RBFNetClassifier, StumpVotes, BaseVotes)
     planes = (wm.MaxMarginClassifier, wm.PerceptronClassifier)
     machines = (*quadratic, *programs, *others, *planes, *boosting)
-    answers = (wm.loo.LOOResult, LeftOutValues, RefitValues, Calibration, Reading)
+    answers = (wm.loo.LOOResult, LeftOutValues, RefitValues, Calibration, Reading, Tuning)
     records = (wm.Certificate, wm.kernels.Kernel, Record, LatentFunctions, *answers)
     return [f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records]

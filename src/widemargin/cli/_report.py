@@ -9,11 +9,13 @@ from typing import Any
 
 import typer
 
+from widemargin._messages import UserError
 from widemargin.cli._messages import needs_extra
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._training import compacted
 from widemargin.reporting.collect import collect
 from widemargin.reporting.preparation import prepare
+from widemargin.reporting.render import need_page_tools
 from widemargin.reporting.report import study_of, write_report
 from widemargin.reporting.study import Study
 from widemargin.reporting.subject import subject_of_study
@@ -27,28 +29,43 @@ def run_report(
     target: str,
     task: str,
     page: Path,
-    model: Path,
+    model: Path | None,
     *,
     ard: bool,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Study the table; print the result as JSON, or write the page and the model."""
+    """Study the table; print the result as JSON, or write the page and the model beside it."""
     if not as_json:
         with needs_extra("report"):
-            import jinja2  # noqa: F401
-            import plotly  # noqa: F401
-        check_writable(page)
-        check_writable(model)
+            need_page_tools()
+        model = _checked_places(table.source, page, model)
     data = prepare(table, target, task)
-    study = study_of(data, ard, seed, verbose=int(sys.stderr.isatty()))
+    shows_bar = sys.stdout.isatty() and not as_json  # the bar is on stdout, as the result is
+    study = study_of(data, ard, seed, verbose=int(shows_bar))
     found = collect(subject_of_study(study))
-    if as_json:
+    if model is None or as_json:
         typer.echo(json.dumps(found, allow_nan=False))
         return
     saved_model(study).save(model)
     write_report(found, page)
     _print_verdict(found, page, model)
+
+
+def _checked_places(source: str, page: Path, model: Path | None) -> Path:
+    """Return where the model goes.
+
+    Files that cannot be written, or that would be lost, are refused before a long study.
+    """
+    check_writable(page)
+    model = model or page.with_suffix(".skops")
+    check_writable(model)
+    for path in (page, model):
+        if path.resolve() == Path(source).resolve():
+            raise UserError(f"{path} is the data: name another file to write to.")
+    if page.resolve() == model.resolve():
+        raise UserError(f"{page} cannot be the report and the model: name one with --model.")
+    return model
 
 
 def saved_model(study: Study) -> SavedModel:

@@ -70,7 +70,7 @@ def compacted(pipeline: Any, n_rows: int) -> Any:
     if n_rows <= MOST_ROWS_OF_LEAVE_ONE_OUT:
         with suppress(ValueError):  # it is refused for indefinite kernels: the summary has a bound
             loo.result(machine)
-            if hasattr(machine, "predict_proba"):
+            if hasattr(machine, "_calibrations"):
                 machine._calibrations()
     smaller = machine.compact()
     name, last = pipeline.steps[-1]

@@ -80,10 +80,10 @@ class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
-    alphas_ : ndarray of shape (n_rounds_,)
+    alphas_ : ndarray of shape (n_hypotheses,)
         Coefficients of the hypotheses (b / 2 of AdaBoost_Reg). With more than two classes, this
         and the next ones are lists, an entry for each class.
-    errors_ : ndarray of shape (n_rounds_,)
+    errors_ : ndarray of shape (n_hypotheses,)
         Weighted errors of the hypotheses, each in its round.
     estimators_ : list
         The hypotheses: stumps as named tuples (feature, threshold, sign), or classifiers.

@@ -7,15 +7,20 @@ refused: the page is not trusted with more than it shows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import numpy as np
 
 from widemargin._validation import require
 from widemargin.estimators.adaptive import LOOSVC, AdaptiveMarginSVC
+from widemargin.estimators.boosting import AdaBoostClassifier
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.lp import LPSVC, NuLPSVC
+from widemargin.estimators.max_margin import MaxMarginClassifier
 from widemargin.estimators.ordinal import OrdinalSVC
+from widemargin.estimators.perceptron import PerceptronClassifier
 from widemargin.estimators.svm import SVC, NuSVC
 
 MOST_SECONDS = 2.0  # of a fit: the picture is to follow the hand
@@ -35,6 +40,8 @@ class Slider:
         Range and first value.
     log : bool
         Whether equal steps of the hand multiply the value.
+    whole : bool
+        Whether the value is a whole number.
     """
 
     name: str
@@ -44,6 +51,7 @@ class Slider:
     high: float
     start: float
     log: bool = True
+    whole: bool = False
 
     def checked(self, value: Any) -> float:
         """Return the value, or say what is wrong with it."""
@@ -52,6 +60,9 @@ class Slider:
         inside = number and self.low - slip <= value <= self.high + slip
         fix = f"a number between {self.low:g} and {self.high:g}"
         require(bool(inside), f"params[{self.name!r}]", value, fix)
+        if self.whole:
+            require(value == round(value), f"params[{self.name!r}]", value, "a whole number")
+            return round(value)
         return min(max(float(value), self.low), self.high)
 
 
@@ -67,6 +78,8 @@ class Choice:
         The words, and how the page calls them.
     start : str
         The first choice.
+    meaning : dict of str to float
+        The number that a word stands for, where the estimator takes numbers.
     """
 
     name: str
@@ -74,12 +87,13 @@ class Choice:
     help: str
     options: dict[str, str]
     start: str
+    meaning: dict[str, float] = field(default_factory=dict)
 
-    def checked(self, value: Any) -> str:
+    def checked(self, value: Any) -> str | float:
         """Return the value, or say what is wrong with it."""
         known = isinstance(value, str) and value in self.options
         require(known, f"params[{self.name!r}]", value, f"one of {', '.join(self.options)}")
-        return str(value)
+        return self.meaning.get(value, value)
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,12 @@ class Machine:
         The class.
     controls : tuple of Slider or Choice
         What can be set.
+    dashes : str
+        What the lines are on which the decision function is -1 and 1; empty where nothing special.
+    uncertified : str
+        Why it has no certificate; empty where it has one.
+    fixed : dict
+        Parameters that are not for the hand to set.
     """
 
     name: str
@@ -103,6 +123,9 @@ class Machine:
     words: str
     estimator: type
     controls: tuple[Slider | Choice, ...]
+    dashes: str = "margin"
+    uncertified: str = ""
+    fixed: dict[str, Any] = field(default_factory=dict)
 
     def parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the estimator's parameters from those of a request; absent ones are the first."""
@@ -112,18 +135,20 @@ class Machine:
         chosen = {n: c.checked(given.get(n, c.start)) for n, c in known.items()}
         if chosen.get("kernel", "rbf") == "linear":
             chosen.pop("gamma", None)  # the linear kernel has none, and the page hides it
-        return {**chosen, "time_limit": MOST_SECONDS}
+        return {**chosen, **self.fixed, "time_limit": MOST_SECONDS}
 
     def described(self) -> dict[str, Any]:
         """Return what the page needs to show the machine."""
-        controls = [
-            {"kind": type(control).__name__.lower(), **asdict(control)} for control in self.controls
-        ]
+        shown = [asdict(control) for control in self.controls]
+        for told, control in zip(shown, self.controls, strict=True):
+            told["kind"] = type(control).__name__.lower()
+            told.pop("meaning", None)  # JSON has no infinity
         return {
             "name": self.name,
             "title": self.title,
             "words": self.words,
-            "controls": controls,
+            "controls": shown,
+            "dashes": self.dashes,
         }
 
 
@@ -154,6 +179,17 @@ _PRICE = Slider("lam", "Price of a weight, λ", "Large: fewer support vectors.",
 _NOISE = Slider("input_noise", "Noise", "How much the classes overlap.", 0.01, 10.0, 0.3)
 _FLIPS = Slider(
     "flip_noise", "Wrong labels", "Share of labels that are wrong.", 0, 0.3, 0, log=False
+)
+_NORM = Choice(
+    "norm",
+    "Length of the weights",
+    "In what norm the margin is as wide as can be.",
+    {"2": "l2: distances as usual", "1": "l1: few inputs", "inf": "l∞: all inputs alike"},
+    "2",
+    {"2": 2, "1": 1, "inf": np.inf},
+)
+_ROUNDS = Slider(
+    "n_rounds", "Rounds", "One more rule of thumb in each.", 1, 200, 30, log=False, whole=True
 )
 
 _LIST = (
@@ -212,6 +248,7 @@ _LIST = (
         "Probabilities everywhere: it also knows where it knows nothing.",
         MeanFieldGPClassifier,
         (_GAMMA, _NOISE, _FLIPS),
+        dashes="one standard deviation",
     ),
     Machine(
         "OrdinalSVC",
@@ -219,6 +256,34 @@ _LIST = (
         "Classes in the order of their numbers: parallel boundaries of one score.",
         OrdinalSVC,
         (_KERNEL, _GAMMA, _COST),
+        dashes="",  # the margin is one between rows, not one from the boundary
+        fixed={"tol": 1e-2},  # a picture does not show more, and it is there ten times as soon
+    ),
+    Machine(
+        "MaxMarginClassifier",
+        "Margin in another norm",
+        "A straight boundary; distances from it need not be the usual ones.",
+        MaxMarginClassifier,
+        (_NORM, _COST),
+    ),
+    Machine(
+        "AdaBoostClassifier",
+        "Boosting",
+        "Many cuts along one input each, added up: points that are wrong count for more each time.",
+        AdaBoostClassifier,
+        (_ROUNDS,),
+        dashes="",  # its values are a share of votes
+        uncertified="boosting adds up rounds; it has no optimum to be near to",
+    ),
+    Machine(
+        "PerceptronClassifier",
+        "Perceptron",
+        "A step for each point that is wrong, until none is: any boundary will do.",
+        PerceptronClassifier,
+        (_KERNEL, _GAMMA),
+        dashes="",  # its boundary has no margin to keep
+        uncertified="any boundary without errors will do; none is best",
+        fixed={"max_iter": 300},  # for classes that cannot be parted it never ends
     ),
 )
 MACHINES: dict[str, Machine] = {machine.name: machine for machine in _LIST}

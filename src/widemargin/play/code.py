@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from widemargin.play.picture import Question
 
 ROWS_A_LINE = 4
@@ -9,19 +12,26 @@ ROWS_A_LINE = 4
 
 def python_code(question: Question) -> str:
     """Return a script that makes the points, fits the machine and prints what it is worth."""
-    name = question.machine.name
+    machine = question.machine
     rows = [f"[{x!r}, {y!r}]" for x, y in question.points.tolist()]
     lines = [", ".join(rows[i : i + ROWS_A_LINE]) for i in range(0, len(rows), ROWS_A_LINE)]
     # The page's limit on the time of a fit is not the user's.
     parameters = {k: v for k, v in question.parameters.items() if k != "time_limit"}
-    arguments = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
+    arguments = ", ".join(f"{key}={_written(value)}" for key, value in parameters.items())
     points = ",\n    ".join(lines)
+    names, asked = f"{machine.name}, loo", "print(model.certificate_)\nprint(loo.result(model))\n"
+    if machine.uncertified:
+        names, asked = machine.name, 'print("training accuracy", model.score(X, y))\n'
     return (
         "import numpy as np\n"
-        f"from widemargin import {name}, loo\n\n"
+        f"from widemargin import {names}\n\n"
         f"X = np.array([\n    {points},\n])\n"
         f"y = np.array({question.labels.tolist()!r})\n\n"
-        f"model = {name}({arguments}).fit(X, y)\n"
-        "print(model.certificate_)\n"
-        "print(loo.result(model))\n"
+        f"model = {machine.name}({arguments}).fit(X, y)\n"
+        f"{asked}"
     )
+
+
+def _written(value: Any) -> str:
+    """Return a parameter as Python reads it."""
+    return "np.inf" if value == math.inf else repr(value)

@@ -10,22 +10,25 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray
 from widemargin._validation import require
 from widemargin.assess import loo
-from widemargin.assess.record import RefitTraining, record_of
+from widemargin.assess.record import Record, RefittedTraining
 from widemargin.estimators._one_vs_one import OneVsOneClassifier
 from widemargin.play.catalogue import Machine, machine_named
 from widemargin.problems.one_vs_one import class_pairs, combine
-from widemargin.reporting.collect import strengths
+from widemargin.reporting.strengths import strengths
 
 MOST_POINTS = 400
 MOST_CLASSES = 5
 EXTENT = 2.0  # the picture shows [-EXTENT, EXTENT] in both directions
 GRID = 81  # values along one side of the picture; the page interpolates between them
-PIXELS = 321  # the same for more than two classes, where there is nothing to interpolate
+PIXELS = 201  # the same for more than two classes, where there is nothing to interpolate
 MOST_NOTES, LONGEST_NOTE = 3, 300
 DECIMALS = 4  # of coordinates: finer than a pixel
+QUICK_CLASSES = 3  # beyond, there are many pairs of classes to leave points out of
+MOST_REFITS = 120  # beyond, machines without a solution path leave out folds of points
 
 
 @dataclass(frozen=True)
@@ -79,52 +82,66 @@ class NoMachineError(Exception):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted machine, the number of its points, and the warnings of its fit."""
+    """A fitted machine, the question that it answers, and the warnings of its fit."""
 
     model: Any
-    n_points: int
+    question: Question
     notes: list[str]
 
 
 def fit(question: Question) -> Fitted:
     """Fit the machine that is asked for; NoMachineError where the points do not allow it."""
-    with warnings.catch_warnings(record=True) as caught:
+    # So few points do not occupy several threads: to wait for them takes longer than the fit.
+    with warnings.catch_warnings(record=True) as caught, worker_threads():
         warnings.simplefilter("always")
         try:
             model = question.estimator().fit(question.points, question.labels)
         except ValueError as error:
             raise NoMachineError(_short(str(error))) from error
-    return Fitted(
-        model, len(question.labels), [_short(str(w.message)) for w in caught][:MOST_NOTES]
-    )
+    return Fitted(model, question, [_short(str(w.message)) for w in caught][:MOST_NOTES])
 
 
 def draw(fitted: Fitted) -> dict[str, Any]:
     """Return what the page shows of a machine.
 
-    Leave-one-out is in it where it takes a few milliseconds; where it means to train again and
-    again it is None, and the page asks for it when the hand rests.
+    Leave-one-out is in it where it takes a few milliseconds; where it takes longer it is None, and
+    the page asks for it when the hand rests. Strengths are None for a machine that gives no
+    coefficients to points.
     """
     model = fitted.model
-    quick = not isinstance(record_of(model).training, RefitTraining)
-    return {
-        "classes": [int(c) for c in model.classes_],
-        "landscape": _landscape(model),
-        "strength": _strength(model, fitted.n_points),
-        "certificate": _certificate(model),
-        "leave_one_out": leave_one_out(fitted) if quick else None,
-        "notes": fitted.notes,
-    }
+    slow = _trains_again(model) or len(model.classes_) > QUICK_CLASSES
+    with worker_threads():
+        return {
+            "classes": [int(c) for c in model.classes_],
+            "landscape": _landscape(model),
+            "strength": _strength(model, len(fitted.question.labels)),
+            "certificate": _certificate(fitted),
+            "leave_one_out": None if slow else leave_one_out(fitted),
+            "notes": fitted.notes,
+        }
+
+
+def _trains_again(model: Any) -> bool:
+    record = getattr(model, "_record_", None)
+    return isinstance(record, Record) and isinstance(record.training, RefittedTraining)
 
 
 def leave_one_out(fitted: Fitted) -> dict[str, Any]:
     """Return which points are wrong when left out, or why that is not known."""
+    if not hasattr(fitted.model, "_record_"):
+        return {"problem": "not known: this machine would have to be trained anew for each point"}
+    many = _trains_again(fitted.model) and len(fitted.question.labels) > MOST_REFITS
     try:
-        found = loo.result(fitted.model)
+        found = loo.result(fitted.model, "folds" if many else "auto")
     except ValueError as error:
         return {"problem": _short(str(error))}
     wrong = np.flatnonzero(np.asarray(found.errors, dtype=bool))
-    return {"kind": found.kind, "error": found.error, "rows": [int(i) for i in wrong]}
+    return {
+        "kind": found.kind,
+        "method": found.method,
+        "error": found.error,
+        "rows": [int(i) for i in wrong],
+    }
 
 
 def _landscape(model: Any) -> dict[str, Any]:
@@ -166,11 +183,11 @@ def _refined(values: FloatArray) -> FloatArray:
     """Return values at all pixels of a picture by bilinear interpolation from the grid."""
     place = np.linspace(0, GRID - 1, PIXELS)
     whole = np.minimum(place.astype(np.intp), GRID - 2)
-    weights = np.zeros((PIXELS, GRID))
+    weights = np.zeros((PIXELS, GRID), dtype=np.float32)
     rows = np.arange(PIXELS)
     weights[rows, whole] = 1 - (place - whole)
     weights[rows, whole + 1] = place - whole
-    layers = values.T.reshape(-1, GRID, GRID)
+    layers = values.T.astype(np.float32).reshape(-1, GRID, GRID)
     return (weights @ layers @ weights.T).reshape(len(layers), -1).T
 
 
@@ -179,20 +196,22 @@ def _packed(values: Any, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
 
-def _strength(model: Any, n: int) -> list[float]:
+def _strength(model: Any, n: int) -> list[float] | None:
     """Return how much each point says, from 0 to 1: its coefficient beside the largest one."""
     size = strengths(model, n)
-    if size is None:  # a machine without coefficients of points
-        return [0.0] * n
+    if size is None:
+        return None
     largest = float(size.max(initial=0.0))
     share = size / largest if largest > 0 else size
     return [round(float(s), DECIMALS) for s in share]
 
 
-def _certificate(model: Any) -> dict[str, Any] | None:
-    found = model.certificate_
-    if found is None:  # equations that are not those of an optimum
-        return None
+def _certificate(fitted: Fitted) -> dict[str, Any]:
+    """Return how near the optimum the machine is, or why nobody can say."""
+    found = getattr(fitted.model, "certificate_", None)
+    if found is None:
+        usual = "these equations are not those of an optimum"
+        return {"problem": fitted.question.machine.uncertified or usual}
     return {
         "primal": found.primal,
         "dual": found.dual,

@@ -2,21 +2,22 @@
 
 It listens on 127.0.0.1. A page of another site cannot use it: requests must name this address in
 Host, and those that a page sends must have come from it (Origin). Requests are JSON of a bounded
-size whose every value is checked (:mod:`widemargin.play.picture`), and no fit runs longer than the
-catalogue allows. Nothing is stored.
+size, sent within a bounded time, whose every value is checked (:mod:`widemargin.play.picture`), and
+no fit runs longer than the catalogue allows. Nothing is stored.
 """
 
 from __future__ import annotations
 
-import itertools
+import asyncio
+import base64
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
@@ -26,25 +27,22 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from widemargin.play.catalogue import MACHINES
+from widemargin.play.catalogue import MACHINES, machine_named
 from widemargin.play.code import python_code
+from widemargin.play.painter import Painter
 from widemargin.play.picture import (
     EXTENT,
     GRID,
     MOST_CLASSES,
     MOST_POINTS,
     PIXELS,
-    Fitted,
-    NoMachineError,
-    draw,
-    fit,
-    leave_one_out,
     read_question,
 )
 
 ADDRESS = "127.0.0.1"
 MOST_BYTES = 64 * 1024  # 400 points take a fifth of that
 MOST_WAITING = 4  # requests that may wait for the fit before them
+SECONDS_TO_SEND = 5.0  # for the whole of a request
 FILES = {
     "": ("index.html", "text/html"),
     "style.css": ("style.css", "text/css"),
@@ -92,47 +90,6 @@ class _TooLargeError(Exception):
     """A request beyond the limit."""
 
 
-class Painter:
-    """Fits one machine at a time, and remembers the last one."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._last: tuple[str, Fitted] | None = None
-
-    def picture(self, given: Any) -> dict[str, Any]:
-        """Return the picture of a machine, or why there is none."""
-        started = time.perf_counter()
-        with self._lock:
-            try:
-                answer = draw(self._fitted(given))
-            except NoMachineError as error:
-                return {"problem": str(error)}
-        return {**answer, "milliseconds": round(1000 * (time.perf_counter() - started), 1)}
-
-    def left_out(self, given: Any) -> dict[str, Any]:
-        """Return its leave-one-out, which may take longer."""
-        with self._lock:
-            try:
-                return leave_one_out(self._fitted(given))
-            except NoMachineError as error:
-                return {"problem": str(error)}
-
-    def _fitted(self, given: Any) -> Fitted:
-        question = read_question(given)
-        key = json.dumps(given, sort_keys=True)
-        if self._last is None or self._last[0] != key:
-            self._last = key, fit(question)
-        return self._last[1]
-
-    def warm_up(self) -> None:
-        """Compile what the machines need, before the first picture asks for it."""
-        points = [[0.1 * i * (-1) ** i, 0.05 * i, i % 3] for i in range(12)]
-        for name, n_classes in itertools.product(MACHINES, (2, 3)):
-            given = {"machine": name, "points": [p for p in points if p[2] < n_classes]}
-            self.picture(given)
-            self.left_out(given)
-
-
 def make_app(port: int, painter: Painter) -> Starlette:
     """Return the application that answers at a port of this machine."""
     # Threads that may work or wait: a page sends one request at a time, several pages a few.
@@ -140,15 +97,18 @@ def make_app(port: int, painter: Painter) -> Starlette:
 
     def answering(work: Callable[[Any], dict[str, Any]]) -> Any:
         async def answer(request: Request) -> Response:
-            if not places.acquire(blocking=False):
-                return _refusal(503, "busy: several pictures are being drawn already")
             try:
                 given = json.loads(await _body(request))
-                return JSONResponse(await run_in_threadpool(work, given))
+            except TimeoutError:
+                return _refusal(408, f"a request must be sent within {SECONDS_TO_SEND:g} seconds")
             except _TooLargeError:
                 return _refusal(413, f"a request may have at most {MOST_BYTES} bytes")
             except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
                 return _refusal(400, "the request is not JSON")
+            if not places.acquire(blocking=False):
+                return _refusal(503, "busy: several pictures are being drawn already")
+            try:
+                return JSONResponse(await run_in_threadpool(work, given))
             except ValueError as error:
                 return _refusal(400, str(error))
             finally:
@@ -170,12 +130,13 @@ def make_app(port: int, painter: Painter) -> Starlette:
 
 
 async def _body(request: Request) -> bytes:
-    """Read a request, never more of it than the limit."""
+    """Read a request, never more of it than the limit, nor for longer."""
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > MOST_BYTES:
-            raise _TooLargeError
+    async with asyncio.timeout(SECONDS_TO_SEND):
+        async for part in request.stream():
+            body += part
+            if len(body) > MOST_BYTES:
+                raise _TooLargeError
     return body
 
 
@@ -211,6 +172,15 @@ def listen() -> socket.socket:
     return listener
 
 
+def machine_in(shared: str) -> str | None:
+    """Return the machine of a shared picture, or None if the text is not the page's."""
+    try:
+        kept = json.loads(base64.urlsafe_b64decode(shared + "=" * (-len(shared) % 4)))
+        return machine_named(kept["m"]).name
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
 def serve(
     link: str = "", *, open_browser: bool = True, announce: Callable[[str], None] = print
 ) -> None:
@@ -225,8 +195,6 @@ def serve(
     announce : callable
         Told the address.
     """
-    import uvicorn
-
     listener = listen()
     port = listener.getsockname()[1]
     _, mark, shared = link.partition("#")
@@ -234,7 +202,8 @@ def serve(
     painter = Painter()
     config = uvicorn.Config(make_app(port, painter), log_level="warning", access_log=False)
     announce(address)
-    threading.Thread(target=painter.warm_up, daemon=True).start()
+    first = machine_in(shared)
+    threading.Thread(target=painter.warm_up, args=(first,), daemon=True).start()
     if open_browser:
         import webbrowser
 

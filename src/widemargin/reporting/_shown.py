@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._typing import BoolArray, FloatArray
 from widemargin._validation import TrainingSet, require
 from widemargin.assess import loo
-from widemargin.assess.record import Record, Training, record_of
+from widemargin.assess.record import Record, record_of
 from widemargin.estimators._one_vs_one import OneVsOneClassifier
 from widemargin.problems.one_vs_one import class_pairs, predicted_class
-from widemargin.reporting.collect import strengths
+from widemargin.reporting.strengths import strengths
 
 BORDER = 0.08  # of the range of the rows, on each side of them
 
@@ -54,7 +54,7 @@ class Shown:
         """Return the size of each row's coefficient, if the rows have coefficients."""
         if self.seen is None:
             return None
-        size = strengths_of(machine_of(self.est), len(self.seen))
+        size = strengths(machine_of(self.est), len(self.seen))
         return None if size is None else size[self.seen]
 
     def wrong(self) -> tuple[BoolArray, str]:
@@ -152,18 +152,6 @@ def _names(est: Any, X: Any, n_inputs: int) -> list[str]:
     if names is None or len(names) != n_inputs:
         names = [f"input {j + 1}" for j in range(n_inputs)]
     return [str(name) for name in names]
-
-
-def strengths_of(machine: Any, n: int) -> FloatArray | None:
-    """Return the size of each training row's coefficient, of machines without rows of them too."""
-    size = strengths(machine, n)
-    training = record_of(machine).training
-    if size is not None or not isinstance(training, Training):
-        return size
-    own = np.zeros(len(training.data.weight))
-    for part in training.machines:
-        np.maximum.at(own, part.rows, np.abs(part.problem.coefficients(part.b)))
-    return np.append(own, 0.0)[training.data.member]
 
 
 # -- asking the model ----------------------------------------------------------------------------
@@ -270,18 +258,3 @@ def leads(shown: Shown, points: FloatArray, scores: FloatArray) -> FloatArray:
         duel.min(axis=2)[np.arange(len(winner)), winner], tiny
     )
     return lead
-
-
-def label_margins(classes: Any, y: Any, scores: Any) -> FloatArray:
-    """Return the margins of labels: y f for two classes, else by how much the label leads."""
-    known = np.isin(y, classes)
-    unknown = np.unique(y[~known]).tolist()
-    require(bool(known.all()), "y", unknown, f"labels of the model, {classes.tolist()}")
-    require(len(y) == len(scores), "len(y)", len(y), f"{len(scores)}, one label a row of X")
-    codes = np.array([np.flatnonzero(classes == label)[0] for label in y], dtype=np.intp)
-    if scores.ndim == 1:
-        return np.where(codes == 1, scores, -scores)
-    rows = np.arange(len(codes))
-    others = scores.copy()
-    others[rows, codes] = -np.inf
-    return np.asarray(scores[rows, codes] - others.max(axis=1))

@@ -13,6 +13,7 @@ import numpy as np
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B7500", "#666666")
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "pentagon", "star", "hexagon", "cross")
+MOST_BARS = 20
 MOST_CLASSES = 8  # that have a colour of their own; the rest share the last one
 
 Figure = dict[str, Any]
@@ -130,8 +131,9 @@ def _strengths(found: dict[str, Any]) -> Figure | None:
     if found["strengths"] is None:
         return None
     values, wrong = found["strengths"]["values"], found["strengths"]["wrong"]
-    n_support = sum(v is not None and v > 0 for v in values)
+    n_support = sum(v > 0 for v in values)
     shown = max(1, min(len(values), n_support + max(5, n_support // 10)))
+    shares = found["strengths"].get("shares", False)
     rank = list(range(1, shown + 1))
     bars = {
         "type": "scatter",
@@ -153,12 +155,15 @@ def _strengths(found: dict[str, Any]) -> Figure | None:
         "marker": {"symbol": "x", "size": 9, "color": COLOURS[1]},
         "hovertemplate": "wrong when left out<br>strength %{y:.3g}<extra></extra>",
     }
-    layout = _layout("rows, strongest first", "embedding strength", yaxis={"rangemode": "tozero"})
+    what = "share of the largest strength" if shares else "embedding strength"
+    layout = _layout("rows, strongest first", what, yaxis={"rangemode": "tozero"})
     return {"data": [bars, crosses], "layout": layout}
 
 
-def _projection(found: dict[str, Any]) -> Figure:
+def _projection(found: dict[str, Any]) -> Figure | None:
     shown = found["projection"]
+    if shown is None:
+        return None
     x, y = np.array(shown["x"], dtype=float), np.array(shown["y"], dtype=float)
     rows = np.array(shown["row"])
     data: list[dict[str, Any]] = []
@@ -224,11 +229,19 @@ def _landscape(found: dict[str, Any]) -> Figure | None:
         + (":.2%" if rate else ":.4g")
         + "}<extra></extra>",
     }
+    heat |= _colour_range(land)
     chosen = _star(land["chosen"]["C"], land["chosen"]["gamma"])
     layout = _layout("cost of an error, C", "width of the kernel, γ")
     for axis in ("xaxis", "yaxis"):
         layout[axis] |= {"tickprefix": "10<sup>", "ticksuffix": "</sup>", "dtick": 1}
     return {"data": [heat, chosen], "layout": layout}
+
+
+def _colour_range(land: dict[str, Any]) -> dict[str, float]:
+    """Return where colours end: at the error of a constant answer, what is worse being as bad."""
+    errors = [error for row in land["error"] for error in row if error is not None]
+    low, high = min(errors, default=0.0), land.get("usual", np.inf)
+    return {"zmin": low, "zmax": high} if low < high < max(errors, default=0.0) else {}
 
 
 def _star(C: float, gamma: float) -> dict[str, Any]:
@@ -244,14 +257,14 @@ def _star(C: float, gamma: float) -> dict[str, Any]:
             "color": "#ffffff",
             "line": {"color": "#000000", "width": 1.5},
         },
-        "hovertemplate": "chosen by gradient<extra></extra>",
+        "hovertemplate": "chosen<extra></extra>",
     }
 
 
 def _relevance(found: dict[str, Any]) -> Figure | None:
     if found["relevance"] is None:
         return None
-    largest = found["relevance"][:20][::-1]
+    largest = found["relevance"]["inputs"][:MOST_BARS][::-1]
     bars = {
         "type": "bar",
         "orientation": "h",

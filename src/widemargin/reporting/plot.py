@@ -24,6 +24,7 @@ import numpy as np
 from widemargin._validation import require, require_bool
 from widemargin.assess import loo
 from widemargin.assess.doubt import evidence
+from widemargin.assess.margins import margins as margins_of
 from widemargin.assess.record import record_of
 from widemargin.problems.one_vs_one import class_pairs
 from widemargin.reporting import _pictures, figures
@@ -32,12 +33,11 @@ from widemargin.reporting._landscapes import landscape_of
 from widemargin.reporting._shown import (
     ask,
     check_classifier,
-    label_margins,
     machine_of,
     plane_around,
     rows_shown,
-    strengths_of,
 )
+from widemargin.reporting.strengths import are_shares, strengths
 
 __all__ = [
     "certificate_history",
@@ -167,8 +167,8 @@ def margin_distribution(
 ) -> Any:
     """Draw which share of the rows has a margin below each value.
 
-    The margin is y f(x) for two classes, else the score of the label less the best other score:
-    what is below 0 is wrong.
+    The margins are those of :func:`widemargin.margins.margins`; left-out ones of several classes
+    are the score of the label less the best other score. What is below 0 is wrong.
 
     Parameters
     ----------
@@ -195,14 +195,14 @@ def margin_distribution(
     >>> sum(len(trace.x) for trace in figure.data if trace.name)  # one step a row
     150
     """
-    machine = check_classifier(est, "margin_distribution")
+    check_classifier(est, "margin_distribution")
     require((X is None) == (y is None), "y", y, "given together with X, or both left out")
     if X is None:
         left_out = loo.decision_values(est)
         training = record_of(est).require_kept("plot.margin_distribution without X and y")
         margins = evidence(training, left_out)[0][training.data.given_weight > 0]
     else:
-        margins = label_margins(machine.classes_, np.asarray(y), est.decision_function(X))
+        margins = margins_of(est, X, y)
     found = {"task": "classification", "margins": {"values": np.sort(margins)}}
     figure = figures._margins(found)
     what = "left-out margin of the label" if X is None else "margin of the label"
@@ -214,7 +214,8 @@ def embedding_strengths(est: Any, *, ax: Any = None, backend: str = "matplotlib"
     """Draw the coefficients of the training rows, largest first, with leave-one-out errors marked.
 
     As Fig. 8.2 of Opper and Winther (2000): errors are found among the largest strengths, where a
-    search for wrong labels should begin. Several machines: the largest coefficient in any of them.
+    search for wrong labels should begin. Several machines: the row's largest share of the largest
+    coefficient of a machine.
 
     Parameters
     ----------
@@ -240,7 +241,7 @@ def embedding_strengths(est: Any, *, ax: Any = None, backend: str = "matplotlib"
     """
     machine = check_classifier(est, "embedding_strengths")
     data = record_of(machine).require_kept("plot.embedding_strengths").data
-    size = strengths_of(machine, len(data.given_y))
+    size = strengths(machine, len(data.given_y))
     fix = "a machine whose training rows have coefficients (a kernel other than linear)"
     require(size is not None, "est", machine, fix)
     assert size is not None
@@ -248,6 +249,7 @@ def embedding_strengths(est: Any, *, ax: Any = None, backend: str = "matplotlib"
     wrong = np.asarray(loo.result(machine).errors, dtype=bool)[seen]
     order = np.argsort(-size[seen], kind="stable")
     found = {"values": size[seen][order].tolist(), "wrong": wrong[order].tolist()}
+    found["shares"] = are_shares(machine)
     figure = figures._strengths({"strengths": found})
     assert figure is not None
     figure["data"][0]["name"] = "embedding strength"

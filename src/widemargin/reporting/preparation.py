@@ -12,14 +12,17 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from widemargin._messages import UserError, listing
-from widemargin._typing import FloatArray, IntArray
+from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin.sources.encoding import Encoding, Target, days, read_target
 from widemargin.sources.table import Column, Table
 
 Task: TypeAlias = Literal["classification", "ordered", "regression"]
 
 MOST_LEVELS = 20  # of a text column that becomes 0/1 columns
-MOST_ORDERED = 20  # of numbers that are taken as ranks
+MOST_RANKS = 20  # of numbers that are taken as ordered classes
+MOST_CLASSES = 100  # each pair of them is a machine
+COUNTS = "it counts the rows"
+FEWEST_COUNTED = 10  # rows from which on 1, 2, 3, ... is taken to be the number of the row
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,145 +73,133 @@ def prepare(table: Table, target: str, task: str = "auto") -> Prepared:
     """
     notes: list[str] = []
     rows = _rows_with_target(table, target, notes)
-    known = _taken(table, rows)
+    known = table if len(rows) == table.n_rows else table.rows(rows)
     wanted = "classification" if task == "ordered" else task
     y, found = read_target(known, target, wanted)
-    if found == "classification" and len(np.unique(y)) < 2:
-        raise UserError(f"The target {target!r} has only one value: there is nothing to learn.")
+    values = np.unique(y)
+    if len(values) < 2:
+        raise UserError(
+            f"The target {target!r} has only one value, {str(values[0])[:40]!r}: there is nothing "
+            "to learn."
+        )
+    if len(values) > MOST_CLASSES and found == "classification":
+        raise UserError(
+            f"The target {target!r} has {len(values):,} different values, too many for classes "
+            f"(at most {MOST_CLASSES}). Is it the column to predict?"
+            + (" Numbers can be predicted with task regression." if _numeric(values) else "")
+        )
+    if task == "ordered" and not _numeric(values):
+        raise UserError(
+            f"Ordered classes must be whole numbers, which {str(values[0])[:40]!r} of {target!r} "
+            "is not: write 1, 2, 3, ... for the classes from the lowest to the highest."
+        )
     encoding = _encoding(known, target, notes)
-    return Prepared(
-        table,
-        target,
-        encoding,
-        encoding.matrix(known),
-        y,
-        _task(y, found, task),
-        rows,
-        notes,
-    )
+    X = encoding.matrix(known)
+    return Prepared(table, target, encoding, X, y, _task(values, found, task), rows, notes)
 
 
-def _task(y: Target, found: str, asked: str) -> Task:
+def _task(values: Target, found: str, asked: str) -> Task:
     if found == "regression":
         return "regression"
-    if asked in ("ordered", "classification"):
-        return "ordered" if asked == "ordered" else "classification"
-    ranks = len(np.unique(y))
-    numbers = np.issubdtype(y.dtype, np.number)
-    return "ordered" if numbers and 3 <= ranks <= MOST_ORDERED else "classification"
+    if asked == "auto":
+        ranks = _numeric(values) and 3 <= len(values) <= MOST_RANKS
+        return "ordered" if ranks else "classification"
+    return "ordered" if asked == "ordered" else "classification"
+
+
+def _numeric(values: Target) -> bool:
+    return bool(np.issubdtype(values.dtype, np.number))
 
 
 def _rows_with_target(table: Table, target: str, notes: list[str]) -> IntArray:
     """Return the rows whose target is known."""
     column = table.column(target, role="target column")
-    if isinstance(column, list):
-        known = np.array([bool(text) for text in column])
-    else:
-        known = ~np.isnan(column)
+    known = ~_gaps(column) if isinstance(column, list) else np.isfinite(column)
     missing = int(np.count_nonzero(~known))
     if missing == len(known):
         raise UserError(f"The target {target!r} has no value at all.")
     if missing:
-        notes.append(f"{missing:,} rows without a value of {target!r} were left out.")
+        what = "a value" if isinstance(column, list) else "a finite value"
+        rows = "row was" if missing == 1 else "rows were"
+        notes.append(f"{missing:,} {rows} left out, without {what} of {target!r}.")
     return np.flatnonzero(known)
 
 
-def _taken(table: Table, rows: IntArray) -> Table:
-    if len(rows) == table.n_rows:
-        return table
-    columns: dict[str, Column] = {
-        name: [column[i] for i in rows] if isinstance(column, list) else column[rows]
-        for name, column in table.columns.items()
-    }
-    return Table(table.source, columns, len(rows))
-
-
 def _encoding(table: Table, target: str, notes: list[str]) -> Encoding:
-    """Choose the columns to learn from."""
-    kept: list[str] = []
-    dates: list[str] = []
+    """Choose the columns to learn from, and say which are left out."""
     levels: dict[str, list[str]] = {}
+    dates: list[str] = []
     fill: dict[str, float] = {}
+    reasons: dict[str, str] = {}
     for name, column in table.columns.items():
         if name == target:
             continue
-        reason = _look_at(name, column, levels, dates, fill)
+        as_days = days(column) if isinstance(column, list) else None
+        numbers = column if as_days is None else as_days
+        reason = _useless_text(numbers) if isinstance(numbers, list) else _useless(numbers)
+        reason = "" if reason == COUNTS and len(table.columns) == 2 else reason
         if reason:
-            notes.append(f"Column {name!r} was left out: {reason}.")
+            reasons[name] = reason
+        elif isinstance(numbers, list):
+            levels[name] = sorted(set(numbers) - {""})
         else:
-            kept.append(name)
+            fill[name] = float(np.nanmedian(numbers))
+            if as_days is not None:
+                dates.append(name)
+    kept = [name for name in table.columns if name in levels or name in fill]
+    left_out = [f"Column {name!r} was left out: {reason}." for name, reason in reasons.items()]
     if not kept:
-        raise UserError(
-            f"{table.source} has no column left to learn from. " + " ".join(notes or [""])
+        raise UserError(" ".join([f"{table.source} has no column left to learn from.", *left_out]))
+    notes.extend(left_out)
+    _note_changes(table, kept, levels, dates, notes)
+    return Encoding(kept, levels, fill, dates)
+
+
+def _useless_text(column: list[str]) -> str:
+    """Return why a column of text is left out; "" where it is not."""
+    found = set(column) - {""}
+    if not found:
+        return "it has no value at all"
+    if len(found) > MOST_LEVELS:
+        return f"it is text with {len(found):,} different values"
+    return "it has only one value" if len(set(column)) == 1 else ""
+
+
+def _useless(column: FloatArray) -> str:
+    """Return why a column of numbers is left out; "" where it is not."""
+    finite = column[np.isfinite(column)]
+    if np.isinf(column).any():
+        return "it has infinite values"
+    if len(finite) == 0:
+        return "it has no value at all"
+    if finite.min() == finite.max():
+        return "it has only one value"
+    if len(column) >= FEWEST_COUNTED and (np.diff(column) == 1).all():
+        return COUNTS
+    return ""
+
+
+def _note_changes(
+    table: Table, kept: list[str], levels: dict[str, list[str]], dates: list[str], notes: list[str]
+) -> None:
+    """Say how the columns that are learnt from became numbers without gaps."""
+    gaps = {name: int(np.count_nonzero(_gaps(table.columns[name]))) for name in kept}
+    gaps = {name: count for name, count in gaps.items() if count}
+    if gaps:
+        total = sum(gaps.values())
+        values = "value was" if total == 1 else "values were"
+        notes.append(
+            f"{total:,} missing {values} filled (in {listing(gaps)}): numbers and dates by the "
+            "column's median, text by none of its values."
         )
-    _note_gaps(table, kept, notes)
     if levels:
         notes.append(f"Text became 0/1 columns, one for each value: {listing(levels)}.")
     if dates:
         notes.append(f"Dates became days: {listing(dates)}.")
-    return Encoding(kept, levels, fill, dates)
 
 
-def _look_at(
-    name: str,
-    column: Column,
-    levels: dict[str, list[str]],
-    dates: list[str],
-    fill: dict[str, float],
-) -> str:
-    """Enter a column where it belongs, or return why it is left out."""
+def _gaps(column: Column) -> BoolArray:
+    """Return where a column has no value."""
     if isinstance(column, list):
-        found = sorted(set(column) - {""})
-        if not found:
-            return "it has no value at all"
-        as_days = days(column)
-        if as_days is not None:
-            column = as_days
-            dates.append(name)
-        elif len(found) > MOST_LEVELS:
-            return f"it is text with {len(found):,} different values"
-        elif len(found) == 1 and "" not in column:
-            return "it has only one value"
-        else:
-            levels[name] = found
-            return ""
-    reason = _useless_numbers(column)
-    if reason:
-        dates[:] = [each for each in dates if each != name]
-        return reason
-    fill[name] = float(np.nanmedian(column))
-    return ""
-
-
-def _useless_numbers(column: FloatArray) -> str:
-    finite = column[np.isfinite(column)]
-    if len(finite) == 0:
-        return "it has no value at all"
-    if np.isinf(column).any():
-        return "it has infinite values"
-    if finite.min() == finite.max() and len(finite) == len(column):
-        return "it has only one value"
-    steps = np.diff(column)
-    if len(column) > 2 and (steps == 1).all():
-        return "it counts the rows"
-    return ""
-
-
-def _note_gaps(table: Table, kept: list[str], notes: list[str]) -> None:
-    gaps = 0
-    where = []
-    for name in kept:
-        column = table.columns[name]
-        empty = (
-            sum(not text for text in column)
-            if isinstance(column, list)
-            else int(np.count_nonzero(np.isnan(column)))
-        )
-        gaps += empty
-        if empty:
-            where.append(name)
-    if gaps:
-        notes.append(
-            f"{gaps:,} missing values in {listing(where)} were filled: numbers and dates by the "
-            "column's median, text by none of its values."
-        )
+        return np.array([not text for text in column], dtype=bool)
+    return np.isnan(column)

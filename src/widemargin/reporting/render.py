@@ -16,6 +16,7 @@ def render(found: dict[str, Any]) -> str:
     Every text from the data is escaped: in HTML by the template, in the script's data by keeping
     ``<``, ``>`` and ``&`` out of it, in the pictures by :func:`_plain_text`.
     """
+    need_page_tools()
     from jinja2 import Environment, StrictUndefined
     from plotly.offline import get_plotlyjs
 
@@ -32,6 +33,19 @@ def render(found: dict[str, Any]) -> str:
         plotly=get_plotlyjs() if pictures else "",
         data=_script_data(pictures),
     )
+
+
+def need_page_tools() -> None:
+    """Raise an error that says what to install where a package for pages is missing."""
+    try:
+        import jinja2  # noqa: F401
+        import plotly  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"a report needs {error.name}, which is not installed: "
+            "pip install 'widemargin[report]'",
+            name=error.name,
+        ) from error
 
 
 def _asset(name: str) -> str:

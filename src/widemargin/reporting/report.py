@@ -12,11 +12,11 @@ from widemargin._progress import Bar
 from widemargin._validation import require, require_bool, seed_of
 from widemargin.reporting.collect import collect
 from widemargin.reporting.preparation import Prepared, prepare
-from widemargin.reporting.render import render
+from widemargin.reporting.render import need_page_tools, render
 from widemargin.reporting.study import Study, run_study
 from widemargin.reporting.subject import subject_of_model, subject_of_study
 from widemargin.sources.table import read_table, table_of
-from widemargin.sources.whole_file import write_whole
+from widemargin.sources.whole_file import check_writable, write_whole
 
 TASKS = ("auto", "classification", "ordered", "regression")
 
@@ -36,9 +36,9 @@ def report(
     Parameters
     ----------
     est_or_data : estimator, (X, y), data frame, or path of a CSV or Parquet file
-        A fitted machine of widemargin (or a pipeline that ends in one) is described as it is. Data
-        are prepared, machines that fit the task are tuned and compared by leave-one-out, and the
-        best one is described.
+        A fitted machine of widemargin (a pipeline that ends in one, or a search for one) is
+        described as it is. Data are prepared, machines that fit the task are tuned and compared by
+        leave-one-out, and the best one is described.
     path : str or path, default=None
         HTML file to write, whole or not at all. It needs no network and no other file.
     target : str, default=None
@@ -69,6 +69,9 @@ def report(
     """
     require(task in TASKS, "task", task, f"one of {', '.join(TASKS)}")
     require_bool("ard", ard)
+    if path is not None:  # before a long study, not after it
+        need_page_tools()
+        check_writable(Path(path))
     if isinstance(est_or_data, BaseEstimator):
         fixed = {"target": target is None, "task": task == "auto", "ard": not ard}
         for name, good in fixed.items():

@@ -22,6 +22,27 @@ def wilson(wrong: float, n: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+def normal(errors: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """Return the 95 % interval of a mean that is about normal, cut at 0."""
+    mean = float(np.average(errors, weights=weight))
+    variance = float(np.average((errors - mean) ** 2, weights=weight))
+    half = NORMAL * math.sqrt(variance / max(effective_rows(weight) - 1, 1.0))
+    return max(0.0, mean - half), mean + half
+
+
+def effective_rows(weight: FloatArray) -> float:
+    """Return how many rows of equal weight tell as much about a mean as these do."""
+    return float(weight.sum() ** 2 / np.sum(weight**2))
+
+
+def median_error(y: FloatArray, weight: FloatArray) -> float:
+    """Return the mean absolute distance from the median: the error of the best constant."""
+    order = np.argsort(y, kind="stable")
+    below = np.cumsum(weight[order])
+    median = y[order][np.searchsorted(below, below[-1] / 2)]
+    return float(np.average(np.abs(y - median), weights=weight))
+
+
 def reliability(probability: FloatArray, happened: BoolArray, n_bins: int) -> list[dict[str, Any]]:
     """Compare forecast probabilities with how often the thing happened, in bins of equal size."""
     order = np.argsort(probability, kind="stable")
@@ -55,12 +76,11 @@ def plane(X: FloatArray, names: list[str]) -> tuple[FloatArray, list[str], float
     if X.shape[1] <= len(X):
         values, vectors = np.linalg.eigh(centred.T @ centred)
         first = vectors[:, ::-1][:, :2]
-        share = float(values[-2:].sum() / max(values.sum(), np.finfo(float).tiny))
     else:
         values, vectors = np.linalg.eigh(centred @ centred.T)
         first = centred.T @ vectors[:, ::-1][:, :2]
         first /= np.maximum(np.linalg.norm(first, axis=0), np.finfo(float).tiny)
-        share = float(values[-2:].sum() / max(values.sum(), np.finfo(float).tiny))
+    share = float(values[-2:].sum() / max(values.sum(), np.finfo(float).tiny))
     # A direction has no sign of its own: the largest entry is made positive.
     largest = first[np.abs(first).argmax(axis=0), [0, 1]]
     first = first * np.where(largest < 0, -1.0, 1.0)

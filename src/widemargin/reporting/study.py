@@ -6,89 +6,26 @@ their leave-one-out errors. Rows beyond :data:`MOST_ROWS` are not trained on; th
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
+from widemargin._messages import UserError
 from widemargin._typing import FloatArray, IntArray
-from widemargin.assess import loo
-from widemargin.estimators.adaptive import LOOSVC, AdaptiveMarginSVC
-from widemargin.estimators.gp import MeanFieldGPClassifier
-from widemargin.estimators.lp import LPSVC
-from widemargin.estimators.ordinal import OrdinalSVC
-from widemargin.estimators.svm import SVC, SVR
 from widemargin.reporting.preparation import Prepared
+from widemargin.reporting.rivals import (
+    MOST_RIVALS,
+    Candidate,
+    Landscape,
+    Progress,
+    compared,
+    every_class_first,
+)
 from widemargin.sources.encoding import Target
-from widemargin.tuning.gradient import tune
-from widemargin.tuning.search import LOOSearch
 
 MOST_ROWS = 2_000  # that are trained on
-LANDSCAPE_ROWS = 800  # whose leave-one-out errors are mapped over C and gamma
-LANDSCAPE_STEPS = 7
-REFIT_ROWS = 150  # machines that are trained again: beyond these, ten folds
-MOST_RIVALS = 10  # classes up to which all is tuned and compared
-PRICES = (0.03, 0.1, 0.3, 1.0)
-ADAPTATIONS = (0.3, 1.0, 3.0)
-COSTS = (0.1, 1.0, 10.0, 100.0)
-WIDTHS = (0.2, 1.0, 5.0)  # of gamma, in units of 1 / n_inputs (on standardised columns)
-TUBE = 0.1  # half width, in standard deviations of the target
-
-Progress = Callable[[str, int, int], None]
-"""Told what comes next, how many steps are done, and how many there are."""
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A machine that was tried.
-
-    Attributes
-    ----------
-    name : str
-        Its class.
-    model : estimator or None
-        The fitted machine, on standardised columns; None where it could not be fitted.
-    params : dict
-        What was tuned, and to what.
-    result : LOOResult or None
-        Its leave-one-out.
-    seconds : float
-        Time taken, tuning included.
-    reason : str
-        Why there is no model; empty where there is one.
-    """
-
-    name: str
-    model: Any
-    params: dict[str, Any]
-    result: loo.LOOResult | None
-    seconds: float
-    reason: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Landscape:
-    """Leave-one-out errors over two parameters.
-
-    Attributes
-    ----------
-    costs, gammas : list of float
-        The grid.
-    error : ndarray of shape (n_gammas, n_costs)
-        Leave-one-out error.
-    n_rows : int
-        Rows that it was found on.
-    """
-
-    costs: list[float]
-    gammas: list[float]
-    error: FloatArray
-    n_rows: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +38,7 @@ class Study:
         The data.
     trained, tested : ndarray
         Rows of `data.X` that were trained on, and those that were not.
-    centre, spread : ndarray
+    scaler : StandardScaler
         How columns were standardised.
     y : ndarray
         Target of the trained rows; in standard deviations for regression.
@@ -120,8 +57,7 @@ class Study:
     data: Prepared
     trained: IntArray
     tested: IntArray
-    centre: FloatArray
-    spread: FloatArray
+    scaler: Any
     y: Target
     target_centre: float
     target_spread: float
@@ -141,16 +77,16 @@ class Study:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        X, y = self.data.X[self.trained], self.data.y[self.trained]
         if self.data.task != "regression":
-            return make_pipeline(StandardScaler().fit(X), self.best.model)
+            return make_pipeline(self.scaler, self.best.model)
         machine = clone(self.best.model)
         scaled = TransformedTargetRegressor(machine, transformer=StandardScaler())
-        return make_pipeline(StandardScaler(), scaled).fit(X, y)
+        scaled.fit(self.standardised(self.trained), self.data.y[self.trained])
+        return make_pipeline(self.scaler, scaled)
 
     def standardised(self, rows: IntArray) -> FloatArray:
         """Return rows of the data as the machines see them."""
-        return np.asarray((self.data.X[rows] - self.centre) / self.spread)
+        return np.asarray(self.scaler.transform(self.data.X[rows]))
 
 
 def run_study(
@@ -165,34 +101,33 @@ def run_study(
     seed : int
         Of the sample that is trained on, where there are too many rows.
     ard : bool
-        Whether the soft-margin machine has one gamma for each input.
+        Whether the soft-margin machine of up to ten classes has one gamma for each input.
     progress : callable, optional
         Called before each step.
     """
+    from sklearn.preprocessing import StandardScaler
+
     trained, tested, notes = _split(data, seed)
-    centre = data.X[trained].mean(axis=0)
-    spread = data.X[trained].std(axis=0)
-    spread[spread == 0] = 1.0
-    X = (data.X[trained] - centre) / spread
-    y, target_centre, target_spread = data.y[trained], 0.0, 1.0
+    scaler = StandardScaler().fit(data.X[trained])
+    X, y = scaler.transform(data.X[trained]), data.y[trained]
+    target_centre, target_spread = 0.0, 1.0
     if data.task == "regression":
-        target_centre, target_spread = float(y.mean()), float(y.std()) or 1.0
+        units = StandardScaler().fit(y[:, None])
+        target_centre, target_spread = float(units.mean_[0]), float(units.scale_[0])
         y = (y - target_centre) / target_spread
-    told = progress or (lambda what, done, total: None)
-    steps = list(_steps(data.task, len(np.unique(y)), ard))
-    found: list[Candidate] = []
-    for done, (name, attempt) in enumerate(steps):
-        told(name, done, len(steps) + 1)
-        found.append(_tried(name, attempt, X, y, found))
-    told("landscape", len(steps), len(steps) + 1)
-    landscape = _landscape(found[0], X, y, seed)
-    told("", len(steps) + 1, len(steps) + 1)
+    tunes_each = data.task != "regression" and len(np.unique(y)) <= MOST_RIVALS
+    if ard and not tunes_each:
+        notes.append(
+            "A width for each input was asked for, but is tuned only for classification with at "
+            f"most {MOST_RIVALS} classes."
+        )
+    found, landscape = compared(data.task, X, y, seed, ard, progress)
     ranked = sorted(found, key=lambda c: np.inf if c.result is None else c.result.error)
     if ranked[0].result is None:
-        raise ValueError(f"no machine could be fitted: {ranked[0].reason}")
+        raise UserError(f"No machine could be fitted. {ranked[0].name}: {ranked[0].reason}.")
     return Study(
-        data, trained, tested, centre, spread, y, target_centre, target_spread, ranked, landscape,
-        seed, notes,
+        data, trained, tested, scaler, y, target_centre, target_spread, ranked, landscape, seed,
+        notes,
     )  # fmt: skip
 
 
@@ -204,161 +139,9 @@ def _split(data: Prepared, seed: int) -> tuple[IntArray, IntArray, list[str]]:
     rng = np.random.default_rng(seed)
     order = rng.permutation(n)
     if data.task != "regression":
-        order = _every_class_first(data.y, order)
+        order = every_class_first(data.y, order)
     note = (
         f"{MOST_ROWS:,} of the {n:,} rows, drawn at random, were trained on; the other "
         f"{n - MOST_ROWS:,} test the machine that was chosen."
     )
     return np.sort(order[:MOST_ROWS]), np.sort(order[MOST_ROWS:]), [note]
-
-
-def _every_class_first(y: Target, order: IntArray) -> IntArray:
-    """Return the order with two rows of each class in front, so that none is missing."""
-    codes = np.unique(y, return_inverse=True)[1][order]
-    by_class = np.argsort(codes, kind="stable")
-    sizes = np.bincount(codes)
-    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    place = np.empty(len(order), dtype=np.intp)
-    place[by_class] = np.arange(len(order)) - starts  # 0, 1, ... within each class
-    return order[np.argsort(place >= 2, kind="stable")]
-
-
-Attempt = Callable[[FloatArray, Target, list[Candidate]], tuple[Any, dict[str, Any], loo.LOOResult]]
-
-
-def _steps(task: str, n_classes: int, ard: bool) -> Iterator[tuple[str, Attempt]]:
-    """Yield the machines that fit a task; the soft margin first, whose kernel others take over."""
-    if task == "regression":
-        yield "SVR", _regression
-        return
-    if n_classes > MOST_RIVALS:
-        yield "SVC", _soft_margin_of_many
-    else:
-        yield "SVC", _soft_margin_ard if ard else _soft_margin
-    yield "MeanFieldGPClassifier", _only_few(_gaussian_process, n_classes)
-    if task == "ordered":
-        yield "OrdinalSVC", _ordinal
-    yield "LOOSVC", _only_few(_leave_one_out_machine, n_classes)
-    yield "AdaptiveMarginSVC", _only_few(_adaptive, n_classes)
-    yield "LPSVC", _only_few(_linear_program, n_classes)
-
-
-def _tried(
-    name: str, attempt: Attempt, X: FloatArray, y: Target, found: list[Candidate]
-) -> Candidate:
-    started = time.perf_counter()
-    with warnings.catch_warnings():
-        # A setting of a search that stops early is not the model that is reported.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", UserWarning)
-        try:
-            model, params, result = attempt(X, y, found)
-        except ValueError as error:
-            return Candidate(name, None, {}, None, time.perf_counter() - started, str(error))
-    return Candidate(name, model, params, result, time.perf_counter() - started)
-
-
-def _only_few(attempt: Attempt, n_classes: int) -> Attempt:
-    def refuse(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-        raise ValueError(f"not compared with more than {MOST_RIVALS} classes, to save time")
-
-    return attempt if n_classes <= MOST_RIVALS else refuse
-
-
-def _soft_margin(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-    model = tune(SVC(), X, y)
-    return model, dict(model.tuning_.params), loo.result(model)
-
-
-def _soft_margin_of_many(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-    """With many classes, and so with very many pairs of them, only the cost is chosen."""
-    gamma = 1.0 / X.shape[1]
-    tried = []
-    for C in COSTS[1:]:
-        model = SVC(C=C, gamma=gamma).fit(X, y)
-        tried.append((model, {"C": C, "gamma": gamma}, loo.result(model)))
-    return min(tried, key=lambda entry: entry[2].error)
-
-
-def _soft_margin_ard(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-    model = tune(SVC(), X, y, ("C", "ard"))
-    return model, dict(model.tuning_.params), loo.result(model)
-
-
-def _gaussian_process(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-    model = tune(MeanFieldGPClassifier(), X, y, ("gamma", "input_noise"))
-    return model, dict(model.tuning_.params), loo.result(model)
-
-
-def _ordinal(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-    settings = [{"C": c, "gamma": _width(X, found)} for c in COSTS]
-    return _best_of(OrdinalSVC, settings, X, y)
-
-
-def _leave_one_out_machine(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-    return _best_of(LOOSVC, [{"gamma": f * _width(X, found)} for f in WIDTHS], X, y)
-
-
-def _adaptive(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-    settings = [{"lam": lam, "gamma": _width(X, found)} for lam in ADAPTATIONS]
-    return _best_of(AdaptiveMarginSVC, settings, X, y)
-
-
-def _linear_program(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-    settings = [{"lam": lam, "gamma": _width(X, found)} for lam in PRICES]
-    return _best_of(LPSVC, settings, X, y)
-
-
-def _regression(X: FloatArray, y: Target, found: list[Candidate]) -> Any:
-    gammas = [float(w / X.shape[1]) for w in WIDTHS]
-    search = LOOSearch(SVR(epsilon=TUBE), {"C": list(COSTS), "gamma": gammas})
-    search.fit(X, y)
-    model = search.best_estimator_
-    return model, dict(search.best_params_), loo.result(model)
-
-
-def _width(X: FloatArray, found: list[Candidate]) -> Any:
-    """Return the gamma that the soft-margin machine was tuned to."""
-    tuned = found[0].params.get("gamma") if found else None
-    return 1.0 / X.shape[1] if tuned is None else tuned
-
-
-def _best_of(
-    machine: type, settings: list[dict[str, Any]], X: FloatArray, y: Target
-) -> tuple[Any, dict[str, Any], loo.LOOResult]:
-    """Fit every setting and return the one with the least leave-one-out error."""
-    method = "exact" if len(y) <= REFIT_ROWS else "folds"
-    tried = []
-    for params in settings:
-        model = machine(**params).fit(X, y)
-        tried.append((model, params, loo.result(model, method)))
-    return min(tried, key=lambda entry: entry[2].error)
-
-
-def _landscape(soft: Candidate, X: FloatArray, y: Target, seed: int) -> Landscape | None:
-    """Map the leave-one-out error of SVC (SVR) around the parameters that were found."""
-    gamma = soft.params.get("gamma")
-    many = soft.name == "SVC" and len(np.unique(y)) > MOST_RIVALS
-    if soft.model is None or many or not np.isscalar(gamma):
-        return None
-    rows = np.arange(len(y))
-    if len(rows) > LANDSCAPE_ROWS:
-        order = np.random.default_rng(seed).permutation(len(y))
-        order = order if soft.name == "SVR" else _every_class_first(y, order)
-        rows = np.sort(order[:LANDSCAPE_ROWS])
-    factors = np.geomspace(1e-3, 1e3, LANDSCAPE_STEPS)
-    costs = [float(c) for c in soft.params["C"] * factors]
-    gammas = [float(g) for g in gamma * np.sqrt(factors)]
-    machine = type(soft.model)(**({"epsilon": TUBE} if soft.name == "SVR" else {}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        search = LOOSearch(machine, {"gamma": gammas, "C": costs}, refit=False).fit(
-            X[rows], y[rows]
-        )
-    score = search.cv_results_["mean_test_score"]
-    by_setting = {
-        (p["gamma"], p["C"]): s for p, s in zip(search.cv_results_["params"], score, strict=True)
-    }
-    offset = 0.0 if soft.name == "SVR" else 1.0
-    error = np.array([[offset - by_setting[g, c] for c in costs] for g in gammas])
-    return Landscape(costs, gammas, error, len(rows))

@@ -10,14 +10,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_regressor
 
-from widemargin._typing import FloatArray, IntArray
+from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin.assess import loo
-from widemargin.assess.record import record_of
+from widemargin.assess.doubt import evidence
+from widemargin.assess.record import RefitTraining, record_of
+from widemargin.reporting._shown import machine_of
 from widemargin.reporting.preparation import Task
-from widemargin.reporting.study import Candidate, Landscape, Study
+from widemargin.reporting.rivals import Candidate, Landscape
+from widemargin.reporting.strengths import strengths
+from widemargin.reporting.study import Study
 from widemargin.sources.encoding import Target
-
-MOST_DENSE = 50_000_000  # entries of a sparse matrix that may be shown as a dense one
+from widemargin.sources.table import MOST_DENSE
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +31,20 @@ class Subject:
     ----------
     machine : estimator
         Fitted, with its training record.
-    X : ndarray of shape (n, n_inputs)
-        Rows as the machine sees them.
+    seen : ndarray of bool, of shape (n_given,)
+        Rows of the training data that have weight: the n rows of the report.
+    X : ndarray of shape (n, n_inputs) or None
+        Rows as the machine sees them; None where it sees only their kernel.
     y : ndarray of shape (n,)
         Labels, or numbers in the machine's units.
+    weight : ndarray of shape (n,)
+        Weights.
     names : list of str
         Of the columns of X.
     task : {"classification", "ordered", "regression"}
         What was learnt.
     result : LOOResult
-        Leave-one-out.
+        Leave-one-out of all rows that were given.
     source, target : str
         Where the data came from; what is predicted.
     row_numbers : ndarray of shape (n,)
@@ -59,8 +66,10 @@ class Subject:
     """
 
     machine: Any
-    X: FloatArray
+    seen: BoolArray
+    X: FloatArray | None
     y: Target
+    weight: FloatArray
     names: list[str]
     task: Task
     result: loo.LOOResult
@@ -75,34 +84,68 @@ class Subject:
     tested: dict[str, float] = field(default_factory=dict)
     seed: int | None = None
 
+    @property
+    def values(self) -> FloatArray:
+        """What the machine without the row says of each row, as its decision function does."""
+        assert self.result.values is not None
+        return self.result.values[self.seen]
+
+    @property
+    def wrong(self) -> BoolArray:
+        """Which rows are wrong when left out; for regression none."""
+        if self.task == "regression":
+            return np.zeros(len(self.y), dtype=bool)
+        return np.asarray(self.result.errors[self.seen], dtype=bool)
+
+    def evidence(self) -> tuple[FloatArray, Target]:
+        """Return the left-out margin of each row's label and what is predicted of it instead.
+
+        For regression these are minus the absolute error and the left-out value.
+        """
+        assert self.result.values is not None
+        training = record_of(self.machine).require_kept("report")
+        margins, predicted = evidence(training, self.result.values)
+        return margins[self.seen], predicted[self.seen]
+
+    def strengths(self) -> FloatArray | None:
+        """Return how strongly each row is embedded; None where rows have no coefficients."""
+        found = strengths(self.machine, len(self.seen))
+        return None if found is None else found[self.seen]
+
+    def in_units(self, values: Any) -> Any:
+        """Return values of a regression in the user's units."""
+        centre, spread = self.scale
+        return values * spread + centre
+
+
+# -- the best machine of a study -----------------------------------------------------------------
+
 
 def subject_of_study(study: Study) -> Subject:
     """Return the best machine of a study."""
     data, best = study.data, study.best
     assert best.result is not None
     rows = data.rows[study.trained]
-    table = {
-        name: [column[i] for i in rows]
-        for name, column in data.table.columns.items()
-        if name in data.encoding.columns
-    }
+    shown = data.table.rows(rows).columns
     return Subject(
-        best.model,
-        study.standardised(study.trained),
-        study.y,
-        data.encoding.input_names,
-        data.task,
-        best.result,
-        data.table.source,
-        data.target,
-        rows,
-        table,
-        (study.target_centre, study.target_spread),
-        [*data.notes, *study.notes],
-        study.candidates,
-        study.landscape,
-        _tested(study),
-        study.seed,
+        machine=best.model,
+        seen=np.ones(len(rows), dtype=bool),
+        X=study.standardised(study.trained),
+        y=study.y,
+        weight=np.ones(len(rows)),
+        names=data.encoding.input_names,
+        task=data.task,
+        result=best.result,
+        source=data.table.source,
+        target=data.target,
+        row_numbers=rows,
+        table={name: shown[name] for name in data.encoding.columns},
+        scale=(study.target_centre, study.target_spread),
+        notes=[*data.notes, *study.notes],
+        candidates=study.candidates,
+        landscape=study.landscape,
+        tested=_tested(study),
+        seed=study.seed,
     )
 
 
@@ -114,53 +157,74 @@ def _tested(study: Study) -> dict[str, float]:
     predicted = study.best.model.predict(study.standardised(study.tested))
     if study.data.task == "regression":
         off = np.abs(predicted * study.target_spread + study.target_centre - y)
-        return {"rows": float(len(y)), "error": float(off.mean())}
-    return {"rows": float(len(y)), "error": float(np.mean(predicted != y))}
+        deviation = float(off.std()) / len(y) ** 0.5
+        return {"rows": len(y), "error": float(off.mean()), "deviation": deviation}
+    return {"rows": len(y), "error": float(np.mean(predicted != y))}
+
+
+# -- a model that comes fitted -------------------------------------------------------------------
 
 
 def subject_of_model(est: Any) -> Subject:
-    """Return a fitted estimator, or a pipeline that ends in one, with the rows it has kept."""
-    machine = est[-1] if hasattr(est, "steps") else est
+    """Return a fitted estimator, a pipeline that ends in one, or the best one of a search."""
+    est = getattr(est, "best_estimator_", est)
+    machine = machine_of(est)
     training = record_of(machine).require_kept("report")
     data = training.data
-    X = data.X[np.maximum(data.member, 0)]
-    if sp.issparse(X):
-        small = X.shape[0] * X.shape[1] <= MOST_DENSE
-        X = X.toarray() if small else X[:, : MOST_DENSE // X.shape[0]].toarray()
     seen = data.given_weight > 0
-    names = getattr(machine, "feature_names_in_", None)
-    if hasattr(est, "steps") and len(est.steps) > 1:
-        names = _names_after(est[:-1])
-    names = [f"input {j + 1}" for j in range(X.shape[1])] if names is None else list(names)
-    X, y = np.asarray(X[seen], dtype=np.float64), data.given_y[seen]
     task: Task = "regression" if is_regressor(machine) else "classification"
-    if getattr(training, "ranks", None) is not None:
+    if isinstance(training, RefitTraining) and training.ranks is not None:
         task = "ordered"
-    result = loo.result(machine)
+    X, names, notes = _inputs_of(est, machine, data.X[data.member[seen]])
+    if not seen.all():
+        notes.append(f"{np.count_nonzero(~seen):,} rows have no weight, and are not shown.")
     return Subject(
-        machine,
-        X,
-        y,
-        [str(name) for name in names],
-        task,
-        result if seen.all() else _without(result, seen),
-        "the data that the model was fitted on",
-        "the target",
-        np.flatnonzero(seen),
-        {str(name): X[:, j] for j, name in enumerate(names)},
+        machine=machine,
+        seen=seen,
+        X=X,
+        y=data.given_y[seen],
+        weight=data.given_weight[seen],
+        names=names,
+        task=task,
+        result=loo.result(machine),
+        source="the data that the model was fitted on",
+        target="the target",
+        row_numbers=np.flatnonzero(seen),
+        table={} if X is None else {name: X[:, j] for j, name in enumerate(names)},
+        notes=notes,
     )
 
 
+def _inputs_of(est: Any, machine: Any, X: Any) -> tuple[FloatArray | None, list[str], list[str]]:
+    """Return training rows as an array, what its columns are called, and notes."""
+    if getattr(machine, "kernel", "") == "precomputed":
+        return None, [], ["The machine has seen a kernel matrix: there are no inputs to show."]
+    n, n_inputs = X.shape
+    names = getattr(machine, "feature_names_in_", None)
+    if len(getattr(est, "steps", ())) > 1:
+        names = _names_after(est[:-1])
+    if names is None or len(names) != n_inputs:
+        names = [f"input {j + 1}" for j in range(n_inputs)]
+    shown, notes = n_inputs, []
+    if sp.issparse(X) and n * n_inputs > MOST_DENSE:
+        shown = max(1, MOST_DENSE // n)
+        notes.append(f"Only {shown:,} of the {n_inputs:,} inputs are shown on the plane.")
+    if sp.issparse(X):
+        X = X[:, :shown].toarray()
+    return np.asarray(X, dtype=np.float64), _different(names[:shown]), notes
+
+
 def _names_after(head: Any) -> Any:
+    """Return the names of the columns that the steps before the machine make."""
     try:
         return head.get_feature_names_out()
     except (AttributeError, ValueError):  # a step that does not name its columns
         return None
 
 
-def _without(result: loo.LOOResult, seen: Any) -> loo.LOOResult:
-    """Return leave-one-out of the rows that have weight."""
-    values = None if result.values is None else result.values[seen]
-    return loo.LOOResult(
-        result.method, result.kind, result.error, result.errors[seen], values, result.cost
-    )
+def _different(names: Any) -> list[str]:
+    """Return names as text; one that is there already is numbered by its column."""
+    found: dict[str, None] = {}
+    for j, name in enumerate(map(str, names)):
+        found[f"{name} (column {j + 1})" if name in found else name] = None
+    return list(found)

@@ -26,58 +26,98 @@ def machine(name: str) -> str:
     return MACHINES.get(name, name)
 
 
+def how(method: str, kind: str) -> str:
+    """Return how a leave-one-out error was found, in a few words."""
+    if method == "exact":
+        return "each row left out" + (", exactly" if kind == "exact" else "; some not to the end")
+    if method.endswith("-fold"):
+        return f"{method} cross-validation"
+    return f"{'estimated' if kind == 'estimate' else kind} by {method.replace('_', ' ')}"
+
+
+def comparison(found: dict[str, Any]) -> str:
+    """Return what the comparison of machines means; "" where there was none."""
+    compared = [each for each in found["machines"] if each["error"] is not None]
+    if not compared:
+        return ""
+    what = "Each machine was tuned and judged" if len(compared) > 1 else "The machine was tuned"
+    return (
+        f"{what} by leaving rows out; the least error wins. The best of several settings is "
+        "reported, so its error is a little optimistic."
+        + (" The error on rows that were not trained on is not." if found["tested"] else "")
+    )
+
+
 def verdict(found: dict[str, Any]) -> list[str]:
     """Return the first sentences of the page."""
-    sentences = [_quality(found)]
-    if found["tested"]:
-        sentences.append(_test(found))
-    proof = found["certificate"]
-    if proof is not None:
-        sentences.append(proof["words"])
-    sentences.append(_doubt(found))
-    return [s for s in sentences if s]
+    sentences = [_quality(found), _use(found), _test(found), _proof(found), _doubt(found)]
+    return [sentence for sentence in sentences if sentence]
 
 
 def _quality(found: dict[str, Any]) -> str:
-    left, data = found["leave_one_out"], found["data"]
+    left = found["leave_one_out"]
     name = f"the {found['model']['words']} ({found['model']['name']})"
+    method = how(left["method"], left["kind"])
+    by_weight = ", counted by weight," if found["data"]["weighted"] else ""
     if found["task"] == "regression":
+        explained = left["explained"]
         return (
-            f"Left out and predicted by the others, rows are off by {left['error']:.4g} on "
-            f"average with {name}; always saying the median would be off by {left['usual']:.4g}. "
-            f"It explains {left['explained']:.0%} of the variance."
+            f"Left out and predicted by the others, rows{by_weight} are off by {left['error']:.4g} "
+            f"on average with {name}: {left['low']:.4g} to {left['high']:.4g} is the 95 % interval "
+            f"({method}). Always saying the median would be off by {left['usual']:.4g}."
+            + ("" if explained is None else f" It explains {explained:.0%} of the variance.")
         )
     return (
         f"Left out and predicted by the others, {left['wrong']:,} of {left['rows']:,} rows are "
-        f"wrong with {name}: {percent(left['error'])}, give or take ({percent(left['low'])} to "
-        f"{percent(left['high'])}). Always saying the largest class would be wrong on "
-        f"{percent(1 - data['largest_share'])}."
+        f"wrong with {name}. That is {percent(left['error'])}{by_weight} with a 95 % interval of "
+        f"{percent(left['low'])} to {percent(left['high'])} ({method}). Always saying the largest "
+        f"class would be wrong on {percent(left['usual'])}."
     )
+
+
+def _use(found: dict[str, Any]) -> str:
+    """Return a warning where nothing was learnt."""
+    left = found["leave_one_out"]
+    if left["error"] < left["usual"]:
+        return ""
+    return "So nothing useful was learnt: a constant answer is as good."
 
 
 def _test(found: dict[str, Any]) -> str:
     tested = found["tested"]
-    rows = f"{int(tested['rows']):,} rows that were not trained on"
+    if not tested:
+        return ""
+    rows = f"{tested['rows']:,} rows that were not trained on"
     if found["task"] == "regression":
-        return f"On {rows} it is off by {tested['error']:.4g} on average."
-    return f"On {rows} it is wrong on {percent(tested['error'])}."
+        interval = f"{tested['low']:.4g} to {tested['high']:.4g}"
+        return f"On {rows} it is off by {tested['error']:.4g} on average ({interval})."
+    interval = f"{percent(tested['low'])} to {percent(tested['high'])}"
+    return f"On {rows} it is wrong on {percent(tested['error'])} ({interval})."
+
+
+def _proof(found: dict[str, Any]) -> str:
+    proof = found["certificate"]
+    if proof is None:
+        return "It has no certificate: its equations are not those of an optimum."
+    return str(proof["words"])
 
 
 def certificate(proof: dict[str, Any]) -> str:
     """Return what a certificate proves."""
     gap = proof["relative_gap"]
-    size = "no measurable distance" if gap <= 0 else f"{gap:.0e}"
+    if gap is None:
+        return "The fit stopped early: nothing is proved about how far it is from the best one."
+    size = "rounding error" if gap <= 0 else f"{gap:.0e} of its value"
     if proof["converged"]:
         return (
-            f"The fit is proved to be optimal: no other parameters of this machine reach an "
-            f"objective that is better by more than {size} of its value."
+            "The fit is proved to be optimal: no other parameters of this machine reach an "
+            f"objective that is better by more than {size}."
         )
-    return f"The fit stopped early: its objective is proved to lie within {size} of the best one."
+    return f"The fit stopped early: its objective is proved to be within {size} of the best one."
 
 
 def _doubt(found: dict[str, Any]) -> str:
-    n = len(found["suspects"])
-    if found["task"] == "regression" or n == 0:
+    if found["task"] == "regression" or not found["suspects"]:
         return ""
     first = found["suspects"][0]
     return (
@@ -93,25 +133,28 @@ def percent(rate: float) -> str:
 
 def code(found: dict[str, Any]) -> str:
     """Return how to train the same model in Python."""
-    model = found["model"]
-    arguments = ", ".join(f"{name}={_literal(v)}" for name, v in model["parameters"].items())
-    name = model["name"]
-    arrays = "import numpy as np\n" if "np.array" in arguments else ""
+    model, data = found["model"], found["data"]
+    name, arguments = model["name"], model["arguments"]
+    lines = ["import numpy as np"] if "np." in arguments else []
     if not model["standardised"]:
-        return f"{arrays}from widemargin import {name}\n\nmodel = {name}({arguments}).fit(X, y)"
-    return (
-        f"{arrays}"
-        "from sklearn.pipeline import make_pipeline\n"
-        "from sklearn.preprocessing import StandardScaler\n"
-        f"from widemargin import {name}, loo\n\n"
-        f"model = make_pipeline(StandardScaler(), {name}({arguments}))\n"
-        "model.fit(X, y)\n"
-        "print(loo.result(model))"
-    )
+        lines += [f"from widemargin import {name}", "", f"model = {name}({arguments}).fit(X, y)"]
+        return "\n".join(lines)
+    regression = found["task"] == "regression"
+    if regression:
+        lines.append("from sklearn.compose import TransformedTargetRegressor")
+    lines += [
+        "from sklearn.pipeline import make_pipeline",
+        "from sklearn.preprocessing import StandardScaler",
+        f"from widemargin import {name}{'' if regression else ', loo'}",
+        "",
+        f"# X: {_inputs(data['inputs'])} of the report; y: {data['target']!r}",
+        f"machine = {name}({arguments})",
+    ]
+    if regression:
+        lines.append("machine = TransformedTargetRegressor(machine, transformer=StandardScaler())")
+    lines += ["model = make_pipeline(StandardScaler(), machine).fit(X, y)"]
+    return "\n".join(lines if regression else [*lines, "print(loo.result(model))"])
 
 
-def _literal(value: Any) -> str:
-    """Return a parameter as Python code; a long list of gammas on lines of its own would be one."""
-    if isinstance(value, list):
-        return "np.array([" + ", ".join(f"{v:.6g}" for v in value) + "])"
-    return repr(value)
+def _inputs(n: int) -> str:
+    return "the one input" if n == 1 else f"the {n:,} inputs"

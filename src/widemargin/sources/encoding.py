@@ -179,7 +179,10 @@ def days(column: list[str]) -> FloatArray | None:
 
 def _days_of(table: Table, name: str) -> FloatArray:
     column = table.columns[name]
-    found = days(column) if isinstance(column, list) else None
+    if isinstance(column, list):
+        found = days(column)
+    else:  # a column without any value is read as one of numbers
+        found = column if np.isnan(column).all() else None
     if found is None:
         raise UserError(
             f"Column {name!r} of {table.source} must be dates such as 2024-05-31, as when the "

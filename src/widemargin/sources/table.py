@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
 from widemargin._messages import UserError, listing, nearest
-from widemargin._typing import FloatArray
+from widemargin._typing import FloatArray, IntArray
 from widemargin.sources.whole_file import check_is_file
 
 Column: TypeAlias = FloatArray | list[str]
@@ -21,6 +22,7 @@ Column: TypeAlias = FloatArray | list[str]
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "?"})
 MISSING_NUMBER = MISSING | {"none"}  # among words, "none" can be a level of its own
 ROWS_AT_A_TIME = 20_000
+MOST_DENSE = 50_000_000  # entries of a sparse matrix that is turned into a dense one
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,14 @@ class Table:
             )
         return self.columns[name]
 
+    def rows(self, rows: IntArray) -> Table:
+        """Return some of the rows."""
+        columns: dict[str, Column] = {
+            name: [column[i] for i in rows] if isinstance(column, list) else column[rows]
+            for name, column in self.columns.items()
+        }
+        return Table(self.source, columns, len(rows))
+
 
 def read_table(path: Path) -> Table:
     """Read a CSV or Parquet file, told apart by their content."""
@@ -74,21 +84,15 @@ def table_of(data: Any, y: Any = None, *, target: str | None = None) -> tuple[Ta
     target : str, optional
         Name of the target; needed where `y` is None.
     """
-    if hasattr(data, "columns"):
-        columns = {str(name): _column(data[name]) for name in data.columns}
-    else:
-        X = np.asarray(data.toarray() if hasattr(data, "toarray") else data)
-        if X.ndim != 2:
-            raise UserError(f"X must be a table of rows and columns; its shape is {X.shape}.")
-        columns = {f"input {j + 1}": _column(X[:, j]) for j in range(X.shape[1])}
+    columns = _columns_of_frame(data) if hasattr(data, "columns") else _columns_of_matrix(data)
     if y is None:
         if target is None:
             raise UserError("Name the column to predict: target='...'.")
     else:
-        target = target or str(getattr(y, "name", None) or "target")
+        target = str(target or getattr(y, "name", None) or "target")
         if target in columns:
             raise UserError(f"X has a column {target!r} already: name the target otherwise.")
-        columns[target] = _column(y)
+        columns[target] = _column(y, target)
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
         raise UserError(f"X and y must have as many rows; got columns of {sorted(lengths)}.")
@@ -99,20 +103,50 @@ def table_of(data: Any, y: Any = None, *, target: str | None = None) -> tuple[Ta
     return table, target
 
 
-def _column(values: Any) -> Column:
+def _columns_of_frame(frame: Any) -> dict[str, Column]:
+    names = [str(name) for name in frame.columns]
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        raise UserError(f"The data have more than one column {listing(repeated)}: rename them.")
+    given = zip(names, frame.columns, strict=True)
+    return {name: _column(frame[column], name) for name, column in given}
+
+
+def _columns_of_matrix(X: Any) -> dict[str, Column]:
+    if sp.issparse(X):
+        if X.shape[0] * X.shape[1] > MOST_DENSE:
+            raise UserError(
+                f"X is sparse with {X.shape[0]:,} x {X.shape[1]:,} entries, too many for a table "
+                f"(at most {MOST_DENSE:,}): fit a machine on it, and report on that."
+            )
+        X = X.toarray()
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise UserError(f"X must be a table of rows and columns; its shape is {X.shape}.")
+    names = [f"input {j + 1}" for j in range(X.shape[1])]
+    return {name: _column(X[:, j], name) for j, name in enumerate(names)}
+
+
+def _column(values: Any, name: str) -> Column:
     """Return a column as numbers, or as text where it is not."""
     array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
-    if np.issubdtype(array.dtype, np.datetime64):
+    if array.ndim != 1:
+        raise UserError(f"Column {name!r} must have one value a row; its shape is {array.shape}.")
+    if array.dtype.kind == "M":
         return ["" if text == "NaT" else text for text in np.datetime_as_string(array, unit="s")]
+    if array.dtype.kind == "m":
+        return array / np.timedelta64(1, "D")
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
-    listed = ["" if _is_empty(value) else str(value) for value in array.tolist()]
-    numbers = None if any(isinstance(v, str) for v in array.tolist()) else parse_numbers(listed)
-    return listed if numbers is None else numbers
+    listed = array.tolist()
+    text = ["" if _is_empty(value) else str(value).strip() for value in listed]
+    numbers = None if any(isinstance(value, str) for value in listed) else parse_numbers(text)
+    return text if numbers is None else numbers
 
 
 def _is_empty(value: Any) -> bool:
-    return value is None or value != value or str(value) in ("<NA>", "NaT")
+    """Tell whether a value of a data frame is missing: None, NaN, NaT or pandas' NA."""
+    return value is None or str(value) in ("<NA>", "NaT") or value != value
 
 
 def _read_csv(path: Path) -> Table:

@@ -46,5 +46,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(draft, final)
+    except OSError as error:  # of a disk that is full: say which file it was to be
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
     finally:
         draft.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 // The page: points and parameters in, pictures out. One request is under way at a time; what
 // changes meanwhile is sent when its answer is there, so the picture follows the hand.
 
-import { COLOURS, markPath, readLandscape, strokeSegments } from "./drawing.js";
+import { COLOURS, markPath, readLandscape, strokePaths } from "./drawing.js";
 import { PRESETS } from "./presets.js";
 
 const $ = (id) => document.getElementById(id);
@@ -11,6 +11,7 @@ const RADIUS = 6, REACH = 14; // of a point, in CSS pixels; how near a click mus
 const state = { points: [], machine: "", params: {}, active: 0, chosen: -1 };
 let machines = new Map(), limits = { points: 0, classes: 0, extent: 1 }, sides = {};
 let picture = null, underWay = false, stale = false, dragging = false;
+let notice = ""; // said until the next deed
 
 // ---- from the plane to the canvas and back ----------------------------------------------------
 
@@ -52,12 +53,15 @@ async function refresh() {
   const started = performance.now();
   try {
     const answer = await ask("api/picture", JSON.parse(asked));
-    picture = answer.problem ? null : { ...answer, ...readLandscape(answer, sides, planeColour()) };
+    const levels = machines.get(JSON.parse(asked).machine).dashes ? [-1, 0, 1] : [0];
+    picture = answer.problem ? null : { ...answer, ...readLandscape(answer, sides, planeColour(), levels) };
     draw();
     tell(answer);
     if (picture && !picture.leave_one_out) askLeftOut(asked);
     if (!answer.problem) canvas.dataset.milliseconds = (performance.now() - started).toFixed(1);
   } catch (error) {
+    picture = null;
+    draw();
     tell({ problem: error instanceof TypeError ? "The server does not answer: was it stopped?" : error.message });
   }
   canvas.dataset.pictures = Number(canvas.dataset.pictures || 0) + 1;
@@ -65,16 +69,19 @@ async function refresh() {
   if (stale) { stale = false; refresh(); }
 }
 
-// Machines that must be trained again for each point are asked when the hand rests.
-let restTimer = 0;
+// Leave-one-out that takes long is asked for when the hand rests, one at a time.
+let restTimer = 0, leavingOut = false;
 function askLeftOut(asked) {
   clearTimeout(restTimer);
   restTimer = setTimeout(async () => {
-    if (underWay || asked !== JSON.stringify(question())) return;
+    if (asked !== JSON.stringify(question())) return;
+    if (underWay || leavingOut) { askLeftOut(asked); return; }
+    leavingOut = true;
     try {
       const found = await ask("api/left_out", JSON.parse(asked));
-      if (picture && asked === JSON.stringify(question())) { picture.leave_one_out = found; draw(); tell(picture); }
-    } catch (error) { $("status").textContent = error.message; }
+      if (picture && !underWay && asked === JSON.stringify(question())) { picture.leave_one_out = found; draw(); tell(picture); }
+    } catch (error) { say(error.message); }
+    leavingOut = false;
   }, 150);
 }
 
@@ -99,17 +106,17 @@ function drawSurface(size) {
   context.imageSmoothingEnabled = true;
   context.drawImage(picture.sheet, 0, 0, size, size);
   context.strokeStyle = style("--ink");
-  for (const { level, n, segments } of picture.lines) {
+  for (const { level, n, paths } of picture.lines) {
     context.lineWidth = level === 0 ? 2 : 1.2;
     context.setLineDash(level === 0 ? [] : [5, 4]);
-    strokeSegments(context, segments, n, size);
+    strokePaths(context, paths, n, size);
   }
   context.setLineDash([]);
 }
 
 function drawPoint(point, i) {
   const [x, y] = toCanvas(point);
-  const strength = picture && picture.strength.length === state.points.length ? picture.strength[i] : 0;
+  const strength = picture && picture.strength && picture.strength.length === state.points.length ? picture.strength[i] : 0;
   const wrong = picture && picture.leave_one_out && picture.leave_one_out.rows && picture.leave_one_out.rows.includes(i);
   if (strength > 1e-3) {
     context.beginPath();
@@ -118,14 +125,8 @@ function drawPoint(point, i) {
     context.lineWidth = 1.3;
     context.stroke();
   }
-  const mark = markPath(point[2], x, y, RADIUS);
-  context.fillStyle = COLOURS[point[2]];
-  context.fill(mark);
-  context.strokeStyle = i === state.chosen && document.activeElement === canvas ? style("--ink") : style("--plane");
-  context.lineWidth = i === state.chosen && document.activeElement === canvas ? 3 : 1.5;
-  context.stroke(mark);
-  if (wrong) {
-    const r = RADIUS + 4;
+  if (wrong) { // beneath the mark, so that its class is seen
+    const r = RADIUS + 6;
     context.strokeStyle = style("--ink");
     context.lineWidth = 2.5;
     context.beginPath();
@@ -133,39 +134,53 @@ function drawPoint(point, i) {
     context.moveTo(x + r, y - r); context.lineTo(x - r, y + r);
     context.stroke();
   }
+  const mark = markPath(point[2], x, y, RADIUS), chosen = i === state.chosen && document.activeElement === canvas;
+  context.fillStyle = COLOURS[point[2]];
+  context.fill(mark);
+  context.strokeStyle = style(chosen ? "--ink" : "--rim");
+  context.lineWidth = chosen ? 3 : 1.5;
+  context.stroke(mark);
 }
 
 // ---- words beside it ---------------------------------------------------------------------------
+
+function say(text) {
+  notice = text;
+  $("status").textContent = text;
+}
 
 function tell(answer) {
   const text = (id, first, second = "") => {
     $(id).replaceChildren(first);
     if (second) $(id).append(Object.assign(document.createElement("small"), { textContent: second }));
   };
-  $("status").textContent = answer.problem || "";
+  const { dashes } = machines.get(state.machine);
+  $("status").textContent = answer.problem || notice;
   $("notes").hidden = !(answer.notes && answer.notes.length);
   $("notes").textContent = (answer.notes || []).join(" ");
-  $("legend-margin").hidden = Boolean(answer.landscape && answer.landscape.winner);
-  $("legend-margin").querySelector("span").textContent = state.machine === "MeanFieldGPClassifier" ? "one standard deviation" : "margin";
+  $("legend-margin").hidden = !dashes || Boolean(answer.landscape && answer.landscape.winner);
+  $("legend-margin").querySelector("span").textContent = dashes;
   if (answer.problem) {
     for (const id of ["loo", "certificate", "support", "time"]) text(id, "–");
     return;
   }
   const left = answer.leave_one_out, n = state.points.length;
-  if (left && left.rows) text("loo", `${left.rows.length} of ${n} wrong`, left.kind === "exact" ? "exact, without training again" : "an estimate");
-  else text("loo", "–", left ? left.problem : "training again without each point …");
+  const kinds = { exact: "exact: as if trained without each point", "10-fold": "an estimate: trained without a tenth at a time" };
+  if (left && left.rows) text("loo", `${left.rows.length} of ${n} wrong`, kinds[left.method] || "an estimate, by linear response");
+  else text("loo", "–", left ? left.problem : "comes when the hand rests …");
   const proof = answer.certificate;
-  if (!proof) text("certificate", "none", "these equations are not those of an optimum");
+  if (proof.problem) text("certificate", "none", proof.problem);
   else text("certificate", proof.relative_gap > 0 ? `gap ${proof.relative_gap.toExponential(1)}` : "gap 0",
-    proof.converged ? "proved: no better objective exists beyond this gap" : "not converged");
-  const support = answer.strength.filter((s) => s > 1e-3).length;
-  text("support", `${support} of ${n} points`);
+    proof.converged ? "proved: the optimum is no further away" : "not converged");
+  if (answer.strength) text("support", `${answer.strength.filter((s) => s > 1e-3).length} of ${n} points`);
+  else text("support", "–", "no coefficients of points");
   text("time", `${Math.round(answer.milliseconds)} ms`, "for fit and picture");
 }
 
 // ---- machines and their controls ---------------------------------------------------------------
 
 const round3 = (v) => Number(v.toPrecision(3));
+const setting = (c, v) => Math.min(c.high, Math.max(c.low, c.whole ? Math.round(v) : round3(v)));
 function visibleControls() {
   const params = state.params[state.machine];
   return machines.get(state.machine).controls.filter((c) => !(c.name === "gamma" && params.kernel === "linear"));
@@ -202,7 +217,7 @@ function control(c, params) {
     input = Object.assign(document.createElement("input"), { type: "range", min: 0, max: 1, step: 0.005, value: toSlider(c, params[c.name]) });
     input.setAttribute("aria-valuetext", String(round3(params[c.name])));
     input.addEventListener("input", () => {
-      params[c.name] = Math.min(c.high, Math.max(c.low, round3(fromSlider(c, Number(input.value)))));
+      params[c.name] = setting(c, fromSlider(c, Number(input.value)));
       output.textContent = params[c.name];
       input.setAttribute("aria-valuetext", String(params[c.name]));
       refresh();
@@ -229,19 +244,30 @@ function nearest(event) {
 
 function addPoint(x, y) {
   if (state.points.length >= limits.points) {
-    $("status").textContent = `There is room for ${limits.points} points.`;
+    say(`There is room for ${limits.points} points.`);
     return -1;
   }
+  ownPoints();
   state.points.push([x, y, state.active]);
   return state.points.length - 1;
 }
 
 function removePoint(i) {
   if (i < 0) return;
+  ownPoints();
   state.points.splice(i, 1);
   state.chosen = -1;
+  remember();
   refresh();
 }
+
+function movePoint(i, x, y) {
+  ownPoints();
+  state.points[i] = [inside(x), inside(y), state.points[i][2]];
+}
+
+// What was changed by hand is no example any more, and the list offers all of them again.
+const ownPoints = () => { $("preset").value = ""; };
 
 canvas.addEventListener("pointerdown", (event) => {
   if (event.button !== 0) return;
@@ -255,7 +281,7 @@ canvas.addEventListener("pointermove", (event) => {
   if (!dragging) { canvas.style.cursor = nearest(event) >= 0 ? "grab" : "crosshair"; return; }
   canvas.style.cursor = "grabbing";
   const [x, y] = toPlane(event);
-  state.points[state.chosen] = [x, y, state.points[state.chosen][2]];
+  movePoint(state.chosen, x, y);
   refresh();
 });
 for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { dragging = false; remember(); });
@@ -269,17 +295,19 @@ canvas.addEventListener("keydown", (event) => {
   const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] };
   const n = state.points.length;
   if (event.key in moves && state.chosen >= 0) {
-    const [x, y, k] = state.points[state.chosen], [dx, dy] = moves[event.key];
-    state.points[state.chosen] = [inside(x + dx), inside(y + dy), k];
+    const [x, y] = state.points[state.chosen], [dx, dy] = moves[event.key];
+    movePoint(state.chosen, x + dx, y + dy);
   } else if ((event.key === "PageDown" || event.key === "PageUp") && n > 0) {
     state.chosen = (state.chosen + (event.key === "PageDown" ? 1 : -1) + n) % n;
     const [x, y, k] = state.points[state.chosen];
-    $("status").textContent = `Point ${state.chosen + 1} of ${n}: class ${k + 1} at ${x.toFixed(2)}, ${y.toFixed(2)}.`;
+    say(`Point ${state.chosen + 1} of ${n}: class ${k + 1} at ${x.toFixed(2)}, ${y.toFixed(2)}.`);
     draw();
     event.preventDefault();
     return;
   } else if (event.key === "Delete" || event.key === "Backspace") {
     removePoint(state.chosen);
+    event.preventDefault();
+    return;
   } else if (event.key === "n" || event.key === "N") {
     state.chosen = addPoint(0, 0);
   } else {
@@ -315,7 +343,7 @@ function take({ points, machine, params }) {
   for (const c of machines.get(machine).controls) {
     const value = params[c.name];
     state.params[machine][c.name] = c.start;
-    if (c.kind === "choice" ? value in c.options : Number.isFinite(value) && value >= c.low && value <= c.high) state.params[machine][c.name] = value;
+    if (c.kind === "choice" ? value in c.options : Number.isFinite(value)) state.params[machine][c.name] = c.kind === "choice" ? value : setting(c, value);
   }
   state.chosen = -1;
   showControls();
@@ -357,26 +385,36 @@ function choose(k, focus = false) {
 }
 
 async function copy(text, done) {
-  try { await navigator.clipboard.writeText(text); $("status").textContent = done; }
-  catch { $("status").textContent = "The browser does not let this page copy: the address bar has the link."; }
+  try { await navigator.clipboard.writeText(text); say(done); }
+  catch { say("The browser does not let this page copy: the address bar has the link."); }
 }
 
 $("machine").addEventListener("change", () => { state.machine = $("machine").value; showControls(); remember(); refresh(); });
 $("controls").addEventListener("change", remember);
 $("preset").addEventListener("change", () => { take(PRESETS[Number($("preset").value)]); remember(); });
-$("clear").addEventListener("click", () => { state.points = []; state.chosen = -1; remember(); refresh(); });
-$("share").addEventListener("click", () => { remember(); copy(location.href, "Link copied: whoever runs the playground at the same address sees this picture."); });
+$("clear").addEventListener("click", () => { ownPoints(); state.points = []; state.chosen = -1; remember(); refresh(); });
+$("share").addEventListener("click", () => { remember(); copy(location.href, "Link copied. Others open it with: widemargin play 'LINK'"); });
 $("export").addEventListener("click", async () => {
   try {
     $("code").textContent = (await ask("api/code", question())).code;
     $("code-dialog").showModal();
-  } catch (error) { $("status").textContent = error.message; }
+  } catch (error) { say(error.message); }
 });
 $("copy-code").addEventListener("click", () => copy($("code").textContent, "Code copied."));
 $("close-code").addEventListener("click", () => $("code-dialog").close());
 window.addEventListener("resize", draw);
-window.addEventListener("hashchange", () => { const kept = decode(location.hash.slice(1)); if (kept) take(kept); });
+window.addEventListener("hashchange", showShared);
+for (const name of ["pointerdown", "keydown"]) document.addEventListener(name, () => { notice = ""; }, { capture: true });
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
+
+// The picture of the address, or the first example; an address that is not ours is said to be so.
+function showShared() {
+  const shared = location.hash.slice(1), kept = decode(shared);
+  if (shared && !kept) say("The link could not be read; this is the first example.");
+  ownPoints();
+  if (!kept) $("preset").value = "0";
+  take(kept || PRESETS[0]);
+}
 
 async function start() {
   const known = await (await fetch("api/catalogue")).json();
@@ -386,9 +424,10 @@ async function start() {
     state.params[m.name] = Object.fromEntries(m.controls.map((c) => [c.name, c.start]));
     $("machine").append(new Option(m.title, m.name));
   }
+  $("preset").append(Object.assign(new Option("own points", ""), { hidden: true }));
   PRESETS.forEach((preset, i) => $("preset").append(new Option(preset.name, i)));
   showClasses();
-  take(decode(location.hash.slice(1)) || PRESETS[0]);
+  showShared();
 }
 
 start().catch((error) => { $("status").textContent = `The page could not start: ${error.message}`; });

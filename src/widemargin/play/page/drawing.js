@@ -37,31 +37,32 @@ function unitOf(values) {
 }
 
 // Turn the server's answer into a painted sheet and the lines to draw over it.
-export function readLandscape({ landscape, classes }, sides, plane) {
+export function readLandscape({ landscape, classes }, sides, plane, levels) {
   const pixels = sides.pixels;
   if (landscape.values) {
     const values = floatsOf(landscape.values), fine = interpolated(values, sides.grid, pixels);
     const unit = unitOf(values);
-    const sheet = paint(pixels, plane, (i) => [classes[fine[i] > 0 ? 1 : 0], Math.min(1, Math.abs(fine[i]) / unit)]);
-    const lines = [-1, 0, 1].map((level) => ({ level, n: sides.grid, segments: levelLine(values, sides.grid, level) }));
+    const sheet = paint(pixels, plane, (i) => classes[fine[i] > 0 ? 1 : 0], (i) => Math.min(1, Math.abs(fine[i]) / unit));
+    const lines = levels.map((level) => ({ level, n: sides.grid, paths: levelLine(values, sides.grid, level) }));
     return { sheet, lines };
   }
   const winner = bytesOf(landscape.winner), lead = bytesOf(landscape.lead);
-  const sheet = paint(pixels, plane, (i) => [classes[winner[i]], lead[i] / 255]);
+  const sheet = paint(pixels, plane, (i) => classes[winner[i]], (i) => lead[i] / 255);
+  const own = new Float32Array(winner.length);
   const lines = classes.map((_, k) => {
     // Its zero is the border of class k; 1 keeps the sign where the lead is nothing.
-    const own = Float32Array.from(winner, (w, i) => (w === k ? 1 + lead[i] : -1 - lead[i]));
-    return { level: 0, n: pixels, segments: levelLine(own, pixels, 0) };
+    for (let i = 0; i < own.length; i++) own[i] = winner[i] === k ? 1 + lead[i] : -1 - lead[i];
+    return { level: 0, n: pixels, paths: levelLine(own, pixels, 0) };
   });
   return { sheet, lines };
 }
 
-function paint(pixels, plane, look) {
-  const image = new ImageData(pixels, pixels);
+function paint(pixels, plane, classAt, leadAt) {
+  const image = new ImageData(pixels, pixels), data = image.data;
   for (let i = 0; i < pixels * pixels; i++) {
-    const [k, lead] = look(i), share = WEAKEST + (STRONGEST - WEAKEST) * lead, colour = RGB[k];
-    for (let c = 0; c < 3; c++) image.data[4 * i + c] = plane[c] * (1 - share) + colour[c] * share;
-    image.data[4 * i + 3] = 255;
+    const colour = RGB[classAt(i)], share = WEAKEST + (STRONGEST - WEAKEST) * leadAt(i);
+    for (let c = 0; c < 3; c++) data[4 * i + c] = plane[c] * (1 - share) + colour[c] * share;
+    data[4 * i + 3] = 255;
   }
   const sheet = document.createElement("canvas");
   sheet.width = sheet.height = pixels;
@@ -69,32 +70,60 @@ function paint(pixels, plane, look) {
   return sheet;
 }
 
-// Marching squares: the segments of a level line, in grid coordinates.
+// Marching squares: a level line as paths of points, in grid coordinates. Points lie on the edges of
+// the grid; an edge from a grid point to the right has the number 2i, one downwards 2i + 1.
 function levelLine(values, n, level) {
-  const segments = [];
-  const cut = (a, b) => (level - a) / (b - a);
+  const places = new Map(), joined = new Map();
+  const cross = (edge, a, b) => {
+    const t = (level - a) / (b - a), i = edge >> 1, c = i % n, r = Math.floor(i / n);
+    if (!places.has(edge)) places.set(edge, edge % 2 ? [c, r + t] : [c + t, r]);
+    return edge;
+  };
+  const join = (from, to) => { if (joined.has(from)) joined.get(from).push(to); else joined.set(from, [to]); };
   for (let r = 0; r < n - 1; r++) {
     for (let c = 0; c < n - 1; c++) {
       const i = r * n + c;
       const a = values[i], b = values[i + 1], d = values[i + n], e = values[i + n + 1];
-      const crossings = [];
-      if ((a > level) !== (b > level)) crossings.push([c + cut(a, b), r]);
-      if ((b > level) !== (e > level)) crossings.push([c + 1, r + cut(b, e)]);
-      if ((d > level) !== (e > level)) crossings.push([c + cut(d, e), r + 1]);
-      if ((a > level) !== (d > level)) crossings.push([c, r + cut(a, d)]);
+      const above = (a > level) + (b > level) + (d > level) + (e > level);
+      if (above === 0 || above === 4) continue; // as nearly everywhere
+      const crossed = [];
+      if ((a > level) !== (b > level)) crossed.push(cross(2 * i, a, b));
+      if ((b > level) !== (e > level)) crossed.push(cross(2 * (i + 1) + 1, b, e));
+      if ((d > level) !== (e > level)) crossed.push(cross(2 * (i + n), d, e));
+      if ((a > level) !== (d > level)) crossed.push(cross(2 * i + 1, a, d));
       // At a saddle (four crossings) neighbours are joined; which ones is a matter of taste.
-      for (let k = 0; k + 1 < crossings.length; k += 2) segments.push([crossings[k], crossings[k + 1]]);
+      for (let k = 0; k + 1 < crossed.length; k += 2) {
+        join(crossed[k], crossed[k + 1]);
+        join(crossed[k + 1], crossed[k]);
+      }
     }
   }
-  return segments;
+  return followed(places, joined);
 }
 
-export function strokeSegments(context, segments, n, size) {
+// Whole paths, so that dashes run along them: first those with ends, then those that are closed.
+function followed(places, joined) {
+  const follow = (edge) => {
+    const path = [places.get(edge)];
+    for (let next = joined.get(edge).pop(); next !== undefined; next = joined.get(edge).pop()) {
+      const back = joined.get(next);
+      back.splice(back.indexOf(edge), 1);
+      path.push(places.get(next));
+      edge = next;
+    }
+    return path;
+  };
+  const paths = [];
+  for (const [edge, others] of joined) if (others.length === 1) paths.push(follow(edge));
+  for (const [edge, others] of joined) while (others.length) paths.push(follow(edge));
+  return paths;
+}
+
+export function strokePaths(context, paths, n, size) {
   const scale = size / (n - 1);
   context.beginPath();
-  for (const [[x0, y0], [x1, y1]] of segments) {
-    context.moveTo(x0 * scale, y0 * scale);
-    context.lineTo(x1 * scale, y1 * scale);
+  for (const path of paths) {
+    path.forEach(([x, y], i) => (i ? context.lineTo(x * scale, y * scale) : context.moveTo(x * scale, y * scale)));
   }
   context.stroke();
 }

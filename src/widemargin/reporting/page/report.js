@@ -32,7 +32,9 @@ function drawAll() {
 }
 
 drawAll();
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+for (const look of ["(prefers-color-scheme: dark)", "print"]) {
+  window.matchMedia(look).addEventListener("change", drawAll);
+}
 document.getElementById("copy").addEventListener("click", async (event) => {
   const code = document.getElementById("code");
   try { await navigator.clipboard.writeText(code.textContent); }

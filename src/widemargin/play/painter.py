@@ -1,0 +1,99 @@
+"""Who fits when: pictures first, one at a time; leave-one-out beside them; warm-up in between."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from widemargin.play.catalogue import MACHINES, Choice
+from widemargin.play.picture import Fitted, NoMachineError, draw, fit, leave_one_out, read_question
+
+
+class Painter:
+    """Fits one machine at a time, and remembers the last one."""
+
+    def __init__(self) -> None:
+        self._fitting = threading.Lock()
+        self._leaving_out = threading.Lock()  # may take seconds, and pictures must not wait for it
+        self._asked = threading.Condition()
+        self._n_asked = 0
+        self._last: tuple[str, Fitted] | None = None
+
+    def picture(self, given: Any) -> dict[str, Any]:
+        """Return the picture of a machine, or why there is none."""
+        started = time.perf_counter()
+        try:
+            with self._somebody_waits(), self._fitting:
+                answer = draw(self._fitted(given))
+        except NoMachineError as error:
+            return {"problem": str(error)}
+        return {**answer, "milliseconds": round(1000 * (time.perf_counter() - started), 1)}
+
+    def left_out(self, given: Any) -> dict[str, Any]:
+        """Return its leave-one-out, which may take longer."""
+        try:
+            with self._somebody_waits(), self._fitting:
+                fitted = self._fitted(given)
+            with self._leaving_out:
+                return leave_one_out(fitted)
+        except NoMachineError as error:
+            return {"problem": str(error)}
+
+    def _fitted(self, given: Any) -> Fitted:
+        question = read_question(given)
+        key = json.dumps(given, sort_keys=True)
+        if self._last is None or self._last[0] != key:
+            self._last = key, fit(question)
+        return self._last[1]
+
+    @contextmanager
+    def _somebody_waits(self) -> Iterator[None]:
+        """Count those who wait for a picture: warming up lets them go first."""
+        with self._asked:
+            self._n_asked += 1
+        try:
+            yield
+        finally:
+            with self._asked:
+                self._n_asked -= 1
+                self._asked.notify_all()
+
+    def warm_up(self, first: str | None = None) -> None:
+        """Compile what the machines need, before a picture asks for it.
+
+        Parameters
+        ----------
+        first : str or None
+            The machine of the first picture, where that is known.
+        """
+        for name in sorted(MACHINES, key=lambda name: name != first):
+            for given in _small_questions(name):
+                with self._asked:
+                    self._asked.wait_for(lambda: self._n_asked == 0)
+                with self._fitting:
+                    _paint_unseen(given)
+
+
+def _small_questions(name: str) -> Iterator[dict[str, Any]]:
+    """Return a few points of two and of three classes, for each choice that a machine has."""
+    points = [[0.1 * i * (-1) ** i, 0.05 * i, i % 3] for i in range(12)]
+    choices = [c for c in MACHINES[name].controls if isinstance(c, Choice)]
+    others = [{c.name: word} for c in choices for word in c.options if word != c.start]
+    for n_classes in (2, 3):
+        shown = [p for p in points if p[2] < n_classes]
+        for params in ({}, *others):
+            yield {"machine": name, "points": shown, "params": params}
+
+
+def _paint_unseen(given: dict[str, Any]) -> None:
+    """Do all that a picture does, and let it go."""
+    try:
+        fitted = fit(read_question(given))
+    except NoMachineError:  # these few points do not allow it
+        return
+    draw(fitted)
+    leave_one_out(fitted)

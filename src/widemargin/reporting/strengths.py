@@ -1,0 +1,59 @@
+"""How strongly each training row is embedded in a fitted machine: the size of its coefficient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from widemargin._typing import FloatArray
+from widemargin.assess.record import Training
+
+
+def strengths(machine: Any, n: int) -> FloatArray | None:
+    """Return the strength of each of the n training rows; None where rows have no coefficients.
+
+    One machine: the absolute coefficients. Several, for pairs of classes or for one class against
+    the rest: a row's largest share of the largest coefficient of a machine, between 0 and 1, so
+    that a machine with large coefficients does not hide the others.
+    """
+    sizes = _sizes(machine, n)
+    if sizes is None or sizes.shape[1] != n:
+        return None
+    if len(sizes) == 1:
+        return sizes[0]
+    largest = sizes.max(axis=1, keepdims=True)
+    return np.asarray((sizes / np.where(largest > 0, largest, 1.0)).max(axis=0))
+
+
+def are_shares(machine: Any) -> bool:
+    """Tell whether the strengths of a machine are shares of the largest ones."""
+    classes = getattr(machine, "classes_", ())
+    return len(classes) > 2 and not hasattr(machine, "thresholds_")
+
+
+def _sizes(machine: Any, n: int) -> FloatArray | None:
+    """Return the absolute coefficients of the rows in each machine, a row of them a machine."""
+    if hasattr(machine, "alpha_"):
+        return np.abs(np.atleast_2d(machine.alpha_))
+    training = getattr(getattr(machine, "_record_", None), "training", None)
+    if isinstance(training, Training):
+        return _sizes_of_pairs(training)
+    if hasattr(machine, "dual_"):  # of a plane, not of an expansion in rows
+        return np.abs(np.atleast_2d(machine.dual_))
+    if not hasattr(machine, "dual_coef_") or not hasattr(machine, "support_"):
+        return None
+    sizes = np.zeros((len(machine.dual_coef_), n))
+    sizes[:, machine.support_] = np.abs(machine.dual_coef_)
+    return sizes
+
+
+def _sizes_of_pairs(training: Training) -> FloatArray:
+    """Return the coefficients of machines with a solution path, of linear ones too."""
+    data = training.data
+    sizes = np.zeros((len(training.machines), len(data.weight) + 1))  # the last: no weight
+    for own, part in zip(sizes, training.machines, strict=True):
+        np.maximum.at(own, part.rows, np.abs(part.problem.coefficients(part.b)))
+    # Equal rows are one row of the problem: each has its share of the coefficient.
+    share = data.given_weight / np.append(data.weight, 1.0)[data.member]
+    return sizes[:, data.member] * share
