@@ -52,7 +52,7 @@ class Study:
     n_rows: int = 0
     errors: dict[str, list[int]] = field(default_factory=lambda: {"SVM": [], "NMF": []})
     left_out: dict[str, list[float]] = field(default_factory=lambda: {"SVM": [], "NMF": []})
-    support_vectors: list[int] = field(default_factory=list)
+    support_vectors: list[tuple[int, int]] = field(default_factory=list)  # rows, support vectors
     one_set: dict[str, int] = field(default_factory=dict)
     iterations: dict[str, float] = field(default_factory=dict)
 
@@ -82,7 +82,7 @@ def _cross_validate(found: Study, X: FloatArray, y: FloatArray, seed: int) -> No
             found.left_out[name].append(loo.error(model))
             if name == "SVM":
                 bound = loo.result(model, "support_vectors")  # counts equal rows one by one
-                found.support_vectors.append(int(bound.errors.sum()))
+                found.support_vectors.append((len(train), int(bound.errors.sum())))
     for name, count in wrong.items():
         found.errors[name].append(count)
 
@@ -146,7 +146,9 @@ def report_study(report: Report, found: Study) -> None:
         "0.0270",
         f"{np.mean(found.left_out['NMF']):.4f}",
     )
-    table.add_row("support vectors of 614", "272", _range(found.support_vectors), "", "")
+    table.add_row("support vectors, sets of 614", "272", _range(_of_614(found)), "", "")
+    every = [count for _, count in found.support_vectors]
+    table.add_row("support vectors, all sets", "", _range(every), "", "")
     table.add_row(
         "one set: linear response",
         "16",
@@ -168,17 +170,23 @@ def report_study(report: Report, found: Study) -> None:
 
 
 def _targets(found: Study) -> list[Target]:
-    errors, vectors, one = found.errors["NMF"], found.support_vectors, found.one_set
+    errors, vectors, one = found.errors["NMF"], _of_614(found), found.one_set
     apart = abs(one["NMF, linear response, retrained rows"] - one["NMF, exact, retrained rows"])
     svm_apart = abs(one["SVM, linear response"] - one["SVM, exact"])
     return [
         Target("wisconsin: most 10-fold errors, mean field", max(errors), 22, False),
         Target("wisconsin: fewest 10-fold errors, mean field", min(errors), 17, True),
-        Target("wisconsin: most support vectors, SVM", max(vectors), 290, False),
-        Target("wisconsin: fewest support vectors, SVM", min(vectors), 265, True),
+        Target("wisconsin: most support vectors of 614, SVM", max(vectors), 290, False),
+        Target("wisconsin: fewest support vectors of 614, SVM", min(vectors), 265, True),
         Target("wisconsin: leave-one-out - retraining, mean field", apart, 1, False),
         Target("wisconsin: leave-one-out - exact, SVM", svm_apart, 1, False),
     ]
+
+
+def _of_614(found: Study) -> list[int]:
+    """Return the support vectors of the published size: three training sets of ten have it."""
+    least = min(rows for rows, _ in found.support_vectors)
+    return [count for rows, count in found.support_vectors if rows == least]
 
 
 def _range(values: list[int]) -> str:

@@ -70,6 +70,5 @@ print(model.readings_[0])
 for name, place in places.items():
     (mu,), (s2,) = model.predict_latent([place])
     chance = model.predict_proba([place])[0, 1]
-    print(
-        f"{name:16} mean {mu:+.2f}, standard deviation {np.sqrt(s2):.2f}, probability {chance:.2f}"
-    )
+    mu, spread = round(mu, 2) + 0.0, np.sqrt(s2)  # no -0.00
+    print(f"{name:16} mean {mu:+.2f}, deviation {spread:.2f}, probability {chance:.2f}")

@@ -1,12 +1,15 @@
-"""Preconditioned conjugate gradients find the Newton direction of the mean-field equations."""
+"""Newton's method for the mean-field equations: directions by conjugate gradients, and starts."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from widemargin.problems.mean_field import naive
 from widemargin.solvers import _mean_field_cg as cg
+from widemargin.solvers import _mean_field_newton as newton
 from widemargin.solvers._mean_field_newton import dense_direction
+from widemargin.solvers.mean_field import solve_mean_field
 
 
 def smooth_problem(n=300, seed=0):
@@ -75,3 +78,18 @@ def test_equal_rows_can_be_landmarks():
     features = cg._landmark_features(np.ones((200, 200)))
     assert np.isfinite(features).all()
     np.testing.assert_allclose(features.T @ features, 1.0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("noise", "starts_on_the_left"), [(1e-3, True), (0.0099, True), (0.1, False)]
+)
+def test_with_little_noise_fields_start_on_the_left(noise, starts_on_the_left, monkeypatch):
+    K, *_ = smooth_problem(100)
+    label = np.where(np.arange(100) // 7 % 2 == 0, 1.0, -1.0)
+    problem = naive(label, np.ones(100), np.ones(100), noise)
+    assert (newton._first_fields(problem) < 0).all() == starts_on_the_left
+    found = solve_mean_field(problem, K, solver="newton")
+    monkeypatch.setattr(newton, "LEFT", 0.0)
+    again = solve_mean_field(problem, K, solver="newton")
+    np.testing.assert_allclose(found.z, again.z, rtol=1e-6, atol=1e-6)
+    assert found.n_iter <= 10

@@ -135,7 +135,7 @@ def _found(
         return found
     if hasattr(machine, "margin_bound"):
         return _of_boosting(machine, seen, y, delta, c)
-    if not (hasattr(machine, "coef_") or hasattr(machine, "_kernel_")):
+    if not (hasattr(machine, "coef_") or hasattr(machine, "dual_coef_")):
         return {}
     return linear_bounds(linear_view(est, X, y, R), delta, c)
 

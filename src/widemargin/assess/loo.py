@@ -322,7 +322,7 @@ def judged(
         values = left_out[:, 0]
         return values, np.where(codes == 1, values <= TIE, values >= -TIE) | (codes < 0)
     scores, slip = left_out, TIE
-    if isinstance(training, Training):
+    if isinstance(training, Training | PlaneTraining):
         scores, slip = _votes(training, left_out, codes), 0.0
     elif isinstance(training, RefitTraining) and training.ranks is not None:
         scores = rank_scores(left_out)

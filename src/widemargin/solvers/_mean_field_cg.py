@@ -1,6 +1,6 @@
 r"""Newton directions of the mean-field equations by preconditioned conjugate gradients.
 
-Solves :math:`(I + TKT) x = T g`, :math:`T = \mathrm{diag}(n)^{1/2}`, to four digits. A few rows,
+Solves :math:`(I + TKT) x = T g`, :math:`T = \mathrm{diag}(n)^{1/2}`, to five digits. A few rows,
 the landmarks, stand for all in the preconditioner: with U = L^-1 k(landmarks, rows), L the Cholesky
 factor of their own kernel matrix, :math:`U'U \approx K` (Nyström's approximation), and
 :math:`(I + TU'UT)^{-1}` costs a matrix of the size of the landmarks. Smooth kernels are left with a
@@ -22,7 +22,7 @@ from widemargin._typing import FloatArray, RealArray
 from widemargin.solvers._mean_field_newton import Direction
 from widemargin.solvers._mean_field_posterior import factorise
 
-FORCING = 1e-4  # relative residual of a direction; looser ones cost more Newton steps
+FORCING = 1e-5  # relative residual of a direction; looser ones cost more Newton steps
 MOST_LANDMARKS = 128
 ROWS_PER_LANDMARK = 16
 RIDGE = 1e-8  # of the landmarks' diagonal: equal or nearly equal landmarks

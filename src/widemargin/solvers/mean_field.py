@@ -16,15 +16,18 @@ ep          --          expectation propagation, an independent way to the solut
 
 from __future__ import annotations
 
-import numpy as np
-
 from widemargin._typing import FloatArray
 from widemargin.problems.mean_field import MeanField
 from widemargin.solvers._mean_field_cg import conjugate_direction
 from widemargin.solvers._mean_field_ep import solve_ep
 from widemargin.solvers._mean_field_fields import Fields, MeanFieldResult, finished
 from widemargin.solvers._mean_field_left_out import LeftOut, fit_scale, leave_out
-from widemargin.solvers._mean_field_newton import dense_direction, solve_flipped, solve_newton
+from widemargin.solvers._mean_field_newton import (
+    dense_direction,
+    has_little_noise,
+    solve_flipped,
+    solve_newton,
+)
 from widemargin.solvers._mean_field_posterior import Posterior, factorise
 from widemargin.solvers._mean_field_table import solve_table
 from widemargin.solvers._mean_field_tap import solve_tap
@@ -47,7 +50,6 @@ __all__ = [
 INFERENCES = ("naive", "tap", "ep")
 SOLVERS = ("auto", "newton", "newton_cg", "table")
 MANY_ROWS = 200  # from here on conjugate gradients win, unless the noise is small
-LITTLE_NOISE = 0.01  # relative to the diagonal of the kernel
 DEFAULT_STEPS = {"newton": 500, "table": 20_000, "ep": 2_000}
 
 
@@ -116,5 +118,4 @@ def solve_mean_field(
 
 def _smooth(problem: MeanField) -> bool:
     """Whether conjugate gradients are fast: many rows, and noise that is not small."""
-    many = problem.n_rows > MANY_ROWS
-    return many and problem.input_noise >= LITTLE_NOISE * float(np.max(problem.cavity))
+    return problem.n_rows > MANY_ROWS and not has_little_noise(problem)
