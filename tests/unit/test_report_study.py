@@ -26,7 +26,7 @@ def moons(n=50):
     return X, np.array(["crescent", "moon"])[y]
 
 
-def numbers(n=60, seed=1):
+def numbers(n=40, seed=1):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     return X, 100 + 20 * np.sin(2 * X[:, 0]) + rng.normal(size=n)

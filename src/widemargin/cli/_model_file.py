@@ -81,7 +81,7 @@ def load_model(path: Path) -> SavedModel:
             f"{listing(foreign, most=20)}."
         )
     if not isinstance(loaded, dict) or loaded.get("format") != FORMAT:
-        raise UserError(f"{path} is a skops file, but not one of widemargin's model files.")
+        raise UserError(f"{path} is a skops file, but not written by 'widemargin fit' or 'report'.")
     # Files of version 0.1 before there were dates do not name them.
     columns, levels, fill = loaded["columns"], loaded["levels"], loaded["fill"]
     encoding = Encoding(columns, levels, fill, loaded.get("dates", []))

@@ -49,7 +49,8 @@ def report(
     ard : bool, default=False
         Whether to tune one kernel width for each input, which tells how relevant they are.
     random_state : int, RandomState or None, default=None
-        Seed of the sample that is trained on where there are more than 2,000 rows.
+        Seed of the sample that is trained on where there are more than 2,000 rows (1,000
+        with three and more classes).
     verbose : int, default=0
         1 shows a progress bar.
 

@@ -25,7 +25,8 @@ LANDSCAPE_ROWS = 800  # whose leave-one-out errors are mapped over C and gamma
 EXACT_GRID_ROWS = 300  # beyond these, the settings of a grid are compared by the linear response
 LANDSCAPE_STEPS = 7
 REFIT_ROWS = 150  # machines that are trained again: beyond these, ten folds
-MOST_RIVALS = 10  # classes up to which all is tuned and compared
+MOST_RIVALS = 10  # classes up to which kernels are tuned and machines compared
+MOST_PROGRAM_ROWS = 3_000  # of all linear programs: with several classes one a class
 PRICES = (0.03, 0.1, 0.3, 1.0)
 ADAPTATIONS = (0.3, 1.0, 3.0)
 COSTS = (0.1, 1.0, 10.0, 100.0)
@@ -99,7 +100,7 @@ def compared(
 ) -> tuple[list[Candidate], Landscape | None]:
     """Return the machines that were tried, in order, and the landscape of the first."""
     told = progress or (lambda what, done, total: None)
-    steps = list(_steps(task, len(np.unique(y)), ard))
+    steps = list(_steps(task, len(np.unique(y)), len(y), ard))
     found: list[Candidate] = []
     for done, (name, attempt) in enumerate(steps):
         told(name, done, len(steps) + 1)
@@ -110,7 +111,7 @@ def compared(
     return found, landscape
 
 
-def _steps(task: str, n_classes: int, ard: bool) -> Iterator[tuple[str, Attempt]]:
+def _steps(task: str, n_classes: int, n_rows: int, ard: bool) -> Iterator[tuple[str, Attempt]]:
     """Yield the machines that fit a task; the soft margin first, whose kernel others take over."""
     if task == "regression":
         yield "SVR", _regression
@@ -119,12 +120,20 @@ def _steps(task: str, n_classes: int, ard: bool) -> Iterator[tuple[str, Attempt]
         yield "SVC", _soft_margin_of_many
     else:
         yield "SVC", _soft_margin_ard if ard else _soft_margin
-    yield "MeanFieldGPClassifier", _only_few(_gaussian_process, n_classes)
+    many = f"not compared with more than {MOST_RIVALS} classes, to save time"
+    few = n_classes <= MOST_RIVALS
+    yield "MeanFieldGPClassifier", _gaussian_process if few else _refusing(many)
     if task == "ordered":
         yield "OrdinalSVC", _ordinal
-    yield "LOOSVC", _only_few(_leave_one_out_machine, n_classes)
-    yield "AdaptiveMarginSVC", _only_few(_adaptive, n_classes)
-    yield "LPSVC", _only_few(_linear_program, n_classes)
+    large = f"not compared with {n_classes} classes of so many rows, to save time"
+    small = n_rows * (n_classes if n_classes > 2 else 1) <= MOST_PROGRAM_ROWS
+    programs = {
+        "LOOSVC": _leave_one_out_machine,
+        "AdaptiveMarginSVC": _adaptive,
+        "LPSVC": _linear_program,
+    }
+    for name, attempt in programs.items():
+        yield name, attempt if few and small else _refusing(large if few else many)
 
 
 def _tried(
@@ -141,11 +150,13 @@ def _tried(
     return Candidate(name, model, params, result, time.perf_counter() - started)
 
 
-def _only_few(attempt: Attempt, n_classes: int) -> Attempt:
-    def refuse(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
-        raise ValueError(f"not compared with more than {MOST_RIVALS} classes, to save time")
+def _refusing(reason: str) -> Attempt:
+    """Return an attempt that is not made."""
 
-    return attempt if n_classes <= MOST_RIVALS else refuse
+    def refuse(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
+        raise ValueError(reason)
+
+    return refuse
 
 
 def _soft_margin(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
@@ -174,7 +185,7 @@ def _gaussian_process(X: FloatArray, y: Target, found: list[Candidate]) -> Found
 
 
 def _ordinal(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
-    settings = [{"C": c, "gamma": _width(X, found)} for c in COSTS]
+    settings = [{"C": c, "gamma": _width(X, found)} for c in COSTS[1:3]]
     return _best_of(OrdinalSVC, settings, X, y)
 
 

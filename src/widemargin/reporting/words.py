@@ -63,13 +63,13 @@ def _quality(found: dict[str, Any]) -> str:
         explained = left["explained"]
         return (
             f"Left out and predicted by the others, rows{by_weight} are off by {left['error']:.4g} "
-            f"on average with {name}: {left['low']:.4g} to {left['high']:.4g} is the 95 % interval "
+            f"on average with {name}: {left['low']:.4g} to {left['high']:.4g} is the 95% interval "
             f"({method}). Always saying the median would be off by {left['usual']:.4g}."
             + ("" if explained is None else f" It explains {explained:.0%} of the variance.")
         )
     return (
         f"Left out and predicted by the others, {left['wrong']:,} of {left['rows']:,} rows are "
-        f"wrong with {name}. That is {percent(left['error'])}{by_weight} with a 95 % interval of "
+        f"wrong with {name}. That is {percent(left['error'])}{by_weight} with a 95% interval of "
         f"{percent(left['low'])} to {percent(left['high'])} ({method}). Always saying the largest "
         f"class would be wrong on {percent(left['usual'])}."
     )

@@ -51,6 +51,7 @@ async function refresh() {
   underWay = true;
   const asked = JSON.stringify(question());
   const started = performance.now();
+  const patience = setTimeout(() => { $("status").textContent = "One moment: its first fit after installation takes some seconds."; }, 1500);
   try {
     const answer = await ask("api/picture", JSON.parse(asked));
     const levels = machines.get(JSON.parse(asked).machine).dashes ? [-1, 0, 1] : [0];
@@ -64,6 +65,7 @@ async function refresh() {
     draw();
     tell({ problem: error instanceof TypeError ? "The server does not answer: was it stopped?" : error.message });
   }
+  clearTimeout(patience);
   canvas.dataset.pictures = Number(canvas.dataset.pictures || 0) + 1;
   underWay = false;
   if (stale) { stale = false; refresh(); }
