@@ -1,14 +1,18 @@
-"""What all tests share: where the helpers live, and reproducible hypothesis runs."""
+"""What all tests share: where the helpers live, reproducible hypothesis runs, a browser."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 # scikit-learn skips its array API check without this, which SciPy reads when it is imported.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # The helpers beside this file (byhand, awkward, fitting) are imported under any import mode.
@@ -25,3 +29,62 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],
 )
 settings.load_profile("widemargin")
+
+# A real browser for the pages: Chromium as the system has it, driven by Playwright.
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless browser; tests are skipped where the system has none."""
+    program = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if program is None:
+        pytest.skip(
+            "no browser: none of "
+            + ", ".join(BROWSERS)
+            + " is installed (on Debian: apt install chromium)"
+        )
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # The sandbox needs rights that a container does not have; only our own pages are opened.
+        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+class Watched:
+    """A page, and what went wrong on it: errors and requests beyond its own address."""
+
+    def __init__(self, page: Any, own: str) -> None:
+        self.page = page
+        self.errors: list[str] = []
+        self.foreign: list[str] = []
+        page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on(
+            "request",
+            lambda r: None if r.url.startswith((own, "data:")) else self.foreign.append(r.url),
+        )
+
+
+@pytest.fixture
+def watched(browser: Any) -> Iterator[Any]:
+    """Return a function that opens an address in a fresh page of a given look."""
+    contexts = []
+
+    def open_page(
+        address: str, *, width: int = 1200, height: int = 900, scheme: str = "light"
+    ) -> Watched:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
+        contexts.append(context)
+        own = address if address.startswith("file:") else address.split("#")[0]
+        seen = Watched(context.new_page(), own)
+        seen.page.goto(address)
+        return seen
+
+    yield open_page
+    for context in contexts:
+        context.close()
