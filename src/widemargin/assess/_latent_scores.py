@@ -13,9 +13,8 @@ import numpy as np
 
 from widemargin._typing import FloatArray
 from widemargin.assess.latent_machine import LatentFunctions, LatentTraining
-from widemargin.assess.probability import LIMIT, project_on_prediction, without_contradiction
+from widemargin.assess.probability import LIMIT, against_rest
 from widemargin.assess.record import KeptTraining, Record
-from widemargin.problems.one_vs_one import predicted_class
 from widemargin.solvers.mean_field import (
     LeftOut,
     MeanFieldResult,
@@ -90,11 +89,7 @@ def scores(
 def probabilities(latent: LatentFunctions, fields: FloatArray) -> FloatArray:
     """Turn the scores of the functions into probabilities of the classes."""
     each = np.clip(latent.likelihood.probability(fields), LIMIT, 1 - LIMIT)
-    if fields.shape[1] == 1:
-        second = without_contradiction(each[:, 0], fields[:, 0])
-        return np.column_stack([1.0 - second, second])
-    shares = each / each.sum(axis=1, keepdims=True)
-    return project_on_prediction(shares, predicted_class(fields))
+    return against_rest(each, fields)
 
 
 # -- leave-one-out ----------------------------------------------------------------------------

@@ -45,6 +45,7 @@ from sklearn.isotonic import isotonic_regression
 
 from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import require
+from widemargin.problems.one_vs_one import predicted_class
 
 PSEUDO_ROWS = 0.25
 LENT_ROWS = 20.0
@@ -118,6 +119,28 @@ def without_contradiction(p: FloatArray, values: FloatArray) -> FloatArray:
     lowest = np.where(values > 0, 0.5 + HALF_STEP, np.where(values < 0, LIMIT, 0.5))
     highest = np.where(values < 0, 0.5 - HALF_STEP, np.where(values > 0, 1 - LIMIT, 0.5))
     return np.asarray(np.clip(p, lowest, highest))
+
+
+def against_rest(each: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the probabilities of the classes from those of machines of one class against the rest.
+
+    Parameters
+    ----------
+    each : ndarray of shape (n_samples, n_machines)
+        Probability that each machine gives to its class (one machine: the second of two).
+    values : ndarray of the same shape
+        The decision values that predict.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        Rows that sum to 1; the largest entry is that of the predicted class.
+    """
+    if each.shape[1] == 1:
+        second = without_contradiction(each[:, 0], values[:, 0])
+        return np.column_stack([1.0 - second, second])
+    shares = each / each.sum(axis=1, keepdims=True)
+    return project_on_prediction(shares, predicted_class(values))
 
 
 def check_calibration(method: str) -> None:

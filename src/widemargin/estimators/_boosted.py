@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin._validation import check_X
 from widemargin.assess import bounds
-from widemargin.assess.probability import LIMIT, project_on_prediction
+from widemargin.assess.probability import LIMIT, against_rest
 from widemargin.estimators._scored import ProbabilisticClassifier
 from widemargin.estimators._votes import BaseVotes, StumpVotes
 from widemargin.problems.boosting import margins_of
@@ -86,11 +86,7 @@ class BoostedClassifier(ProbabilisticClassifier):
         """
         totals = self._totals(self._checked(X))
         each = np.clip(expit(2.0 * totals), LIMIT, 1.0 - LIMIT)
-        if len(self.classes_) == 2:
-            return np.column_stack([1.0 - each[:, 0], each[:, 0]])
-        shares = each / each.sum(axis=1, keepdims=True)
-        predicted = predicted_class(normalised(totals, self._scale()))
-        return project_on_prediction(shares, predicted)
+        return against_rest(each, normalised(totals, self._scale()))
 
     @property
     def estimators_(self) -> list[Any]:

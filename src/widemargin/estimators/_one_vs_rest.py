@@ -10,10 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._typing import FloatArray
 from widemargin._validation import TrainingSet
 from widemargin.assess.loo import left_out_values
-from widemargin.assess.probability import Calibration, fit_calibration, project_on_prediction
+from widemargin.assess.probability import Calibration, against_rest, fit_calibration
 from widemargin.assess.record import KeptTraining, Record, record_of
 from widemargin.estimators._scored import ProbabilisticClassifier
-from widemargin.problems.one_vs_one import predicted_class
 
 
 class OneVsRestClassifier(ProbabilisticClassifier):
@@ -68,10 +67,7 @@ class OneVsRestClassifier(ProbabilisticClassifier):
         each = np.column_stack(
             [c.probability(values[:, k]) for k, c in enumerate(self._calibrations())]
         )
-        if len(self.classes_) == 2:
-            return np.column_stack([1.0 - each[:, 0], each[:, 0]])
-        shares = each / each.sum(axis=1, keepdims=True)
-        return project_on_prediction(shares, predicted_class(values))
+        return against_rest(each, values)
 
     def _calibrations(self) -> list[Calibration]:
         """Return how each machine's values become probabilities; found at the first call."""

@@ -20,7 +20,7 @@ from widemargin._validation import (
     seed_of,
 )
 from widemargin.estimators._scored import ScoredClassifier
-from widemargin.problems.one_vs_one import check_classes
+from widemargin.problems.one_vs_one import check_classes, rest_labels
 from widemargin.problems.rbf_net import RBFNetProblem, network_values
 from widemargin.solvers.rbf_net import RBFNet, adapt, start
 
@@ -134,10 +134,8 @@ class RBFNetClassifier(ScoredClassifier, BaseEstimator):
         self._origin_ = _middle(data.X, share)
         rows = _seen_from(self._origin_, data.X)
         centres, widths = start(rows, share, int(self.n_centres), seed_of(self.random_state))
-        positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         fits = []
-        for positive in positives:
-            labels = np.where(codes == positive, 1.0, -1.0)
+        for labels in rest_labels(codes, len(self.classes_)):
             problem = RBFNetProblem(rows, labels, share, float(self.ridge))
             fits.append(adapt(problem, centres, widths, int(self.n_steps)))
         self._keep([net for net, _ in fits])
