@@ -11,6 +11,8 @@ from rich.markup import escape
 
 from benchmarks.data import MissingExtra
 from benchmarks.report import Report, machine_line
+from widemargin._messages import UserError
+from widemargin.sources.whole_file import check_writable
 
 BENCHMARKS = {
     "svc": "RBF machines against scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL)",
@@ -25,12 +27,13 @@ BENCHMARKS = {
     "gp": "mean-field Gaussian processes against scikit-learn's Laplace; the Wisconsin study",
     "boosting": "boosted stumps against scikit-learn; boosted RBF networks on banana",
     "table21": "test errors of LOO-SVM, SVM and AdaBoost beside the published ones",
+    "literature": "tables and figures of the literature: published, ours, difference, verdict",
     "outofcore": "files four times as large as the memory that the process may have",
     "cluster": "LinearSVC on a Dask cluster of two processes against rows in memory",
 }
 
 ROUNDS = (3, 1)
-SPLITS = {"table21": (20, 3)}
+SPLITS = {"table21": (20, 3), "literature": (20, 3)}
 """How often a benchmark repeats itself, in full and with --quick; SPLITS are not timed."""
 
 
@@ -50,6 +53,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         else:
             command.add_argument("--rounds", type=int, help=_default("rounds", *ROUNDS))
         command.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
+        if name == "literature":
+            text = "write the tables for the documentation here"
+            command.add_argument("--rst", type=Path, metavar="FILE", help=text)
     options = parser.parse_args(arguments)
     what = repetitions(options.benchmark)
     if getattr(options, what) is None:
@@ -77,17 +83,28 @@ def main(arguments: list[str] | None = None) -> int:
         console.width = 140  # a file or a pipe has no width of its own: do not fold the tables
     console.print(machine_line(), style="dim")
     try:
+        if options.json is not None:
+            check_writable(options.json)
         module = importlib.import_module(f"benchmarks.{options.benchmark}")
         what = repetitions(options.benchmark)
         repeated = {what: getattr(options, what)}
         report: Report = module.run(console, quick=options.quick, **repeated)
-    except MissingExtra as error:
+    except (MissingExtra, UserError) as error:
         console.print(f"[bold red]error[/] {escape(str(error))}")
         return 2
     report.print(console)
     if options.json is not None:
-        report.write_json(options.json)
+        try:
+            report.write_json(options.json)
+        except OSError as error:  # of a disk that is full: it names the file
+            console.print(f"[bold red]error[/] {escape(str(error))}")
+            return 1
         console.print(f"written: {options.json}")
+    if getattr(options, "rst", None) is not None:
+        from benchmarks.literature_rst import write_page
+
+        write_page(report.content(), options.rst)
+        console.print(f"written: {options.rst}")
     return 1 if report.failures else 0
 
 

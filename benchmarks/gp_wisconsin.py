@@ -146,7 +146,7 @@ def report_study(report: Report, found: Study) -> None:
         "0.0270",
         f"{np.mean(found.left_out['NMF']):.4f}",
     )
-    table.add_row("support vectors, sets of 614", "272", _range(_of_614(found)), "", "")
+    table.add_row("support vectors, sets of 614", "272", _range(of_614(found)), "", "")
     every = [count for _, count in found.support_vectors]
     table.add_row("support vectors, all sets", "", _range(every), "", "")
     table.add_row(
@@ -170,7 +170,7 @@ def report_study(report: Report, found: Study) -> None:
 
 
 def _targets(found: Study) -> list[Target]:
-    errors, vectors, one = found.errors["NMF"], _of_614(found), found.one_set
+    errors, vectors, one = found.errors["NMF"], of_614(found), found.one_set
     apart = abs(one["NMF, linear response, retrained rows"] - one["NMF, exact, retrained rows"])
     svm_apart = abs(one["SVM, linear response"] - one["SVM, exact"])
     return [
@@ -183,7 +183,7 @@ def _targets(found: Study) -> list[Target]:
     ]
 
 
-def _of_614(found: Study) -> list[int]:
+def of_614(found: Study) -> list[int]:
     """Return the support vectors of the published size: three training sets of ten have it."""
     least = min(rows for rows, _ in found.support_vectors)
     return [count for rows, count in found.support_vectors if rows == least]

@@ -111,7 +111,7 @@ def learned(quick: bool, say: Callable[[str], None]) -> Curves:
             chosen = training_rows(y, size, seed)
             rest, truth = X[~chosen], y[~chosen]
             for name, make in machines().items():
-                model = _fitted(make(), X[chosen], y[chosen])
+                model = fitted(make(), X[chosen], y[chosen])
                 ranks = predicted_ranks(model, rest)
                 curves.add(name, size, preference_risk(truth, ranks, scaled=True))
                 if name == ORDINAL:
@@ -120,7 +120,7 @@ def learned(quick: bool, say: Callable[[str], None]) -> Curves:
     return curves
 
 
-def _fitted(model: Any, X: FloatArray, y: IntArray) -> Any:
+def fitted(model: Any, X: FloatArray, y: npt.NDArray[Any]) -> Any:
     with warnings.catch_warnings():  # C = 1e6 on rows that contradict each other
         warnings.simplefilter("ignore")
         return model.fit(X, y)

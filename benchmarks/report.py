@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import usable_cores
+from widemargin.sources.whole_file import write_whole
 
-TEXT_COLUMNS = ("candidate",)
+TEXT_COLUMNS = ("candidate", "quantity", "verdict", "reason")
 PACKAGES = (
     "widemargin", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "numba", "highspy",
     "mord", "skordinal", "statsmodels", "gpytorch",
@@ -58,7 +59,7 @@ class Report:
     Attributes
     ----------
     benchmark : str
-        svc, linear or coldstart.
+        Its name on the command line.
     quick : bool
         Whether the smaller problems were used: the figures are then only an indication.
     results : dict
@@ -89,7 +90,8 @@ class Report:
         """Print tables, targets and failures."""
         for table in self.tables:
             console.print(table)
-        console.print(self._target_table())
+        if self.targets:
+            console.print(self._target_table())
         for failure in self.failures:
             console.print(f"[bold red]FAILED[/] {failure}")
 
@@ -106,9 +108,9 @@ class Report:
             table.add_row(target.name, bound, f"{target.value:.3g}{target.unit}", verdict)
         return table
 
-    def write_json(self, path: Path) -> None:
-        """Write everything to a file, whole or not at all."""
-        content = {
+    def content(self) -> dict[str, Any]:
+        """Return everything that is written to JSON."""
+        return {
             "benchmark": self.benchmark,
             "quick": self.quick,
             "machine": machine_facts(),
@@ -116,9 +118,11 @@ class Report:
             "targets": [asdict(target) | {"met": target.met} for target in self.targets],
             "failures": self.failures,
         }
-        unfinished = path.with_name(path.name + ".part")
-        unfinished.write_text(json.dumps(content, indent=2) + "\n")
-        os.replace(unfinished, path)
+
+    def write_json(self, path: Path) -> None:
+        """Write everything to a file, whole or not at all."""
+        text = json.dumps(self.content(), indent=2) + "\n"
+        write_whole(path, lambda handle: handle.write(text.encode()))
 
 
 def machine_facts() -> dict[str, Any]:

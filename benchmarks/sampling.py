@@ -62,8 +62,6 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
 
 def _rounds_and_bounds(report: Report, quick: bool, say: Callable[[str], None]) -> None:
     """Run OptMargin (k = 1) and OptSoftMargin as printed, many times."""
-    from widemargin.solvers.sampling import opt_margin, opt_soft_margin
-
     table = report.table(
         f"OptMargin (k = 1) and OptSoftMargin as in the paper, {RUNS} runs each",
         ["data", "delta", "sample", "rounds, mean", "most", "bound 6 delta ln m", "log2 u(X)"],
@@ -74,9 +72,8 @@ def _rounds_and_bounds(report: Report, quick: bool, say: Callable[[str], None]) 
         for k in (1, 3, 10):
             data = crossed(rows, n, k)
             say(f"{data.name}: {RUNS} runs")
-            solve = opt_margin if k == 1 else partial(opt_soft_margin, k=k)
-            found = [solve(source_of(data), seed=seed) for seed in range(RUNS)]
-            report.failures += _different(data.name, found)
+            found = repeated(data, k, RUNS)
+            report.failures += different(data.name, found)
             counts = [each.rounds for each in found]
             bound, draws = found[0].round_bound, found[0].history[0].draws
             weight = max(each.history[-1].log2_weight for each in found)
@@ -87,7 +84,15 @@ def _rounds_and_bounds(report: Report, quick: bool, say: Callable[[str], None]) 
     report.targets.append(Target("mean rounds / proved bound, worst case", worst, 1, False))
 
 
-def _different(name: str, found: list[Any]) -> list[str]:
+def repeated(data: DataSet, k: int, runs: int, plan: Any = None) -> list[Any]:
+    """Run OptMargin (k = 1) or OptSoftMargin with seeds 0, 1, ...; the plan is the paper's."""
+    from widemargin.solvers.sampling import opt_margin, opt_soft_margin
+
+    solve = opt_margin if k == 1 else partial(opt_soft_margin, k=k)
+    return [solve(source_of(data), plan=plan, seed=seed) for seed in range(runs)]
+
+
+def different(name: str, found: list[Any]) -> list[str]:
     """Return what is wrong if runs with different seeds differ, or did not end."""
     first = found[0].coef
     off = max(float(np.abs(each.coef - first).max()) for each in found) / np.abs(first).max()
@@ -112,7 +117,7 @@ def _hard_margins(report: Report, quick: bool, say: Callable[[str], None]) -> No
         source = source_of(data)
         runs = [timed(partial(grow_margin, source, seed=seed)) for seed in range(5)]
         found = [result for _, result in runs]
-        report.failures += _different(data.name, found)
+        report.failures += different(data.name, found)
         passes = [each.passes for each in found]
         most = max(most, *passes)
         rows = max(each.history[-1].rows for each in found)

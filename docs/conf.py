@@ -52,7 +52,10 @@ PAGES = (
     "gaussian_processes",
     "margins_and_bounds",
     "large_data",
+    "reliability",
     "command_line",
+    "how_it_is_built",
+    "contribute_a_machine",
     "literature",
     "references",
 )

@@ -23,8 +23,9 @@ def gram(A, B, kernel="rbf", gamma=1.0, degree=3, coef0=0.0):
         return (gamma * (A @ B.T) + coef0) ** degree
     if kernel == "sigmoid":
         return np.tanh(gamma * (A @ B.T) + coef0)
-    root = np.sqrt(gamma)
-    return np.exp(-cdist(A * root, B * root, "sqeuclidean"))
+    # Differences first: rows far from the origin would lose them to a factor.
+    each = np.broadcast_to(np.asarray(gamma, dtype=np.float64), A.shape[1])
+    return np.exp(-cdist(A, B, "sqeuclidean", w=each))
 
 
 def scale_gamma(X, weight=None):

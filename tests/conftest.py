@@ -20,6 +20,8 @@ _HERE = str(Path(__file__).parent)
 if _HERE not in sys.path:
     sys.path.insert(0, _HERE)
 
+import fuzzing_counts  # noqa: E402  (beside this file, see above)
+
 # Derandomised: a failure seen once is seen by everybody. Deadlines would be timed tests.
 settings.register_profile(
     "widemargin",
@@ -28,7 +30,46 @@ settings.register_profile(
     max_examples=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],
 )
+# `pytest -m fuzz --hypothesis-profile=long`: other problems in every run, and many of them.
+settings.register_profile(
+    "long",
+    settings.get_profile("widemargin"),
+    derandomize=False,
+    max_examples=1000,
+    print_blob=True,
+)
 settings.load_profile("widemargin")
+
+
+# ---------------------------------------------------------------- the count of fuzzed problems
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the real standard error, for the traceback of a problem that does not end."""
+    fuzzing_counts.stderr = os.dup(2)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send the counts of a worker of xdist to the process that prints them."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["fuzzing_counts"] = fuzzing_counts.counts()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: Any) -> None:
+    """Add the counts of a worker of xdist."""
+    fuzzing_counts.add_counts(getattr(node, "workeroutput", {}).get("fuzzing_counts", {}))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print what became of the problems."""
+    if fuzzing_counts.tally:
+        terminalreporter.section("problems drawn (tests/fuzzing.py)")
+        for line in fuzzing_counts.summary():
+            terminalreporter.write_line(line)
+
+
+# ---------------------------------------------------------------- a browser
 
 # A real browser for the pages: Chromium as the system has it, driven by Playwright.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

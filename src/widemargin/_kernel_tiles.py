@@ -11,12 +11,18 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
 
 from widemargin._jit import jit
 from widemargin._typing import FloatArray, IntArray, Matrix, RealArray
 
 KEPT_VALUES = 20_000_000  # 80 MB: larger data are prepared tile by tile, again for each use
+
+# Half the squared norm in units of the kernel's width from which on rounding would change a kernel
+# value by more than 1e-9 (float32, which only steers: 1e-3).
+FAR_NORM = {np.float64: 2.0**20, np.float32: 2.0**13}
 
 Transform = Callable[[RealArray], None]
 
@@ -41,7 +47,10 @@ class DenseTiles:
     """Dense rows: one BLAS product, then the transform in place while the tile is in cache.
 
     With `scale` (rbf), the squared norms ride along in two extra columns, so that the product is
-    already the exponent -sum_j gamma_j (x_j - z_j)^2, scale = sqrt(2 gamma).
+    already the exponent -sum_j gamma_j (x_j - z_j)^2, scale = sqrt(2 gamma). It is the difference
+    of numbers of the size of the squared norms: where both rows are far from the origin, compared
+    with the width of the kernel, the rounding errors of these would be seen. The exponents of such
+    pairs are computed from the differences of the rows.
     """
 
     width = 2048
@@ -85,14 +94,39 @@ class DenseTiles:
         z = out[:, :-2]
         np.multiply(shifted, self.scale, out=z, casting="same_kind")
         # The norms of the rounded rows, so that k(x, x) = 1 up to the rounding of one product.
-        out[:, -2] = -0.5 * np.einsum("ij,ij->i", z, z, dtype=np.float64)
+        with np.errstate(over="ignore"):  # an infinite norm is far from everything
+            out[:, -2] = -0.5 * np.einsum("ij,ij->i", z, z, dtype=np.float64)
+        if not np.isfinite(z).all():
+            raise ValueError(overflow_message(out.dtype))
         out[:, -1] = 1.0
         return out
 
     def write(self, left: RealArray, right: RealArray, out: RealArray) -> None:
         """One product and its transform."""
-        np.matmul(left, right, out=out)
+        if self.scale is None:
+            np.matmul(left, right, out=out)
+        else:
+            self._write_exponents(left, right, out)
         self.transform(out)
+
+    def _write_exponents(self, left: RealArray, right: RealArray, out: RealArray) -> None:
+        far = FAR_NORM[out.dtype.type]
+        rows, columns = np.flatnonzero(left[:, -2] < -far), np.flatnonzero(right[-1] < -far)
+        if not (len(rows) and len(columns)):
+            np.matmul(left, right, out=out)
+            return
+        with np.errstate(over="ignore", invalid="ignore"):  # the pairs where they are, come next
+            np.matmul(left, right, out=out)
+            apart = cdist(left[rows, :-2], right[:-2, columns].T, "sqeuclidean")
+            out[np.ix_(rows, columns)] = -0.5 * apart
+
+
+def overflow_message(dtype: Any) -> str:
+    """Return what to say where the exponents of the rbf kernel cannot be computed."""
+    return (
+        f"gamma times the rows of X overflows {np.dtype(dtype)}: scale the features (e.g. with "
+        "StandardScaler) or lower gamma"
+    )
 
 
 class SparseTiles:
@@ -114,9 +148,13 @@ class SparseTiles:
         """CSR arrays (times 2 gamma for rbf) and squared norms."""
         X = self.X[rows]
         if self.gamma is None:
-            return X.data.astype(dtype), X.indices, X.indptr, np.zeros(X.shape[0], dtype=dtype)
+            offset = np.zeros(X.shape[0], dtype=dtype)
+            return X.data.astype(dtype), X.indices, X.indptr, offset, X
         data = X.data * (2.0 * self.gamma[X.indices])
-        return data.astype(dtype), X.indices, X.indptr, self._norms(X).astype(dtype)
+        scaled = data.astype(dtype), X.indices, X.indptr, self._norms(X, dtype)
+        if not np.isfinite(scaled[0]).all():
+            raise ValueError(overflow_message(dtype))
+        return *scaled, X
 
     def right(self, rows: IntArray, dtype: np.dtype[Any]) -> Any:
         """The columns that occur, densely, where each one stands, and squared norms."""
@@ -128,22 +166,42 @@ class SparseTiles:
         table = np.zeros((len(used), Z.shape[0]), dtype=dtype)
         row = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))
         table[position[Z.indices], row] = Z.data  # canonical CSR: no entry occurs twice
-        norms = np.zeros(Z.shape[0]) if self.gamma is None else self._norms(Z)
-        return position, table, norms.astype(dtype)
+        norms = np.zeros(Z.shape[0], dtype) if self.gamma is None else self._norms(Z, dtype)
+        return position, table, norms, Z
 
-    def _norms(self, X: Any) -> FloatArray:
+    def _norms(self, X: Any, dtype: np.dtype[Any]) -> RealArray:
         assert self.gamma is not None
-        weighted = X.data.astype(np.float64) ** 2 * self.gamma[X.indices]
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        return np.asarray(np.bincount(row, weighted, X.shape[0]), dtype=np.float64)
+        with np.errstate(over="ignore"):  # an infinite norm is far from everything
+            weighted = X.data.astype(np.float64) ** 2 * self.gamma[X.indices]
+            return np.asarray(np.bincount(row, weighted, X.shape[0]).astype(dtype))
 
     def write(self, left: Any, right: Any, out: RealArray) -> None:
         """Products of sparse rows with the table, then the transform."""
         tile = out if out.flags.c_contiguous else np.empty(out.shape, dtype=out.dtype)
-        sparse_product(*left, *right, tile)
+        *rows, X = left
+        *columns, Z = right
+        sparse_product(*rows, *columns, tile)
+        if self.gamma is not None:
+            self._replace_far_pairs(X, rows[-1], Z, columns[-1], tile)
         self.transform(tile)
         if tile is not out:
             out[...] = tile
+
+    def _replace_far_pairs(
+        self, X: Any, offset: RealArray, Z: Any, shift: RealArray, tile: RealArray
+    ) -> None:
+        """Write exponents from differences where both rows are far, as for dense rows."""
+        far = 2.0 * FAR_NORM[tile.dtype.type]
+        rows, columns = np.flatnonzero(offset > far), np.flatnonzero(shift > far)
+        if len(rows) and len(columns):
+            X, Z = X[rows].astype(np.float64), Z[columns].astype(np.float64)
+            apart = np.empty((len(rows), len(columns)))
+            squared_distances(
+                X.data, X.indices, X.indptr, Z.data, Z.indices, Z.indptr, self.gamma, apart
+            )
+            with np.errstate(over="ignore"):
+                tile[np.ix_(rows, columns)] = -apart
 
 
 class LookedUpTiles:
@@ -227,3 +285,90 @@ def sparse_product(data, indices, indptr, offset, position, table, shift, out): 
             c2, c3 = table[found[k + 2]], table[found[k + 3]]
             for t in range(n_columns):
                 row[t] += v0 * c0[t] + v1 * c1[t] + v2 * c2[t] + v3 * c3[t]
+
+
+class Formula(Protocol):
+    """What the tiles need to know of a :class:`widemargin.kernels.Kernel`."""
+
+    @property
+    def name(self) -> str:
+        """Which formula."""
+
+    @property
+    def gamma(self) -> float | FloatArray:
+        """Its coefficient."""
+
+    @property
+    def function(self) -> Callable[[Any, Any], ArrayLike] | None:
+        """The user's kernel."""
+
+    def transform(self, products: RealArray) -> None:
+        """Turn inner products (rbf: exponents) into kernel values, in place."""
+
+
+def tiles_for(kernel: Formula, X: Matrix, centre: FloatArray | None) -> Tiles:
+    """Return what makes the tiles of a kernel on some rows, seen from a centre (dense rbf)."""
+    if kernel.name == "precomputed":
+        return LookedUpTiles(X)
+    if kernel.function is not None:
+        return CalledTiles(kernel.function, X)
+    gamma = np.asarray(kernel.gamma, dtype=np.float64) if kernel.name == "rbf" else None
+    if sp.issparse(X):
+        per_feature = None if gamma is None else np.broadcast_to(gamma, X.shape[1]).copy()
+        return SparseTiles(X, kernel.transform, per_feature)
+    scale = None if gamma is None else np.sqrt(2.0 * gamma)
+    return DenseTiles(X, kernel.transform, scale, centre)
+
+
+def operand_bytes(operand: Any) -> int:
+    """Return the memory that an operand takes."""
+    parts = operand if isinstance(operand, tuple) else (operand,)
+    return sum(int(getattr(part, "nbytes", 0)) for part in parts)
+
+
+def set_ones(tile: RealArray, itself: IntArray | None, down: slice, across: slice) -> None:
+    """Write k(x, x) = 1 where a row of the tile meets itself."""
+    if itself is None:
+        return
+    place = itself[down]
+    met = np.flatnonzero((place >= across.start) & (place < across.stop))
+    tile[met, place[met] - across.start] = 1.0
+
+
+def spans_of(n: int, width: int) -> list[slice]:
+    """Return the spans that cut n rows into tiles of some width."""
+    return [slice(start, min(start + width, n)) for start in range(0, n, width)]
+
+
+def raise_to(base: RealArray, degree: float) -> None:
+    """base **= degree; small whole degrees by multiplication, which is ten times faster."""
+    if float(degree).is_integer() and 1 <= degree <= 8:
+        factor = base.copy()
+        for _ in range(int(degree) - 1):
+            base *= factor
+    else:
+        np.power(base, degree, out=base)
+
+
+@jit
+def squared_distances(data, indices, indptr, other, other_indices, other_indptr, gamma, out):  # type: ignore[no-untyped-def]
+    """Write sum_j gamma_j (x_j - z_j)^2 of all pairs of CSR rows, their columns in order."""
+    for r in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            total = 0.0
+            p, p_end = indptr[r], indptr[r + 1]
+            q, q_end = other_indptr[c], other_indptr[c + 1]
+            while p < p_end or q < q_end:
+                # The next column of either row; the other one has a zero there.
+                column = indices[p] if p < p_end else other_indices[q]
+                if q < q_end and other_indices[q] < column:
+                    column = other_indices[q]
+                difference = 0.0
+                if p < p_end and indices[p] == column:
+                    difference += data[p]
+                    p += 1
+                if q < q_end and other_indices[q] == column:
+                    difference -= other[q]
+                    q += 1
+                total += gamma[column] * difference * difference
+            out[r, c] = total

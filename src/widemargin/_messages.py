@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
+
+BETWEEN = {"widemargin", "sklearn"}  # packages whose frames lie between a user's line and a warning
 
 
 class UserError(ValueError):
@@ -24,3 +28,11 @@ def listing(names: Iterable[object], *, most: int = 8) -> str:
     shown = [repr(name) for name in names]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's that led here, however many calls lie between."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

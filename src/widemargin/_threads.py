@@ -96,11 +96,20 @@ def for_each(function: Callable[[_Item], None], items: Iterable[_Item], threads:
         except BaseException as failure:  # handed to the calling thread below
             failures.append(failure)
 
-    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
-    for helper in helpers:
-        helper.start()
-    work()
-    for helper in helpers:
-        helper.join()
+    helpers: list[threading.Thread] = []
+    try:
+        for _ in range(threads - 1):
+            helper = threading.Thread(target=work, daemon=True)
+            try:
+                helper.start()
+            except RuntimeError:  # the system grants no more threads: those that run will do
+                break
+            helpers.append(helper)
+        work()
+        for helper in helpers:
+            helper.join()
+    except BaseException as failure:  # an interrupt in between: the helpers must not work on
+        failures.append(failure)
+        raise
     if failures:
         raise failures[0]

@@ -6,6 +6,7 @@ Errors name the argument, the value and the fix, and come before any kernel is c
 from __future__ import annotations
 
 import numbers
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from widemargin._typing import FloatArray, IntArray, Matrix
 
 CANONICAL_ROWS = 5_000
+SMALLEST_ENTRY, LARGEST_ENTRY = 1e-100, 1e50  # products of a few squares fit float64
 
 
 def require(condition: bool, name: str, value: object, fix: str) -> None:
@@ -26,10 +28,48 @@ def require(condition: bool, name: str, value: object, fix: str) -> None:
         raise ValueError(f"{name} must be {fix}; got {name}={value!r}")
 
 
-def require_number(name: str, value: Any, fix: str, *, above: float = 0.0) -> None:
-    """Require a finite real number greater than `above`."""
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    require(good and np.isfinite(value) and value > above, name, value, fix)
+def require_number(
+    name: str,
+    value: Any,
+    fix: str,
+    *,
+    above: float = 0.0,
+    least: float | None = None,
+    most: float = np.inf,
+) -> None:
+    """Require a finite real number greater than `above` (or from `least` on), at most `most`."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    good = real and bool(np.isfinite(float(value)))
+    good = good and bool(value > above if least is None else value >= least)
+    require(good and bool(value <= most), name, value, fix)
+
+
+def require_integer(name: str, value: Any, fix: str, *, least: int = 1) -> None:
+    """Require an integer from `least` on."""
+    good = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    require(good and value >= least, name, value, fix)
+
+
+def require_budget(max_iter: Any, time_limit: Any, *, default: bool = False) -> None:
+    """Require what may end a fit early; max_iter=-1 is allowed where it means a default."""
+    if default and isinstance(max_iter, numbers.Integral) and max_iter == -1:
+        max_iter = 1
+    fix = "a positive integer" + (", or -1 for the default budget" if default else "")
+    require_integer("max_iter", max_iter, fix)
+    require_time_limit(time_limit)
+
+
+def require_time_limit(time_limit: Any) -> None:
+    """Require a number of seconds, or None."""
+    if time_limit is not None:
+        require_number("time_limit", time_limit, "a positive number of seconds or None")
+
+
+def require_choice(name: str, value: Any, choices: Collection[str]) -> None:
+    """Require one of some words."""
+    words = [f'"{choice}"' for choice in choices]
+    fix = " or ".join([", ".join(words[:-1]), words[-1]])
+    require(isinstance(value, str) and value in choices, name, value, fix)
 
 
 def require_bool(name: str, value: Any) -> None:
@@ -54,14 +94,15 @@ def seed_of(random_state: Any) -> int:
 
 def check_X(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = True) -> Matrix:
     """Check data for fit (reset) or prediction; float32 stays float32."""
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr" if accept_sparse else False,
-        dtype=(np.float64, np.float32),
-        order="C",
-    )
+    with np.errstate(invalid="ignore"):  # infinities of both signs are refused, not added
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=(np.float64, np.float32),
+            order="C",
+        )
     return _canonical_csr(X) if sp.issparse(X) else X
 
 
@@ -79,21 +120,35 @@ def check_fit(
 
     With any_labels, labels may be real values too.
     """
-    X, y = validate_data(
-        estimator,
-        X,
-        y,
-        accept_sparse="csr" if accept_sparse else False,
-        dtype=(np.float64, np.float32),
-        order="C",
-        y_numeric=numeric,
-    )
+    with np.errstate(invalid="ignore"):  # infinities of both signs are refused, not added
+        X, y = validate_data(
+            estimator,
+            X,
+            y,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=(np.float64, np.float32),
+            order="C",
+            y_numeric=numeric,
+        )
     if not (numeric or any_labels):
         check_classification_targets(y)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("sample_weight must have a positive entry; all weights are zero")
     return (_canonical_csr(X) if sp.issparse(X) else X), y, weight
+
+
+def check_scale(
+    X: Matrix, smallest: float = SMALLEST_ENTRY, largest_entry: float = LARGEST_ENTRY
+) -> None:
+    """Refuse rows whose squares would overflow or vanish, for machines that work on them alone."""
+    values = X.data if sp.issparse(X) else X
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    if largest > 0 and not smallest <= largest <= largest_entry:
+        raise ValueError(
+            f"X has entries of at most {largest:.1e}, too {'small' if largest < 1 else 'large'} to "
+            "compute with: scale the features (e.g. with StandardScaler)"
+        )
 
 
 def _canonical_csr(X: Any) -> Any:
@@ -135,6 +190,11 @@ class TrainingSet:
     given_y: Any
     given_weight: FloatArray
     outside: Matrix
+
+    def given_codes(self) -> IntArray:
+        """Return the number of the class of each of the user's rows, -1 for zero weight."""
+        codes = np.unique(self.y, return_inverse=True)[1]
+        return np.append(codes, -1)[self.member]
 
 
 def canonical(
@@ -245,17 +305,8 @@ def class_costs(class_weight: Any, classes: Any, codes: IntArray, weight: FloatA
 
 def scale_gamma(X: Matrix, weight: FloatArray) -> float:
     """Return 1 / (n_features * variance of the entries of X), rows counted by their weights."""
-    total = float(weight.sum()) * X.shape[1]
-    if sp.issparse(X):
-        per_entry = np.repeat(weight, np.diff(X.indptr))
-        values = X.data.astype(np.float64)
-        mean = float(per_entry @ values) / total
-        second = float(per_entry @ (values - mean) ** 2)
-        variance = (second + (total - float(per_entry.sum())) * mean**2) / total
-    else:
-        mean = float(weight @ X.sum(axis=1, dtype=np.float64)) / total
-        squares = np.square(X - np.asarray(mean, dtype=X.dtype), dtype=np.float64)
-        variance = float(weight @ squares.sum(axis=1)) / total
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        variance = _entry_variance(X, weight)
     if variance <= 0:
         return 1.0
     gamma = 1.0 / (X.shape[1] * variance)
@@ -265,3 +316,17 @@ def scale_gamma(X: Matrix, weight: FloatArray) -> float:
             "Scale the features (e.g. with StandardScaler) or give gamma as a number."
         )
     return gamma
+
+
+def _entry_variance(X: Matrix, weight: FloatArray) -> float:
+    """Return the variance of all entries of X, rows counted by their weights."""
+    total = float(weight.sum()) * X.shape[1]
+    if sp.issparse(X):
+        per_entry = np.repeat(weight, np.diff(X.indptr))
+        values = X.data.astype(np.float64)
+        mean = float(per_entry @ values) / total
+        second = float(per_entry @ (values - mean) ** 2)
+        return (second + (total - float(per_entry.sum())) * mean * mean) / total
+    mean = float(weight @ X.sum(axis=1, dtype=np.float64)) / total
+    squares = np.square(X - np.asarray(mean, dtype=X.dtype), dtype=np.float64)
+    return float(weight @ squares.sum(axis=1)) / total

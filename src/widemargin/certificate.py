@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from widemargin._messages import warn
 from widemargin._typing import Matrix
+
+ROUNDING = 1e-12  # of the objective: what its sums may be wrong by
+CROSSED = 1e-9  # of the objective: a bound that much above it is none
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,28 @@ class Certificate:
         n_iter: int,
         kernel_evaluations: int = 0,
     ) -> Certificate:
-        """Build a certificate, deriving both gaps from the two objectives."""
+        """Build a certificate, deriving both gaps from the two objectives.
+
+        Parameters
+        ----------
+        problem : str
+            The formulation that was solved.
+        primal, dual : float
+            The objectives, recomputed from the model.
+        kkt_violation : float
+            Largest violation of the optimality conditions.
+        converged : bool
+            Whether the fit met its tolerance.
+        n_iter : int
+            Steps of the solver.
+        kernel_evaluations : int, default=0
+            Kernel values computed during the fit.
+
+        Returns
+        -------
+        Certificate
+            With `gap` and `relative_gap`.
+        """
         gap = primal - dual
         return cls(
             problem=problem,
@@ -90,9 +114,22 @@ class Certificate:
         state = "converged" if self.converged else "NOT converged"
         return (
             f"{self.problem}: optimum between {self.dual:.10g} and {self.primal:.10g} "
-            f"(relative gap {self.relative_gap:.1e}), "
+            f"(relative gap {in_print(self.relative_gap):.1e}), "
             f"KKT violation {self.kkt_violation:.1e}, {state}"
         )
+
+
+def in_print(relative_gap: float) -> float:
+    """Return a relative gap to be shown: one that only rounding makes negative is none."""
+    return 0.0 if -ROUNDING <= relative_gap < 0.0 else relative_gap
+
+
+def sure_bound(primal: float, dual: float) -> float:
+    """Return a lower bound, or minus infinity: one above the objective proves nothing.
+
+    Rounding beside a kernel of very large values can put it there, or an indefinite kernel.
+    """
+    return dual if dual <= primal + CROSSED * max(1.0, abs(primal)) else -np.inf
 
 
 def worst(certificates: list[Certificate]) -> Certificate:
@@ -124,18 +161,19 @@ def warn_unconverged(
     """
     if certificate.converged:
         return
-    relative_gap = certificate.relative_gap if scale is None else certificate.gap / scale
+    relative_gap = certificate.relative_gap
+    if scale is not None:  # none at all where a machine of no margin sees only zeros
+        relative_gap = certificate.gap / scale if scale > 0 else np.inf
     how, advice = REASONS[next((s for s in statuses if s != "optimal"), "optimal")]
     asked = {"kkt": "", "gap": ""} | {measure: f" (asked: {tol:g})"}
-    warnings.warn(
+    warn(
         f"{name} did not converge ({how}): after {certificate.n_iter} steps the "
         f"KKT violation is {certificate.kkt_violation:.2e}{asked['kkt']} and the relative "
-        f"duality gap {relative_gap:.2e}{asked['gap']} (objective "
+        f"duality gap {in_print(relative_gap):.2e}{asked['gap']} (objective "
         f"{certificate.primal:.6g}, lower bound {certificate.dual:.6g}). The model is usable "
         f"within that gap. To go on, {advice}; features on one scale help (here their standard "
         f"deviations span a factor of {_scale_range(X):.1e}).",
         ConvergenceWarning,
-        stacklevel=3,
     )
 
 

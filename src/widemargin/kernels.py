@@ -16,12 +16,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
 
-from widemargin._kernel_tiles import CalledTiles, DenseTiles, LookedUpTiles, SparseTiles, Tiles
+from widemargin._kernel_tiles import (
+    operand_bytes,
+    raise_to,
+    set_ones,
+    spans_of,
+    tiles_for,
+)
 from widemargin._threads import for_each
 from widemargin._typing import FloatArray, IntArray, Matrix, RealArray
 
 # Right operands of tiles, each with the span of its columns.
 _Operands: TypeAlias = list[tuple[slice, Any]]
+
+__all__ = ["Kernel", "is_mercer"]  # `Rows` is for solvers
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
@@ -81,7 +89,13 @@ class Kernel:
         return left.block(np.arange(left.n), right, np.arange(right.n))
 
     def transform(self, products: RealArray) -> None:
-        """Turn inner products (rbf: exponents) into kernel values, in place."""
+        """Turn inner products (rbf: exponents) into kernel values, in place.
+
+        Parameters
+        ----------
+        products : ndarray
+            Changed in place.
+        """
         if self.name == "rbf":
             np.exp(products, out=products)
         elif self.name in ("poly", "sigmoid"):
@@ -90,7 +104,7 @@ class Kernel:
             if self.name == "sigmoid":
                 np.tanh(products, out=products)
             else:
-                _raise_to(products, self.degree)
+                raise_to(products, self.degree)
 
     @property
     def is_mercer_by_name(self) -> bool:
@@ -182,20 +196,7 @@ class Rows:
         self.evaluations = 0
         dense_rbf = kernel.name == "rbf" and not sp.issparse(X)
         self.centre = X.mean(axis=0, dtype=np.float64) if dense_rbf and centre is None else centre
-        self.tiles = self._make_tiles()
-
-    def _make_tiles(self) -> Tiles:
-        kernel, X = self.kernel, self.X
-        if kernel.name == "precomputed":
-            return LookedUpTiles(X)
-        if kernel.function is not None:
-            return CalledTiles(kernel.function, X)
-        gamma = np.asarray(kernel.gamma, dtype=np.float64) if kernel.name == "rbf" else None
-        if sp.issparse(X):
-            per_feature = None if gamma is None else np.broadcast_to(gamma, X.shape[1]).copy()
-            return SparseTiles(X, kernel.transform, per_feature)
-        scale = None if gamma is None else np.sqrt(2.0 * gamma)
-        return DenseTiles(X, kernel.transform, scale, self.centre)
+        self.tiles = tiles_for(kernel, X, self.centre)
 
     def diagonal(self) -> FloatArray:
         """Return k(x_i, x_i) in float64."""
@@ -208,7 +209,8 @@ class Rows:
             each = (self.block(i, self, i) for i in np.arange(self.n)[:, None])
             return np.array([float(value[0, 0]) for value in each])
         if sp.issparse(X):
-            norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+            row = np.repeat(np.arange(self.n), np.diff(X.indptr))
+            norms = np.bincount(row, X.data.astype(np.float64) ** 2, self.n).astype(np.float64)
         else:
             norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
         kernel.transform(norms)
@@ -226,7 +228,7 @@ class Rows:
             left = self.tiles.left(rows[part], out.dtype)
             for span, right in rights:
                 self.tiles.write(left, right, out[part, span])
-                _set_ones(out[part, span], itself, part, span)
+                set_ones(out[part, span], itself, part, span)
 
         self._for_tiles(write, rows, other, columns, out.dtype)
         return out
@@ -251,12 +253,18 @@ class Rows:
         def write(pair: tuple[int, int]) -> None:
             down, across = spans[pair[0]], spans[pair[1]]
             self.tiles.write(left(pair[0]), right(pair[1]), out[down, across])
-            _set_ones(out[down, across], itself, down, across)
+            set_ones(out[down, across], itself, down, across)
             if down != across:
                 out[across, down] = out[down, across].T
 
         pairs = [(i, j) for i in range(len(spans)) for j in range(i + 1)]
         self._share(write, pairs, len(rows) * (len(rows) + 1) // 2)
+
+    def matrix(self) -> FloatArray:
+        """Return the kernel matrix of all rows in float64, which the caller has room for."""
+        K = np.empty((self.n, self.n))
+        self.fill_symmetric(np.arange(self.n), K)
+        return K
 
     def symmetric_sum(self, rows: IntArray, coefficients: FloatArray) -> FloatArray:
         """Return sum_j coefficients_j k(x_i, x_j) in float64, i and j over the same rows."""
@@ -274,7 +282,7 @@ class Rows:
                 across = spans[j]
                 tile = np.empty((down.stop - down.start, across.stop - across.start))
                 self.tiles.write(left(i), right(j), tile)
-                _set_ones(tile, itself, down, across)
+                set_ones(tile, itself, down, across)
                 parts[j] = tile @ coefficients[across]
                 if j < i:
                     out[across] += coefficients[down] @ tile
@@ -291,7 +299,7 @@ class Rows:
 
         They are made once if they may all be held, else for each tile again.
         """
-        spans = _spans(len(rows), SYMMETRIC_TILE)
+        spans = spans_of(len(rows), SYMMETRIC_TILE)
         if not spans:
             return spans, spans.__getitem__, spans.__getitem__
 
@@ -301,7 +309,7 @@ class Rows:
         def right(i: int) -> Any:
             return self.tiles.right(rows[spans[i]], dtype)
 
-        if len(spans) * _bytes(right(0)) > OPERAND_BYTES:
+        if len(spans) * operand_bytes(right(0)) > OPERAND_BYTES:
             return spans, left, right
         numbers = range(len(spans))
         lefts, rights = [left(i) for i in numbers], [right(i) for i in numbers]
@@ -333,7 +341,7 @@ class Rows:
                 weight = weights[span]
                 tile = np.empty((part.stop - part.start, len(weight)), dtype=dtype)
                 self.tiles.write(left, right, tile)
-                _set_ones(tile, itself, part, span)
+                set_ones(tile, itself, part, span)
                 out[part] += tile @ weight
 
         self._for_tiles(add, rows, other, columns, weights.dtype)
@@ -348,16 +356,16 @@ class Rows:
         dtype: np.dtype[Any],
     ) -> None:
         """Run a job on each tile of rows with as many right operands as may be held at once."""
-        spans = _spans(len(columns), self.tiles.width)
+        spans = spans_of(len(columns), self.tiles.width)
         while spans:
             rights: _Operands = []
             held = 0
             while spans and held < OPERAND_BYTES:
                 span = spans.pop(0)
                 rights.append((span, other.tiles.right(columns[span], dtype)))
-                held += _bytes(rights[-1][1])
+                held += operand_bytes(rights[-1][1])
             n_columns = rights[-1][0].stop - rights[0][0].start
-            parts = _spans(len(rows), TILE_ROWS)
+            parts = spans_of(len(rows), TILE_ROWS)
             self._share(partial(_with, job, rights), parts, len(rows) * n_columns)
 
     def _share(self, job: Callable[[Any], None], items: Iterable[Any], evaluations: int) -> None:
@@ -369,32 +377,3 @@ class Rows:
 
 def _with(job: Callable[[slice, _Operands], None], rights: _Operands, part: slice) -> None:
     job(part, rights)
-
-
-def _bytes(operand: Any) -> int:
-    """Return the memory that an operand takes."""
-    parts = operand if isinstance(operand, tuple) else (operand,)
-    return sum(int(getattr(part, "nbytes", 0)) for part in parts)
-
-
-def _set_ones(tile: RealArray, itself: IntArray | None, down: slice, across: slice) -> None:
-    """Write k(x, x) = 1 where a row of the tile meets itself."""
-    if itself is None:
-        return
-    place = itself[down]
-    met = np.flatnonzero((place >= across.start) & (place < across.stop))
-    tile[met, place[met] - across.start] = 1.0
-
-
-def _spans(n: int, width: int) -> list[slice]:
-    return [slice(start, min(start + width, n)) for start in range(0, n, width)]
-
-
-def _raise_to(base: RealArray, degree: float) -> None:
-    """base **= degree; small whole degrees by multiplication, which is ten times faster."""
-    if float(degree).is_integer() and 1 <= degree <= 8:
-        factor = base.copy()
-        for _ in range(int(degree) - 1):
-            base *= factor
-    else:
-        np.power(base, degree, out=base)

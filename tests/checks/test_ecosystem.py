@@ -46,6 +46,7 @@ def test_sample_weight_is_routed_through_pipeline_and_search(estimator) -> None:
         machine.set_score_request(sample_weight=True)
         scaler = StandardScaler().set_fit_request(sample_weight=True)
         pipe = Pipeline([("scale", scaler), ("fit", machine)])
+        pipe.set_score_request(sample_weight=True)  # scikit-learn 1.6 asks for it
         search = GridSearchCV(pipe, {f"fit__{name}": [0.05, 0.2]}, cv=3)
         search.fit(X, y, sample_weight=weight)
         plain = GridSearchCV(pipe, {f"fit__{name}": [0.05, 0.2]}, cv=3).fit(X, y)

@@ -277,19 +277,6 @@ def test_a_large_file_does_not_enter_memory(suffix, tmp_path):
     assert float(done.stdout) < 80
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "other"])
-def test_damaged_checkpoints_are_named_with_the_fix(damage, tmp_path):
-    path = tmp_path / "fit.checkpoint"
-    sources.Checkpoint(path).save({"w": np.arange(1000.0), "round": 4})
-    whole = path.read_bytes()
-    middle = len(whole) // 2
-    flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
-    damaged = {"cut": whole[:-1], "flipped": flipped, "empty": b"", "other": b"round,4\n1,2\n"}
-    path.write_bytes(damaged[damage])
-    with pytest.raises(ValueError, match=named(path) + " is damaged .* delete it"):
-        sources.Checkpoint(path).load()
-
-
 WRITER = """
 import sys
 import numpy as np
@@ -307,7 +294,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_complete_checkpoint(tmp_path):
     path = tmp_path / "fit.checkpoint"
     rng = np.random.default_rng(0)
     rounds = []
-    for _ in range(6):
+    for _ in range(4):
         child = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(path)],
             stdout=subprocess.PIPE,

@@ -29,6 +29,7 @@ from benchmarks import (
 )
 from benchmarks.__main__ import BENCHMARKS, parse
 from benchmarks.data import DataSet, clusters, hyperplane, text_like
+from benchmarks.loo_tables import ONE_THREAD, Comparison, error_rate
 from benchmarks.measure import Timings, one_pass, rounds_of
 from benchmarks.objectives import dual_objective, linear_primal, quadratic_form
 from benchmarks.report import Report, Target
@@ -214,12 +215,12 @@ def test_free_and_bounded_support_vectors_are_told_apart():
 
 
 def test_a_left_out_value_of_zero_is_an_error():
-    assert loo.error_rate(np.array([1.0, -1.0, 0.0, -2.0]), np.array([1.0, 1.0, 1.0, -1.0])) == 0.5
+    assert error_rate(np.array([1.0, -1.0, 0.0, -2.0]), np.array([1.0, 1.0, 1.0, -1.0])) == 0.5
 
 
 def test_a_sampled_loop_is_scaled_to_all_rows(monkeypatch):
     data = small_clusters(rows=40)
-    comparison = loo.Comparison(data, np.arange(0, 40, 4))
+    comparison = Comparison(data, np.arange(0, 40, 4))
     monkeypatch.setattr(loo, "timed", lambda action: (0.5, action()))
     loo._run_loop(comparison)
     assert comparison.sampled
@@ -228,8 +229,8 @@ def test_a_sampled_loop_is_scaled_to_all_rows(monkeypatch):
 
 
 def compared(shift=0.0):
-    comparison = loo.Comparison(small_clusters(), np.arange(80))
-    for part in (loo.SKLEARN, loo.OURS, loo.ONE_THREAD):
+    comparison = Comparison(small_clusters(), np.arange(80))
+    for part in (loo.SKLEARN, loo.OURS, ONE_THREAD):
         loo._one_round(comparison, part)
     comparison.ours = comparison.ours + shift
     loo._check_values(comparison)

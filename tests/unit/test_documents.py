@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
+from sklearn.base import is_classifier
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,6 +51,7 @@ def test_certificate_page_recomputes_the_certificate():
 @pytest.mark.parametrize(
     ("page", "least"),
     [
+        ("index", 2),
         ("leave_one_out", 18),
         ("adaptive_margins", 16),
         ("ordinal", 24),
@@ -90,6 +93,59 @@ def test_every_example_is_in_the_list_of_the_literature():
     listed = (ROOT / "docs" / "literature.rst").read_text(encoding="utf-8")
     named = set(re.findall(r"auto_examples_(plot_\w+)\.py", listed))
     assert named == {path.stem for path in (ROOT / "examples").glob("plot_*.py")}
+
+
+def test_the_reference_has_every_public_name():
+    import widemargin
+    from widemargin import sources
+
+    text = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    listed, module = set(), ""
+    for line in text.splitlines():
+        if match := re.match(r"\.\. (?:current)?module:: widemargin\.?(\w*)", line):
+            module = match[1]
+        elif match := re.match(r"   ([\w.]+)$", line):
+            listed.add(f"{module}.{match[1]}".strip("."))
+    public = {f"sources.{name}" for name in sources.__all__}
+    for name in widemargin.__all__:
+        value = getattr(widemargin, name)
+        members = getattr(value, "__all__", None) if inspect.ismodule(value) else [""]
+        assert members is not None, f"{name} has no __all__"
+        public |= {f"{name}.{member}".strip(".") for member in members}
+    assert len(public) > 75
+    assert public <= listed, sorted(public - listed)
+    results = listed - public
+    assert results == {
+        "tuning.gradient.Tuning",
+        "tuning.paths.RegularisationPath",
+        "assess.doubt.Suspects",
+        "assess.doubt.Suspect",
+    }
+
+
+def test_every_page_is_in_the_table_of_contents():
+    folder = ROOT / "docs"
+    index = (folder / "index.rst").read_text(encoding="utf-8")
+    listed = re.findall(r"^   (\w+)$", index, flags=re.MULTILINE)
+    pages = {path.stem for path in folder.glob("*.rst")} - {"index"}
+    assert sorted(listed) == sorted(pages)
+    known = re.search(r"PAGES = \((.*?)\)", (folder / "conf.py").read_text("utf-8"), re.DOTALL)[1]
+    assert set(re.findall(r'"(\w+)"', known)) == {"index", *pages} - {"api"}
+
+
+def test_the_machines_without_probabilities_are_those_that_the_page_names():
+    import widemargin
+
+    text = (ROOT / "docs" / "which_machine.rst").read_text(encoding="utf-8")
+    named = re.search(r"All classifiers but ([^`]*) have ``predict_proba``", text)[1]
+    classes = {name: getattr(widemargin, name) for name in widemargin.__all__}
+    classifiers = {
+        name
+        for name, value in classes.items()
+        if hasattr(value, "fit") and name != "LOOSearch" and is_classifier(value())
+    }
+    without = {name for name in classifiers if not hasattr(classes[name], "predict_proba")}
+    assert set(re.findall(r"[A-Z]\w+", named)) == without
 
 
 def test_readme_names_every_estimator():

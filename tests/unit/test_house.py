@@ -11,7 +11,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import widemargin
 
@@ -42,6 +45,14 @@ ROOMS = [
 ]
 HEAVY = {"numba", "dask", "matplotlib", "jinja2", "pandas", "rich", "typer"}
 MODULES = sorted(ROOT.rglob("*.py"))
+MOST_LINES = 400
+MOST_CODE_LINES = 60
+# One loop each that numba compiles whole, and a command whose options are its signature.
+LONG_FUNCTIONS = {
+    "solvers._loo_loops": {"follow_path"},
+    "solvers._smo_loops": {"sweep"},
+    "cli": {"fit"},
+}
 
 
 def _dotted(path: Path) -> str:
@@ -137,6 +148,64 @@ def test_no_circles_inside_a_room() -> None:
         walk(module, ())
 
 
+def _borrowed_private_names(path: Path) -> list[str]:
+    """Return the names with an underscore that a module takes from another one of ours."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules, found = {}, []
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("widemargin")):
+            continue
+        above = node.module.split(".")[1:]
+        for alias in node.names:
+            if _is_module([*above, alias.name]):
+                modules[alias.asname or alias.name] = alias.name
+            elif alias.name.startswith("_") and not alias.name.startswith("__"):
+                found.append(alias.name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            private = node.attr.startswith("_") and not node.attr.startswith("__")
+            if private and node.value.id in modules:
+                found.append(f"{node.value.id}.{node.attr}")
+    return found
+
+
+def test_the_rules_see_a_borrowed_private_name(tmp_path: Path) -> None:
+    """Both ways to borrow one are found; modules with an underscore may be used."""
+    path = tmp_path / "module.py"
+    path.write_text(
+        "from widemargin.kernels import _spans, Kernel\n"
+        "from widemargin.solvers import _smo_loops as loops\n"
+        "loops._gather, loops.sweep, Kernel\n"
+    )
+    assert _borrowed_private_names(path) == ["_spans", "loops._gather"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_dotted)
+def test_private_names_stay_in_their_module(path: Path) -> None:
+    assert _borrowed_private_names(path) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_dotted)
+def test_a_file_is_read_in_one_sitting(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+def _code_lines(function: ast.FunctionDef) -> int:
+    """Return the lines of a function, from `def` to its end, without its docstring."""
+    lines = function.end_lineno - function.lineno + 1
+    first = function.body[0]
+    documented = ast.get_docstring(function, clean=False) is not None
+    return lines - (first.end_lineno - first.lineno + 1 if documented else 0)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_dotted)
+def test_a_function_is_seen_at_one_glance(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    long = {f.name: _code_lines(f) for f in functions if _code_lines(f) > MOST_CODE_LINES}
+    assert set(long) == LONG_FUNCTIONS.get(_dotted(path), set()), long
+
+
 def _modules_after(program: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", f"{program}; import sys; print(*sys.modules)"],
@@ -210,3 +279,14 @@ def test_examples_print_what_they_say(name: str) -> None:
         runner.run(test)
     assert runner.tries > 0
     assert runner.failures == 0
+
+
+def test_warnings_name_the_line_of_the_user() -> None:
+    """Only `_messages.warn` knows how many calls lie between; also through a pipeline."""
+    for path in MODULES:
+        if path.name != "_messages.py":
+            assert "warnings.warn(" not in path.read_text(encoding="utf-8"), path
+    model = make_pipeline(StandardScaler(), widemargin.SVC(kernel="rbf", degree=7))
+    with pytest.warns(UserWarning, match="degree=7 has no effect") as caught:
+        model.fit(np.arange(8.0)[:, None], np.arange(8) % 2)
+    assert caught[0].filename == __file__

@@ -71,6 +71,34 @@ def test_a_name_imported_before_compilation_stays_valid(loops) -> None:
     assert before(4.0) == 16.0
 
 
+CALLEE = """
+from widemargin._jit import jit
+
+@jit
+def step(x):
+    return x + {0}
+"""
+CALLER = """
+from callee import step
+from widemargin._jit import jit
+
+@jit
+def two_steps(x):
+    return step(step(x))
+
+print(two_steps(0.0))
+"""
+
+
+def test_a_function_of_another_module_may_be_called_and_changed(tmp_path: Path) -> None:
+    """Compiled code holds that of its callees: a change of theirs must not be missed."""
+    (tmp_path / "caller.py").write_text(CALLER)
+    for size in (1.0, 2.5, 10.0):
+        (tmp_path / "callee.py").write_text(CALLEE.format(size))
+        printed = _run([str(tmp_path / "caller.py")], _environment(tmp_path))
+        assert float(printed) == 2.0 * size
+
+
 def test_eight_threads_may_make_the_first_call(loops) -> None:
     barrier, results = threading.Barrier(8), []
 

@@ -181,6 +181,14 @@ def test_symmetric_blocks_are_the_whole_block(name: str, store: str, dtype) -> N
     np.testing.assert_allclose(out, expected, rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize("name", ["poly", "rbf"])
+def test_the_matrix_is_that_of_all_rows_in_float64(name: str) -> None:
+    X = _data(30, 0).astype(np.float32)
+    K = Rows(_kernel(name), X).matrix()
+    assert K.dtype == np.float64
+    np.testing.assert_allclose(K, _by_hand(name, X.astype(np.float64), X.astype(np.float64)))
+
+
 @pytest.mark.parametrize("name", ["linear", "poly", "homogeneous", "rbf", "ard"])
 def test_mercer_kernels_are_recognised(name: str) -> None:
     X = _data(40, 0)

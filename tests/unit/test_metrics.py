@@ -246,7 +246,7 @@ def test_weights_are_routed_on_request_only() -> None:
             )
         scorer = preference_scorer().set_score_request(sample_weight="w")
         one = cross_validate(plain, X, y, scoring=scorer, params={"w": weight}, cv=2)
-        two = cross_validate(plain, X, y, scoring=scorer, cv=2)
+        two = cross_validate(plain, X, y, scoring=scorer, params={}, cv=2)
     assert (one["test_score"] != two["test_score"]).all()
     with pytest.raises(ValueError, match='request must be "qid" or "sample_weight"'):
         scorer.set_score_request(groups=True)

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from widemargin import OrdinalSVC
 from widemargin.problems.ranks import ordered_classes, used_ranks
 
 SIZES = ["small", "medium", "large"]
@@ -81,13 +82,9 @@ def test_many_strings_are_shown_in_part() -> None:
 
 
 def test_the_warning_points_at_the_caller_of_fit() -> None:
-    class Machine:
-        def fit(self, y) -> None:
-            ordered_classes(y)
-
     with pytest.warns(UserWarning, match="alphabetical") as caught:
-        Machine().fit(["b", "a"])
-    assert "Machine().fit" in linecache.getline(caught[0].filename, caught[0].lineno)
+        OrdinalSVC().fit([[0.0], [1.0]], ["b", "a"])
+    assert "OrdinalSVC().fit" in linecache.getline(caught[0].filename, caught[0].lineno)
 
 
 def test_dropped_rows_take_their_rank_along() -> None:

@@ -20,7 +20,6 @@ from widemargin.problems.reduced_hull import (
     class_masses,
     equivalent_nu,
     reduced_hulls,
-    scale_from_machine,
     shrink,
     threshold_interval,
 )
@@ -117,7 +116,7 @@ def test_thresholds_need_w_only() -> None:
 def test_a_c_machine_read_as_hulls() -> None:
     X, y = blobs()
     svc = SVC(kernel="linear", C=0.3, tol=1e-8).fit(X, y)
-    c = scale_from_machine(svc.dual_coef_)
+    c = 2.0 / np.abs(svc.dual_coef_).sum()  # by which its coefficients solve P3, its C is D
     hull = ReducedHullSVC(D=0.3 * c, tol=1e-8).fit(X, y)
     assert hull.equivalent_C_ == pytest.approx(0.3, rel=1e-6)
     assert hull.theta_plus_ == pytest.approx(c * (1 - svc.intercept_[0]), abs=1e-6)

@@ -13,8 +13,8 @@ import pytest
 from sklearn.datasets import make_moons
 
 from widemargin import SVC, SVR, OrdinalSVC, report
-from widemargin.reporting.figures import figures
-from widemargin.reporting.render import _plain_text, _script_data, render
+from widemargin.reporting.figures import figures, landscape_figure
+from widemargin.reporting.render import _script_data, plain_text, render
 
 HOSTILE = "</script><script>alert('owned')</script>"
 
@@ -118,12 +118,11 @@ def test_what_is_worse_than_a_constant_has_one_colour():
         "C": [1.0, 10.0], "gamma": [1.0, 10.0], "error": [[0.1, 1.0], [None, 0.2]], "usual": 0.4,
         "chosen": {"C": 1.0, "gamma": 1.0},
     }  # fmt: skip
-    from widemargin.reporting.figures import _landscape
 
-    [heat, _] = _landscape({"task": "classification", "landscape": land})["data"]
+    [heat, _] = landscape_figure({"task": "classification", "landscape": land})["data"]
     assert (heat["zmin"], heat["zmax"]) == (0.1, 0.4)
     land["error"][0][1] = 0.3  # all are better: the colours are those of the errors
-    [heat, _] = _landscape({"task": "classification", "landscape": land})["data"]
+    [heat, _] = landscape_figure({"task": "classification", "landscape": land})["data"]
     assert "zmax" not in heat
 
 
@@ -136,7 +135,7 @@ def test_script_data_cannot_end_the_script():
 
 
 def test_strings_of_pictures_are_short_and_escaped():
-    shown = _plain_text({"name": "<b>" + "x" * 100, "hovertemplate": "<br>", "n": [1, None]})
+    shown = plain_text({"name": "<b>" + "x" * 100, "hovertemplate": "<br>", "n": [1, None]})
     assert shown["name"].startswith("&lt;b&gt;xxx")
     assert shown["name"].endswith("…")
     assert shown["hovertemplate"] == "<br>"

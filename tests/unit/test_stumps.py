@@ -79,7 +79,7 @@ def test_a_sample_that_misses_values_is_not_believed() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sparse_columns_have_the_bins_of_dense_ones(dtype) -> None:
-    X = sp.random_array((900, 20), density=0.4, rng=np.random.default_rng(0), dtype=dtype)
+    X = sp.random_array((900, 20), density=0.4, random_state=np.random.default_rng(0), dtype=dtype)
     sparse, dense = BinnedColumns(X.tocsr(), 0, 2), BinnedColumns(X.toarray(), 0, 1)
     np.testing.assert_array_equal(sparse.codes, dense.codes)
     np.testing.assert_array_equal(sparse.edges, dense.edges)

@@ -29,12 +29,20 @@ MOST_ROWS = 10**15
 ONE = 1e-6  # by so little may a margin of 1 be missed for rounding
 NEEDS_C = "needs c, a constant that the theorem does not name: summary(..., c=...)"
 
+ABOUT_PLANES = (
+    "margin_distribution", "shawe_taylor", "margin_cover", "linear_margin", "vc", "fat_l1",
+    "perceptron",
+)  # fmt: skip
+
 Found = AppliedBound | str
 """A theorem that applies, or why it does not."""
 
 
 def linear_bounds(view: LinearView, delta: float, c: float | None) -> dict[str, Found]:
     """Return what the theorems on linear functions say of a machine."""
+    if not 0.0 < view.radius < math.inf:
+        why = f"needs rows whose length is a positive number; the longest one's is {view.radius:g}"
+        return dict.fromkeys(ABOUT_PLANES, why)
     found: dict[str, Found] = {
         "margin_distribution": _by_distribution(view, delta),
         "shawe_taylor": _by_smallest_margin(view, delta),

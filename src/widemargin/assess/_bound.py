@@ -6,7 +6,7 @@ import math
 import numbers
 from typing import Any, Self
 
-from widemargin._validation import require
+from widemargin._validation import require, require_integer
 
 ROUNDING = 1e-12  # a product may be this much too small; a floor must not turn that into 1
 
@@ -97,8 +97,7 @@ def rounded_down(size: float) -> float:
 
 def check_rows(name: str, value: Any) -> None:
     """Require a number of rows."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    require(whole and value > 0, name, value, "a positive integer")
+    require_integer(name, value, "a positive integer")
 
 
 def check_probability(name: str, value: Any) -> None:

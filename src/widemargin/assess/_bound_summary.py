@@ -70,8 +70,8 @@ def summary(
     estimator : estimator
         A fitted classifier for two classes, a rank machine, or a pipeline that ends in one.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The rows that the model was fitted to. (Most bounds hold for any independent rows, but
-        these are what they are meant for; AdaBoost's and the adaptive margins' need them.)
+        The rows that the model was fitted to. Most bounds hold for any independent rows, but
+        these are what they are meant for; AdaBoost's and the adaptive margins' need them.
     y : array-like of shape (n_samples,)
         Their labels.
     delta : float, default=0.05

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._typing import FloatArray
+from widemargin.assess.coupling import against_rest
 from widemargin.assess.latent_machine import LatentFunctions, LatentTraining
-from widemargin.assess.probability import LIMIT, against_rest
+from widemargin.assess.probability import LIMIT
 from widemargin.assess.record import KeptTraining, Record
 from widemargin.solvers.mean_field import (
     LeftOut,
@@ -23,6 +24,9 @@ from widemargin.solvers.mean_field import (
     fit_scale,
     leave_out,
 )
+
+ROUNDING = float(np.finfo(np.float64).eps)  # of a variance, in units of the prior one
+TINY = 1e-300  # a variance whose root is a number
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,9 @@ def scores(
     for k, reading in enumerate(readings(record)):
         by_fit = reading.variance == "posterior"
         variance = _variance(record, latent, k, cross, prior) if by_fit else prior
-        found[:, k] *= reading.scale / np.sqrt(variance + latent.input_noise)
+        # Without noise there may be no variance: none is known better than to rounding.
+        spread = np.maximum(variance + latent.input_noise, ROUNDING * prior + TINY)
+        found[:, k] *= reading.scale / np.sqrt(spread)
     return found
 
 

@@ -134,7 +134,7 @@ def adaboost(eps: Any, rho: float) -> BoostingBound:
 
     See Also
     --------
-    adaboost_rounds : how many rounds (1.87) asks for.
+    adaboost_rounds : How many rounds (1.87) asks for.
 
     Examples
     --------

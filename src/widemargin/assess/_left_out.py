@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +25,10 @@ KERNEL_ROUNDING = 1e-6  # error of a narrow kernel's values, relative to the mar
 ROUNDING = 1e-14  # error of a sum, relative to its terms
 DENSE_ROWS = 5_000  # up to this size the kernel matrix is formed
 BLOCK = 512
+SINGULAR = (
+    "leave-one-out cannot be computed: to the precision of float64 the kernel matrix of the rows "
+    "on the margin is singular. Scale the features or lower C"
+)
 
 
 class Refused(ValueError):
@@ -110,11 +116,14 @@ def machine_values(
             continue
         with worker_threads() as threads:
             started = time.perf_counter()
-            standing = _standing(training, machine, threads, workshop)
-            if workshop is not None:
-                workshop.seconds += time.perf_counter() - started
-            leave = standing.leave if exact else standing.respond
-            out = leave(tasks.rows, tasks.fraction)
+            with _refusing_singular():
+                standing = _standing(training, machine, threads, workshop)
+                if workshop is not None:
+                    workshop.seconds += time.perf_counter() - started
+                leave = standing.leave if exact else standing.respond
+                out = leave(tasks.rows, tasks.fraction)
+        if not np.isfinite(out.values).all():
+            raise Refused(SINGULAR)
         values[tasks.given, k] = out.values[tasks.back]
         events += int(out.events.sum())
         retrained += out.retrained
@@ -122,6 +131,16 @@ def machine_values(
     if workshop is not None:
         workshop.optima = optima
     return LeftOutValues(values, events, retrained)
+
+
+@contextmanager
+def _refusing_singular() -> Iterator[None]:
+    """Let overflow pass, since the values are looked at; refuse what cannot be factored."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        try:
+            yield
+        except np.linalg.LinAlgError as error:
+            raise Refused(SINGULAR) from error
 
 
 class Tasks:

@@ -6,7 +6,6 @@ values. Where there are too many rows for that, ten folds take their turns.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from widemargin._messages import warn
 from widemargin._threads import for_each, worker_threads
 from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin.assess._left_out import LeftOutValues, Tasks
@@ -76,8 +76,7 @@ def _at_hand(training: RefitTraining, threads: int) -> RefitTraining:
     n = len(data.weight)
     if n > DENSE_ROWS or training.kernel.name == "precomputed":
         return training
-    K = np.empty((n, n))
-    Rows(training.kernel, data.X, training.centre, threads).fill_symmetric(np.arange(n), K)
+    K = Rows(training.kernel, data.X, training.centre, threads).matrix()
     return replace(training, data=replace(data, X=K), kernel=Kernel("precomputed"), centre=None)
 
 
@@ -286,9 +285,9 @@ def _seen(training: RefitTraining, rows: IntArray, columns: IntArray, threads: i
 def _warned(found: RefitValues) -> RefitValues:
     """Warn of machines that are not at their optimum."""
     if found.unfinished:
-        warnings.warn(
+        warn(
             f"left-out values are estimates: {found.unfinished} of the machines behind them did "
             f"not reach tol ({found.retrained} were trained again). Raise max_iter or tol, or "
-            "widen the kernel", ConvergenceWarning, stacklevel=2,
+            "widen the kernel", ConvergenceWarning,
         )  # fmt: skip
     return found

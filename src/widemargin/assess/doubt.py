@@ -18,7 +18,7 @@ from typing import Any, overload
 import numpy as np
 
 from widemargin._typing import BoolArray, FloatArray, IntArray
-from widemargin._validation import require
+from widemargin._validation import require, require_integer
 from widemargin.assess import _refits, loo
 from widemargin.assess._left_out import LeftOutValues, fitted_values, machine_values
 from widemargin.assess.latent_machine import LatentTraining
@@ -51,6 +51,12 @@ class Suspect:
         the more so the further below zero. For a regressor, minus the absolute error.
     weight : float
         Weight of the row.
+
+    Examples
+    --------
+    >>> from widemargin.assess.doubt import Suspect
+    >>> Suspect(row=20, label=2, predicted=0, margin=-1.5, weight=1.0).row
+    20
     """
 
     row: int
@@ -78,6 +84,14 @@ class Suspects(Sequence[Suspect]):
         What `error` is.
     seconds : float
         Time taken.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC, suspects
+    >>> found = suspects(SVC(C=10).fit(*load_iris(return_X_y=True)), 3)
+    >>> len(found), found.evaluated, found.kind
+    (3, 150, 'exact')
     """
 
     found: list[Suspect] = field(repr=False)
@@ -141,6 +155,10 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
         A sequence of :class:`~widemargin.assess.doubt.Suspect` with the cost and the error
         found; printing it shows a table.
 
+    See Also
+    --------
+    loo.result : The values that the margins come from.
+
     Examples
     --------
     >>> import numpy as np
@@ -152,8 +170,7 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
     >>> found[0].row, int(found[0].label), int(found[0].predicted)
     (20, 2, 0)
     """
-    whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
-    require(whole and n > 0, "n", n, "a positive integer")
+    require_integer("n", n, "a positive integer")
     started = time.perf_counter()
     record = record_of(est)
     if screen is None:

@@ -130,9 +130,8 @@ class LatentTraining:
 
 def kernel_matrix(rows: Rows, offset: float) -> FloatArray:
     """Return the kernel matrix of the rows plus a constant, in float64."""
-    K = np.empty((rows.n, rows.n))
     with worker_threads() as rows.threads:
-        rows.fill_symmetric(np.arange(rows.n), K)
+        K = rows.matrix()
         diagonal = rows.diagonal()
     K[np.diag_indices_from(K)] = diagonal  # exact, where the block has rounding errors
     if offset:

@@ -17,7 +17,6 @@ Depends on the order of the scores alone, and is found by one sort and one sweep
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from widemargin._jit import jit
+from widemargin._messages import warn
 from widemargin._typing import FloatArray, IntArray
 from widemargin._validation import require, require_bool
 from widemargin.problems.ranks import comparable_numbers, declared_order, places
@@ -88,10 +88,9 @@ def preference_risk(
     counts = _count(_codes(ranks[used]), values[used], _codes(query[used]), weight[used])
     if counts.comparable == 0:
         within = "" if qid is None else " of the same query"
-        warnings.warn(
+        warn(
             f"the preference risk is undefined, nan: no two rows{within} have different ranks",
             UndefinedMetricWarning,
-            stacklevel=2,
         )
         return float("nan")
     wrong = counts.reversed + ties * counts.tied
@@ -180,7 +179,13 @@ class PreferenceScorer:
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what this scorer takes from a search, for scikit-learn."""
+        """Return what this scorer takes from a search, for scikit-learn.
+
+        Returns
+        -------
+        MetadataRequest
+            The requests set by :meth:`set_score_request`.
+        """
         routing = MetadataRequest(owner=self)
         for name, alias in self.requests.items():
             routing.score.add_request(param=name, alias=alias)

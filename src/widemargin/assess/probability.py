@@ -1,4 +1,4 @@
-r"""From decision values to probabilities that agree with the predictions.
+r"""From the decision values of one machine to probabilities that agree with its predictions.
 
 One binary machine: f is a left-out decision value of weight w, and p(f) the probability of the
 positive class. In the sigmoid method
@@ -22,15 +22,12 @@ is the bound FLOOR / max(u), and p stays within 0.0025 of 1/2 on these rows.
 The isotonic method is free of that shape. Interpolating log-odds between the centres of the blocks
 (Oron and Flournoy) gave a lower log-loss than interpolating probabilities between the rows.
 
-Several classes: pairwise probabilities are coupled by the second method of Wu, Lin and Weng, and
-the result is moved by the least amount that makes the predicted class the likeliest one.
+Several classes: see :mod:`widemargin.assess.coupling`.
 
 References
 ----------
 J. Platt, Probabilities for SV machines, in Advances in Large Margin Classifiers, 2000.
 H.-T. Lin, C.-J. Lin, R. Weng, A note on Platt's probabilistic outputs, Machine Learning 68, 2007.
-T.-F. Wu, C.-J. Lin, R. Weng, Probability estimates for multi-class classification by pairwise
-coupling, JMLR 5, 2004.
 A. Oron, N. Flournoy, Centered isotonic regression, Stat. in Biopharm. Research 9, 2017.
 """
 
@@ -43,9 +40,8 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.isotonic import isotonic_regression
 
-from widemargin._typing import BoolArray, FloatArray, IntArray
-from widemargin._validation import require
-from widemargin.problems.one_vs_one import predicted_class
+from widemargin._typing import BoolArray, FloatArray
+from widemargin._validation import require, require_choice
 
 PSEUDO_ROWS = 0.25
 LENT_ROWS = 20.0
@@ -57,8 +53,6 @@ SAME_LEVEL = 1e-12  # levels that differ by rounding errors are one block
 
 LIMIT = 1e-15  # no probability is closer to 0 or 1, so that a log-loss is finite
 HALF_STEP = 2.0**-53  # 1/2 + HALF_STEP is the next number above 1/2
-STRICT = 1e-9  # relative distance of the predicted class from the next one after a projection
-BLOCK_NUMBERS = 2**21  # entries of the matrices that coupling holds at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,31 +115,9 @@ def without_contradiction(p: FloatArray, values: FloatArray) -> FloatArray:
     return np.asarray(np.clip(p, lowest, highest))
 
 
-def against_rest(each: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the probabilities of the classes from those of machines of one class against the rest.
-
-    Parameters
-    ----------
-    each : ndarray of shape (n_samples, n_machines)
-        Probability that each machine gives to its class (one machine: the second of two).
-    values : ndarray of the same shape
-        The decision values that predict.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-        Rows that sum to 1; the largest entry is that of the predicted class.
-    """
-    if each.shape[1] == 1:
-        second = without_contradiction(each[:, 0], values[:, 0])
-        return np.column_stack([1.0 - second, second])
-    shares = each / each.sum(axis=1, keepdims=True)
-    return project_on_prediction(shares, predicted_class(values))
-
-
 def check_calibration(method: str) -> None:
     """Refuse a calibration that does not exist."""
-    require(method in ("sigmoid", "isotonic"), "calibration", method, '"sigmoid" or "isotonic"')
+    require_choice("calibration", method, ("sigmoid", "isotonic"))
 
 
 def fit_calibration(
@@ -284,117 +256,3 @@ def _isotonic_side(
     starts = np.flatnonzero(np.diff(level, prepend=-1.0) > SAME_LEVEL)
     centres = np.add.reduceat(total * distinct, starts) / np.add.reduceat(total, starts)
     return centres, logit(np.minimum(level[starts], 1 - LIMIT))
-
-
-def couple(pairwise: Any, pairs: list[tuple[int, int]], n_classes: int) -> FloatArray:
-    """Turn the probabilities of pairs of classes into probabilities of the classes.
-
-    With r_ij the probability of class i among i and j, p minimises
-    ``sum_{i,j} (r_ji p_i - r_ij p_j)^2`` over the p that sum to 1 (Wu, Lin and Weng, 2004,
-    second method). The minimum is not negative, and is p = r for two classes.
-
-    Parameters
-    ----------
-    pairwise : array-like of shape (n_samples, n_pairs)
-        Probability of the first class of each pair.
-    pairs : list of (int, int)
-        The two classes of each column; every pair of classes once, in either order.
-    n_classes : int
-        Number of classes.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-        Positive rows that sum to 1.
-
-    Examples
-    --------
-    >>> from widemargin.assess.probability import couple
-    >>> couple([[0.9, 0.8, 0.5]], [(0, 1), (0, 2), (1, 2)], 3).round(3)
-    array([[0.735, 0.102, 0.163]])
-    """
-    r = np.clip(np.asarray(pairwise, dtype=np.float64), LIMIT, 1 - LIMIT)
-    known = {frozenset(pair) for pair in pairs}
-    complete = len(pairs) == len(known) == n_classes * (n_classes - 1) // 2
-    complete = complete and all(len(k) == 2 and max(k) < n_classes for k in known)
-    require(complete, "pairs", pairs, f"every pair of the {n_classes} classes, once")
-    fits = r.ndim == 2 and r.shape[1] == len(pairs)
-    require(fits, "the shape of pairwise", r.shape, f"(n_samples, {len(pairs)})")
-    p = np.empty((len(r), n_classes))
-    if n_classes == 2:
-        p[:, pairs[0][0]], p[:, pairs[0][1]] = r[:, 0], 1 - r[:, 0]
-        return p
-    size = max(1, BLOCK_NUMBERS // n_classes**2)
-    for start in range(0, len(r), size):
-        p[start : start + size] = _couple_block(r[start : start + size], pairs, n_classes)
-    return p
-
-
-def _couple_block(r: FloatArray, pairs: list[tuple[int, int]], n_classes: int) -> FloatArray:
-    """Solve Q p = constant, Q_ii = sum_j r_ji^2, Q_ij = -r_ij r_ji, for some rows.
-
-    Q p is a multiple of the vector of ones e, and so is (Q + e e') p. The second matrix is
-    positive definite, so p is its solution for e, scaled to sum to 1.
-    """
-    matrix = np.ones((len(r), n_classes, n_classes))
-    for k, (i, j) in enumerate(pairs):
-        r_ij = r[:, k]
-        r_ji = 1 - r_ij
-        matrix[:, i, i] += r_ji**2
-        matrix[:, j, j] += r_ij**2
-        matrix[:, i, j] -= r_ij * r_ji
-        matrix[:, j, i] -= r_ij * r_ji
-    p = np.linalg.solve(matrix, np.ones((len(r), n_classes, 1)))[:, :, 0]
-    p = np.maximum(p / p.sum(axis=1, keepdims=True), LIMIT)  # rounding may leave it below 0
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
-
-
-def project_on_prediction(P: Any, predicted: IntArray) -> FloatArray:
-    """Return the nearest probabilities whose largest entry is the predicted class.
-
-    The projection levels the predicted class with those above it, at the mean of as many of the
-    largest as makes that mean largest; the levelled ones then give a relative 1e-9 to the
-    predicted class, which makes it the only largest one.
-
-    Parameters
-    ----------
-    P : array-like of shape (n_samples, n_classes)
-        Probabilities, rows summing to 1.
-    predicted : ndarray of int, shape (n_samples,)
-        The predicted class of each row.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes)
-        Rows that sum to 1 and have their only largest entry at the predicted class. Rows of P
-        that have it there already are returned as they are.
-
-    Examples
-    --------
-    >>> from widemargin.assess.probability import project_on_prediction
-    >>> project_on_prediction([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]], [0, 1]).round(3)
-    array([[0.5, 0.3, 0.2],
-           [0.4, 0.4, 0.2]])
-    """
-    result = np.array(P, dtype=np.float64)
-    chosen = np.asarray(predicted, dtype=np.intp)
-    fits = result.ndim == 2 and chosen.shape == result.shape[:1]
-    require(fits, "the shape of predicted", chosen.shape, f"(n_samples,) with P {result.shape}")
-    own = np.take_along_axis(result, chosen[:, None], axis=1)
-    rivals = result.copy()
-    np.put_along_axis(rivals, chosen[:, None], -1.0, axis=1)
-    wrong = np.flatnonzero(rivals.max(axis=1) >= own[:, 0])
-    if len(wrong) == 0:
-        return result
-    # The mean of the predicted class and its m largest rivals rises as long as the next rival is
-    # above it: its largest value over m is the level of the projection.
-    rivals = np.sort(rivals[wrong], axis=1)[:, :0:-1]
-    sums = np.cumsum(np.hstack([own[wrong], rivals]), axis=1)
-    level = (sums / np.arange(1, sums.shape[1] + 1)).max(axis=1, keepdims=True)
-    lowered = np.minimum(result[wrong], level * (1 - STRICT))
-    np.put_along_axis(lowered, chosen[wrong, None], 0.0, axis=1)
-    # What the others no longer have is the predicted class's: at least the level.
-    rest = result[wrong].sum(axis=1, keepdims=True) - lowered.sum(axis=1, keepdims=True)
-    np.put_along_axis(lowered, chosen[wrong, None], rest, axis=1)
-    result[wrong] = lowered
-    return result

@@ -276,16 +276,12 @@ class Record:
         self._held: dict[str, Any] = {}
         self._lock = threading.RLock()
 
-    def remember(self, question: str, find: Callable[[Training], _Answer]) -> _Answer:
-        """Return the answer to a question, finding it the first time."""
-        return self.remember_any(question, lambda: find(self.require_training(question)))
-
     def remember_kept(self, question: str, find: Callable[[KeptTraining], _Answer]) -> _Answer:
         """Return the answer to a question about any machine whose rows are in memory."""
         return self.remember_any(question, lambda: find(self.require_kept(question)))
 
     def remember_any(self, question: str, find: Callable[[], _Answer]) -> _Answer:
-        """Return the answer to a question that needs no training rows in memory."""
+        """Return the answer to a question that needs no training rows in memory, found once."""
         return self._known(self.answers, question, find)
 
     def hold(self, question: str, find: Callable[[], _Answer]) -> _Answer:

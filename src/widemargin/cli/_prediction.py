@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from widemargin._messages import UserError
-from widemargin.cli._messages import note
+from widemargin.cli._messages import note, print_whole
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._summary import describe_error
 from widemargin.sources.encoding import Target, read_target
@@ -53,7 +52,7 @@ def report_error(model: SavedModel, table: Table, predicted: Target) -> None:
 def write_columns(columns: dict[str, Target], path: Path | None) -> None:
     """Write columns as CSV, or as Parquet where the name ends so; to stdout without a path."""
     if path is None:
-        sys.stdout.write(_as_csv(columns))
+        print_whole(_as_csv(columns))
     elif path.suffix in (".parquet", ".pq"):
         write_whole(path, partial(_write_parquet, columns))
     else:

@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from widemargin._messages import UserError
-from widemargin.cli._messages import needs_extra
+from widemargin.cli._messages import needs_extra, print_whole
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._training import compacted
 from widemargin.reporting.collect import collect
@@ -41,11 +39,12 @@ def run_report(
             need_page_tools()
         model = _checked_places(table.source, page, model)
     data = prepare(table, target, task)
-    shows_bar = sys.stdout.isatty() and not as_json  # the bar is on stdout, as the result is
+    # The bar is on stdout, as the result is.
+    shows_bar = sys.stdout is not None and sys.stdout.isatty() and not as_json
     study = study_of(data, ard, seed, verbose=int(shows_bar))
     found = collect(subject_of_study(study))
     if model is None or as_json:
-        typer.echo(json.dumps(found, allow_nan=False))
+        print_whole(json.dumps(found, allow_nan=False) + "\n")
         return
     saved_model(study).save(model)
     write_report(found, page)

@@ -10,7 +10,7 @@ import numpy as np
 
 from widemargin._typing import FloatArray, IntArray
 from widemargin.assess import loo
-from widemargin.certificate import Certificate
+from widemargin.certificate import Certificate, in_print
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._training import machine_of
 from widemargin.sources.encoding import Target
@@ -93,7 +93,7 @@ def describe_certificate(certificate: Certificate, n_problems: int = 1) -> str:
     verdict = "converged" if c.converged else "NOT converged: the budget ran out first"
     return (
         f"{which}the best possible objective lies between {c.dual:.7g} and {c.primal:.7g}, so this "
-        f"model is at most {c.relative_gap:.1e} (relative) from it. KKT violation "
+        f"model is at most {in_print(c.relative_gap):.1e} (relative) from it. KKT violation "
         f"{c.kkt_violation:.1e}; {verdict} after {c.n_iter:,} steps."
     )
 

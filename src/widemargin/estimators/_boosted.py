@@ -12,14 +12,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin._validation import check_X
 from widemargin.assess import bounds
-from widemargin.assess.probability import LIMIT, against_rest
-from widemargin.estimators._scored import ProbabilisticClassifier
+from widemargin.assess.coupling import against_rest
+from widemargin.assess.probability import LIMIT
+from widemargin.estimators._scored import AgainstRest, ProbabilisticClassifier
 from widemargin.estimators._votes import BaseVotes, StumpVotes
 from widemargin.problems.boosting import margins_of
 from widemargin.problems.one_vs_one import predicted_class
 
 
-class BoostedClassifier(ProbabilisticClassifier):
+class BoostedClassifier(AgainstRest, ProbabilisticClassifier):
     """Votes of hypotheses, one machine for two classes, else one for each class."""
 
     reg: float
@@ -46,25 +47,9 @@ class BoostedClassifier(ProbabilisticClassifier):
 
     # -- the model -------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return f, the weighted mean of the votes of the hypotheses, in [-1, 1].
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for ``classes_[1]``. More: the value of each class's machine, so
-            that the largest score is the predicted class.
-        """
-        X = self._checked(X)
-        return self._shaped(normalised(self._totals(X), self._scale()))
-
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[:, 0] if len(self.classes_) == 2 else values
+    def _machine_values(self, X: Any) -> FloatArray:
+        """Return f, the weighted mean of the votes of the hypotheses, in [-1, 1]."""
+        return normalised(self._totals(self._checked(X)), self._scale())
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return probabilities by the logistic link, p = 1 / (1 + exp(-2 F)).

@@ -8,7 +8,7 @@ from typing import Any
 
 from widemargin.assess.loo import LOOResult, known_result
 from widemargin.assess.record import Record
-from widemargin.certificate import Certificate
+from widemargin.certificate import Certificate, in_print
 
 BLOCK = (
     '<div class="widemargin-certificate" style="font: 0.9em/1.5 monospace; '
@@ -67,7 +67,7 @@ class Displayed:
         parts = []
         if proof is not None:
             state = "" if proof.converged else ", not converged"
-            parts.append(f"relative gap {proof.relative_gap:.1e}{state}")
+            parts.append(f"relative gap {in_print(proof.relative_gap):.1e}{state}")
         if left_out is not None:
             parts.append(f"leave-one-out error {left_out.error:.3g}")
         return "; ".join(parts) or None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from widemargin._messages import warn
 from widemargin._validation import require
-from widemargin.estimators._hull_work import HullWork
 from widemargin.problems.reduced_hull import class_masses
 from widemargin.problems.soft_margin import SoftMargin
+from widemargin.solvers.hull_work import HullWork
 from widemargin.solvers.smallest_k import critical_k, smallest_k, smallest_pair
 
 Sizes: TypeAlias = tuple[float, float]
@@ -75,11 +75,11 @@ def smallest_sizes(hulls: SoftMargin, work: HullWork) -> Sizes:
     pair = smallest_pair(hulls, work.rows, work.nearest)
     if pair is None:
         raise ValueError(NO_PAIR)
-    warnings.warn(
+    warn(
         f'k="auto": no common k separates the classes (up to {tidy(most)}, the size of the '
         f"smaller one). Taken is k_plus={tidy(pair[0])}, k_minus={tidy(pair[1])}, the smallest "
         "pair with k_plus != k_minus in proportion to the classes; give k=(k_plus, k_minus) for "
-        "another", UserWarning, stacklevel=5,
+        "another", UserWarning,
     )  # fmt: skip
     return pair
 

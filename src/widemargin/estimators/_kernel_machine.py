@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numbers
-import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from widemargin._messages import warn
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray, Matrix
@@ -19,13 +20,18 @@ from widemargin._validation import (
     check_fit,
     check_X,
     require,
+    require_budget,
     require_number,
     scale_gamma,
     seed_of,
 )
+from widemargin.assess.record import Record, RefitMachine, RefitTraining
 from widemargin.estimators._diagnosed import Diagnosed
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
 
+SINGLE_ERROR = 1e-3  # of a decision value, whose unit is the margin, by sums in float32
+# Of k(x, x): products of three such values, and one over it times a cost, still fit float64.
+SMALLEST_VALUE, LARGEST_VALUE = 1e-200, 1e100
 MERCER_ROWS = 2_000  # a principal block of this size is checked: an indefinite one proves it all
 
 
@@ -73,11 +79,7 @@ class KernelEstimator(BaseEstimator):
         )  # fmt: skip
         require_number("tol", self.tol, "a positive number")
         require_number("cache_size", self.cache_size, "a positive number of megabytes")
-        good = isinstance(self.max_iter, numbers.Integral) and self.max_iter != 0
-        require(good and self.max_iter >= -1, "max_iter", self.max_iter,
-                "a positive integer, or -1 for the default budget")  # fmt: skip
-        if self.time_limit is not None:
-            require_number("time_limit", self.time_limit, "a positive number of seconds or None")
+        require_budget(self.max_iter, self.time_limit, default=True)
         if self.kernel == "poly":
             require_number("degree", self.degree, "a positive number")
         if self.kernel in ("poly", "sigmoid"):
@@ -119,9 +121,9 @@ class KernelEstimator(BaseEstimator):
             value = getattr(self, name)
             changed = isinstance(value, np.ndarray) or value != defaults[name]
             if self.kernel not in kernels and changed:
-                warnings.warn(
+                warn(
                     f"{name}={value!r} has no effect: kernel={self.kernel!r} does not use it",
-                    UserWarning, stacklevel=4,
+                    UserWarning,
                 )  # fmt: skip
 
     def _resolved_kernel(self, X: Matrix, weight: FloatArray) -> Kernel:
@@ -142,20 +144,20 @@ class KernelEstimator(BaseEstimator):
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
         """Warn of kernels that are not positive semi-definite; return whether this one is not."""
         if kernel.name in ("poly", "sigmoid") and not kernel.is_mercer_by_name:
-            warnings.warn(
+            warn(
                 f"kernel={kernel.name!r} with these parameters is not positive semi-definite in "
                 "general: the fit may end at a stationary point that is not the optimum",
-                UserWarning, stacklevel=4,
+                UserWarning,
             )  # fmt: skip
         if kernel.name != "precomputed":
             return False
         block = X[:MERCER_ROWS, :MERCER_ROWS]
         if is_mercer(block):
             return False
-        warnings.warn(
+        warn(
             "the precomputed kernel matrix is not symmetric positive semi-definite "
             "(widemargin.kernels.is_mercer): the problem is not convex, the result is a "
-            "stationary point and its certificate no bound", UserWarning, stacklevel=4,
+            "stationary point and its certificate no bound", UserWarning,
         )  # fmt: skip
         return True
 
@@ -180,6 +182,7 @@ class KernelEstimator(BaseEstimator):
         self.gamma_ = kernel.gamma
         self._kernel_ = kernel
         rows = Rows(kernel, data.X)
+        check_range(rows)
         self._centre_ = rows.centre
         return rows
 
@@ -204,30 +207,60 @@ class KernelEstimator(BaseEstimator):
     def _expansion_values(self, X: Any, coefficients: FloatArray) -> FloatArray:
         """Return sum_j coefficients_j k(x_j, x) for every row of X, j over the support."""
         X = check_X(self, X, reset=False, accept_sparse=self.kernel != "precomputed")
+        if not len(coefficients):  # a machine that has learnt nothing has no support vectors
+            return np.zeros((X.shape[0], *coefficients.shape[1:]))
         kernel = self._kernel_
         if kernel.name == "precomputed":
             columns, right = self.support_.astype(np.intp), Rows(kernel, X)
         else:
-            X, support = _same_container(X, self.support_vectors_)
+            X, support = same_container(X, self.support_vectors_)
             right = Rows(kernel, support, self._centre_)
             columns = np.arange(support.shape[0])
-        dtype = X.dtype if X.dtype == np.float32 else np.float64
+        dtype = self._summing_precision(X, coefficients)
         with worker_threads() as threads:
             left = Rows(kernel, X, right.centre, threads)
             return left.weighted_sum(np.arange(left.n), right, columns, coefficients, dtype)
+
+    def _summing_precision(self, X: Matrix, coefficients: FloatArray) -> type:
+        """Return float32 for float32 rows, unless the result would have too few digits."""
+        bounded = self._kernel_.name in ("rbf", "sigmoid")
+        rounding = float(np.finfo(np.float32).eps) * float(np.abs(coefficients).sum(axis=0).max())
+        single = X.dtype == np.float32 and bounded and rounding < SINGLE_ERROR
+        return np.float32 if single else np.float64
 
 
 class KernelMachine(Diagnosed, KernelEstimator):
     """Base of the kernel machines that can leave out each of their rows."""
 
+    def _keep_refits(self, data: TrainingSet, machines: Iterable[RefitMachine], seed: int) -> None:
+        """Keep machines that can be trained again, for leave-one-out and what rests on it."""
+        kept = list(machines)
+        self._record_ = Record(RefitTraining(data, self._kernel_, self._centre_, kept, seed))
 
-def _same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
+
+def same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
     """Make both dense or both sparse; the model's side is the one that changes."""
     if sp.issparse(X) and not sp.issparse(support):
         return X, sp.csr_array(support)
     if sp.issparse(support) and not sp.issparse(X):
         return X, support.toarray()
     return X, support
+
+
+def check_range(rows: Rows) -> None:
+    """Refuse kernel values whose squares and sums would not fit float64."""
+    if rows.kernel.name not in ("linear", "poly", "sigmoid"):
+        return  # the others are bounded, or given
+    # Of the sigmoid, which is bounded itself, the inner products.
+    seen = Rows(Kernel("linear"), rows.X) if rows.kernel.name == "sigmoid" else rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = float(np.abs(seen.diagonal()).max())
+    if largest > 0 and not SMALLEST_VALUE < largest < LARGEST_VALUE:
+        raise ValueError(
+            f"kernel={rows.kernel.name!r} has values up to {largest:.1e} on the rows of X, too "
+            f"{'small' if largest < 1 else 'large'} to compute with: scale the features (e.g. with "
+            "StandardScaler)"
+        )
 
 
 def check_square(X: Any, precomputed: bool) -> None:

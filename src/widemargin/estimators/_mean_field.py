@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
+import math
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from widemargin._messages import warn
 from widemargin._progress import Watch
 from widemargin._typing import FloatArray, Matrix
-from widemargin._validation import require, require_bool, require_number
+from widemargin._validation import require, require_bool, require_choice, require_number
 from widemargin.assess.latent_machine import kernel_matrix
 from widemargin.certificate import REASONS, Certificate, worst
 from widemargin.estimators._kernel_machine import KernelMachine
@@ -19,11 +20,14 @@ from widemargin.solvers.mean_field import (
     INFERENCES,
     SOLVERS,
     MeanFieldResult,
+    factorise,
     matrices_needed,
     solve_mean_field,
 )
 
 MERCER_MATRICES = 6  # that is_mercer and its argument take
+NOTHING = 1e-250  # a variance that is no more than what underflow has left of it
+DOUBTFUL = 0.01  # rounding of I + T K T from which on it may have negative eigenvalues
 
 
 class MeanFieldMachine(KernelMachine):
@@ -41,15 +45,13 @@ class MeanFieldMachine(KernelMachine):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        least = float(np.nextafter(0.0, -1.0))  # 0 itself is above it
-        require_number("input_noise", self.input_noise, "a number, not negative", above=least)
-        require_number("mean_variance", self.mean_variance, "a number, not negative", above=least)
-        require_number("flip_noise", self.flip_noise, "a number in [0, 0.5)", above=least)
+        require_number("input_noise", self.input_noise, "a number, not negative", least=0.0)
+        require_number("mean_variance", self.mean_variance, "a number, not negative", least=0.0)
+        require_number("flip_noise", self.flip_noise, "a number in [0, 0.5)", least=0.0)
         require(self.flip_noise < 0.5, "flip_noise", self.flip_noise, "a number in [0, 0.5)")
         require_bool("calibrate", self.calibrate)
-        known = self.inference in INFERENCES
-        require(known, "inference", self.inference, f"one of {', '.join(INFERENCES)}")
-        require(self.solver in SOLVERS, "solver", self.solver, f"one of {', '.join(SOLVERS)}")
+        require_choice("inference", self.inference, INFERENCES)
+        require_choice("solver", self.solver, SOLVERS)
         if self.inference == "ep":
             fix = '"auto" with inference="ep", which has an algorithm of its own'
             require(self.solver == "auto", "solver", self.solver, fix)
@@ -66,7 +68,7 @@ class MeanFieldMachine(KernelMachine):
         needed = 8e-6 * matrices * float(rows.n) ** 2
         if needed > self.cache_size:
             raise ValueError(
-                f"cache_size must be at least {needed:.0f} megabytes for {rows.n} rows, "
+                f"cache_size must be at least {math.ceil(needed)} megabytes for {rows.n} rows, "
                 f"{n_functions} latent function(s) and inference={self.inference!r}, which take "
                 f"{matrices} matrices of {rows.n} x {rows.n} float64; got "
                 f"cache_size={self.cache_size!r}. Raise it if the machine has the memory, or fit "
@@ -88,7 +90,7 @@ class MeanFieldMachine(KernelMachine):
             fix = "symmetric and positive semi-definite (widemargin.kernels.is_mercer)"
             require(is_mercer(K), "the matrix of the kernel", self.kernel, fix)
         least = float(np.diagonal(K).min()) + self.input_noise
-        if least <= 0:
+        if least <= NOTHING:
             raise ValueError(
                 f"input_noise must be positive where k(x, x) is 0 (a row of zeros, say); got "
                 f"input_noise={self.input_noise!r} and k(x, x) + input_noise = {least:g}"
@@ -103,7 +105,7 @@ class MeanFieldMachine(KernelMachine):
         problem = naive(label, weight, np.diagonal(K).copy(), noise, flips)
         watch.next_part()
         try:
-            return solve_mean_field(
+            result = solve_mean_field(
                 problem,
                 K,
                 inference=self.inference,
@@ -112,6 +114,8 @@ class MeanFieldMachine(KernelMachine):
                 max_iter=None if self.max_iter < 0 else int(self.max_iter),
                 monitor=watch,
             )
+            _check_posterior(K, result.precision())
+            return result
         except (FloatingPointError, np.linalg.LinAlgError) as failure:
             raise ValueError(
                 f"kernel must be positive semi-definite and input_noise not too small; got "
@@ -128,7 +132,7 @@ class MeanFieldMachine(KernelMachine):
                     result.coefficients,
                     K @ result.coefficients,
                     tol=self.tol,
-                    n_iter=result.n_iter,
+                    n_iter=max(1, result.n_iter),
                     kernel_evaluations=evaluations,
                 )
                 for result in results
@@ -144,9 +148,17 @@ class MeanFieldMachine(KernelMachine):
         reason, fix = REASONS["stalled" if status == "optimal" else status]
         if status == "stalled" and self.flip_noise > 0:
             reason, fix = "no step improves the equations", "lower flip_noise or raise input_noise"
-        warnings.warn(
+        elif status == "stalled" and self.solver == "table":
+            reason, fix = "the iteration of Table 8.1 diverges", 'take solver="newton"'
+        warn(
             f"{type(self).__name__} did not converge ({reason}): after {self.n_iter_} steps the "
             f"equations are met to {self.residual_:.2e} (asked: {self.tol:g}). To go on, {fix}.",
             ConvergenceWarning,
-            stacklevel=3,
         )
+
+
+def _check_posterior(K: FloatArray, precision: FloatArray) -> None:
+    """Raise now what predictions would raise: rounding errors of K that outweigh the noise."""
+    largest = float((np.abs(precision) * np.diagonal(K)).max())
+    if len(K) * np.finfo(np.float64).eps * largest > DOUBTFUL:
+        factorise(K, precision)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._messages import warn
 from widemargin._typing import FloatArray
 from widemargin.assess._left_out import Refused, fitted_values
+from widemargin.assess.coupling import couple, project_on_prediction
 from widemargin.assess.loo import left_out_values
-from widemargin.assess.probability import (
-    Calibration,
-    couple,
-    fit_calibration,
-    project_on_prediction,
-)
+from widemargin.assess.probability import Calibration, fit_calibration
 from widemargin.assess.record import (
     KeptTraining,
     PlaneTraining,
@@ -104,12 +100,12 @@ def _calibrate(record: Record, training: KeptTraining, method: str) -> list[Cali
         values = left_out_values(record).values
     except Refused as refusal:
         assert isinstance(training, Training)
-        warnings.warn(
+        warn(
             f"probabilities are calibrated on values of the rows that the model was fitted to, "
-            f"and hence too certain: {refusal}", UserWarning, stacklevel=5,
+            f"and hence too certain: {refusal}", UserWarning,
         )  # fmt: skip
         values = fitted_values(training, needed=np.ones(len(data.member), dtype=bool))
-    codes = np.append(np.unique(data.y, return_inverse=True)[1], -1)[data.member]
+    codes = data.given_codes()
     found = []
     for k, (positive, negative) in enumerate(training.pairs):
         own = (codes == positive) | (codes == negative)

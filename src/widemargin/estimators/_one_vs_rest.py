@@ -9,41 +9,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._typing import FloatArray
 from widemargin._validation import TrainingSet
+from widemargin.assess.coupling import against_rest
 from widemargin.assess.loo import left_out_values
-from widemargin.assess.probability import Calibration, against_rest, fit_calibration
+from widemargin.assess.probability import Calibration, fit_calibration
 from widemargin.assess.record import KeptTraining, Record, record_of
-from widemargin.estimators._scored import ProbabilisticClassifier
+from widemargin.estimators._scored import AgainstRest, ProbabilisticClassifier
+from widemargin.problems.one_vs_one import positive_classes
 
 
-class OneVsRestClassifier(ProbabilisticClassifier):
-    """Decision function and prediction of classifiers with one machine for each class.
-
-    Two classes need one machine only, for which the second class is positive.
-    """
+class OneVsRestClassifier(AgainstRest, ProbabilisticClassifier):
+    """Prediction and calibrated probabilities of classifiers with one machine for each class."""
 
     calibration: str
-
-    def _machine_values(self, X: Any) -> FloatArray:
-        """Return the decision values of the machines, shape (n_samples, n_machines)."""
-        raise NotImplementedError
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return the values of the machines in units of the margin.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for ``classes_[1]``. More: the value of each class's machine, so
-            that the largest score is the predicted class.
-        """
-        check_is_fitted(self)
-        values = self._machine_values(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, calibrated on left-out decision values.
@@ -81,9 +58,8 @@ def _calibrate(record: Record, training: KeptTraining, method: str) -> list[Cali
     """Fit the probabilities of each machine on the left-out values of all rows."""
     data = training.data
     values = left_out_values(record).values
-    codes = np.append(np.unique(data.y, return_inverse=True)[1], -1)[data.member]
-    n_machines = values.shape[1]
-    positives = [1] if n_machines == 1 else range(n_machines)
+    codes = data.given_codes()
+    positives = positive_classes(max(2, values.shape[1]))
     return [
         fit_calibration(values[:, k], codes == positive, data.given_weight, method)
         for k, positive in enumerate(positives)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from widemargin._messages import warn
 from widemargin._typing import BoolArray, IntArray
 from widemargin._validation import TrainingSet
 
@@ -85,11 +85,10 @@ def check_queries(rows: RankedRows, qid: Any) -> None:
         )
     queries = np.asarray(qid).ravel()[rows.data.index]
     first = np.unique(rows.group, return_index=True)[1]
-    warnings.warn(
+    warn(
         f"{int(alone.sum())} of {len(alone)} queries have rows of one rank only (qid "
         f"{_some(queries[first[alone]].tolist())}): they hold no pair to compare, and were ignored",
         UserWarning,
-        stacklevel=3,
     )
 
 

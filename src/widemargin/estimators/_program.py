@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from widemargin._messages import warn
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
-from widemargin._validation import (
-    TrainingSet,
-    canonical,
-    class_costs,
-    require,
-    require_number,
-    seed_of,
-)
+from widemargin._validation import TrainingSet, canonical, class_costs, require_number, seed_of
 from widemargin.assess.probability import check_calibration
 from widemargin.assess.program_machine import ProgramMachine
-from widemargin.assess.record import Record, RefitTraining
 from widemargin.certificate import Certificate, warn_unconverged, worst
 from widemargin.estimators._kernel_machine import KernelMachine
 from widemargin.estimators._one_vs_rest import (
     OneVsRestClassifier,
     of_given_rows,
 )
+from widemargin.estimators._whole_fit import whole_fit
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
 from widemargin.problems.one_vs_one import check_classes, rest_labels
@@ -107,6 +100,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
 
     # -- fitting ---------------------------------------------------------------------------
 
+    @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model.
 
@@ -139,7 +133,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
         self._keep_machines(data, codes, machines)
         self._keep_record(data, machines, seed)
         for message in self._messages(machines, geometry):
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn(message, UserWarning)
         # An optimum of a linear program that is not proved is one that rounding errors hide.
         statuses: list[str] = [m.result.status for m in machines if m.result.status != "optimal"]
         warn_unconverged(
@@ -238,8 +232,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
             ProgramMachine(m.problem, m.result, tol=self.tol, seed=seed, **self._budget())
             for m in machines
         ]
-        training = RefitTraining(data, self._kernel_, self._centre_, list(kept), seed)
-        self._record_ = Record(training)
+        self._keep_refits(data, kept, seed)
 
     def _messages(self, machines: list[Fitted], geometry: Geometry) -> list[str]:
         """Return what the user has to know of the fit, apart from its convergence."""
@@ -340,5 +333,4 @@ def _at_limit(machine: Fitted) -> BoolArray:
 
 
 def check_lam(lam: Any) -> None:
-    require_number("lam", lam, "a number, not negative", above=-np.inf)
-    require(lam >= 0, "lam", lam, "a number, not negative")
+    require_number("lam", lam, "a number, not negative", least=0.0)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._typing import FloatArray
 from widemargin.problems.one_vs_one import predicted_class
@@ -39,6 +40,38 @@ class ScoredClassifier(ClassifierMixin):
     def _deciding(self, X: Any) -> FloatArray:
         """Return scores that predict the same as `decision_function`, if others are cheaper."""
         return self.decision_function(X)
+
+
+class AgainstRest(ScoredClassifier):
+    """One machine for each class against all others.
+
+    Two classes need one machine only, for which the second class is positive.
+    """
+
+    def _machine_values(self, X: Any) -> FloatArray:
+        """Return the decision values of the machines, shape (n_samples, n_machines)."""
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the values of the machines.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive for ``classes_[1]``. More: the value of each class's machine, so
+            that the largest score is the predicted class.
+        """
+        check_is_fitted(self)
+        return self._shaped(self._machine_values(X))
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        """Return one value a row for two classes, one a class for more."""
+        return values[:, 0] if len(self.classes_) == 2 else values
 
 
 class ProbabilisticClassifier(ScoredClassifier):

@@ -16,6 +16,7 @@ from widemargin.assess.record import Machine
 from widemargin.certificate import warn_unconverged, worst
 from widemargin.estimators._one_vs_one import OneVsOneClassifier
 from widemargin.estimators._soft_margin import Expansion, SoftMarginMachine
+from widemargin.estimators._whole_fit import whole_fit
 from widemargin.kernels import Rows
 from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
 from widemargin.problems.soft_margin import SoftMargin
@@ -27,6 +28,7 @@ Part: TypeAlias = tuple[IntArray, SoftMargin]
 class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
     """One-vs-one classification by a kernel machine; subclasses state the binary problem."""
 
+    @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model.
 
@@ -139,6 +141,7 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
 class SupportRegressor(RegressorMixin, SoftMarginMachine):
     """Regression by a kernel machine; subclasses state the problem."""
 
+    @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model.
 
@@ -203,4 +206,7 @@ class SupportRegressor(RegressorMixin, SoftMarginMachine):
             Predictions.
         """
         check_is_fitted(self)
+        return self._values(X)
+
+    def _values(self, X: Any) -> FloatArray:
         return self._expansion_values(X, self.dual_coef_[0]) + self.intercept_[0]

@@ -61,6 +61,11 @@ class StumpVotes:
 
     def _used(self, X: Matrix) -> tuple[IntArray, Matrix]:
         """Return X as it is if dense, else the dense columns that stumps look at."""
+        most = X.shape[1]
+        if not len(self.feature) == len(self.threshold) == len(self.sign) or (
+            len(self.feature) and not 0 <= self.feature.min() <= self.feature.max() < most
+        ):  # of a file that was tampered with: compiled loops do not look
+            raise ValueError(f"the stumps of this model do not fit rows of {most} features")
         if not sp.issparse(X):
             return self.feature, X
         used, place = np.unique(self.feature, return_inverse=True)

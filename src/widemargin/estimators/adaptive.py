@@ -83,6 +83,13 @@ class LOOSVC(ProgramClassifier):
         The gamma used.
     n_iter_ : ndarray of shape (n_machines,)
         Steps taken.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    AdaptiveMarginSVC : The same with a parameter for the margin of a row.
+    LPSVC : Coefficients have a price instead.
 
     Notes
     -----
@@ -186,6 +193,13 @@ class AdaptiveMarginSVC(LOOSVC):
         As for :class:`LOOSVC`.
     classes_, support_, support_vectors_, n_support_, dual_coef_, gamma_
         As for :class:`LOOSVC`.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    LOOSVC : The member of the family with lam = 1.
+    regularisation_path : Errors and support vectors along lam.
 
     Notes
     -----

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
-import warnings
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 
+from widemargin._messages import warn
 from widemargin._progress import Bar, Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, Matrix
@@ -18,15 +18,18 @@ from widemargin._validation import (
     TrainingSet,
     canonical,
     check_fit,
-    require,
+    require_choice,
+    require_integer,
     require_number,
+    require_time_limit,
     seed_of,
 )
 from widemargin.estimators._base_learner import BaseLearner, check_base
 from widemargin.estimators._boosted import BoostedClassifier, normalised
 from widemargin.estimators._votes import BaseVotes, StumpVotes
+from widemargin.estimators._whole_fit import whole_fit
 from widemargin.problems.boosting import BoostingProblem, margins_of
-from widemargin.problems.one_vs_one import check_classes
+from widemargin.problems.one_vs_one import check_classes, positive_classes
 from widemargin.solvers._stump_bins import BinnedColumns
 from widemargin.solvers._stumps import StumpLearner
 from widemargin.solvers.boosting import BoostingResult, Learner, boost, boost_regularised
@@ -103,8 +106,13 @@ class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
         that the search considers (`binning`).
     feature_importances_ : ndarray of shape (n_features,)
         Stumps only: the share of the coefficients that each feature's stumps have.
-    n_features_in_ : int
-        Number of features.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    RBFNetClassifier : A base to boost.
+    bounds.adaboost : The bound on the margins, theorem 1.12.
 
     Notes
     -----
@@ -167,17 +175,12 @@ class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
     # -- parameters ------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        whole = isinstance(self.n_rounds, numbers.Integral) and not isinstance(self.n_rounds, bool)
-        require(whole and self.n_rounds > 0, "n_rounds", self.n_rounds, "a positive integer")
-        least = float(np.nextafter(0.0, -1.0))
-        require_number("reg", self.reg, "a number, 0 or larger", above=least)
-        least = float(np.nextafter(1.0, 0.0))
-        require_number("reg_power", self.reg_power, "a number, 1 or larger", above=least)
-        known = self.binning in ("exact", "histogram")
-        require(known, "binning", self.binning, '"exact" or "histogram"')
+        require_integer("n_rounds", self.n_rounds, "a positive integer")
+        require_number("reg", self.reg, "a number, not negative", least=0.0)
+        require_number("reg_power", self.reg_power, "a number, at least 1", least=1.0)
+        require_choice("binning", self.binning, ("exact", "histogram"))
         require_number("cache_size", self.cache_size, "a positive number of megabytes")
-        if self.time_limit is not None:
-            require_number("time_limit", self.time_limit, "a positive number of seconds or None")
+        require_time_limit(self.time_limit)
         if self.base is not None:
             check_base(self.base)
         self._warn_unused()
@@ -189,13 +192,13 @@ class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
         if self.base is not None and self.binning != "exact":
             unused.append(f"binning={self.binning!r} has no effect: base is not a stump")
         for message in unused:
-            warnings.warn(message, UserWarning, stacklevel=4)
+            warn(message, UserWarning)
 
     def _check_memory(self, X: Matrix) -> None:
         needed = 1e-6 * X.shape[0] * X.shape[1]
         if needed > self.cache_size:
             raise ValueError(
-                f"cache_size must be at least {needed:.0f} megabytes for stumps on "
+                f"cache_size must be at least {math.ceil(needed)} megabytes for stumps on "
                 f"{X.shape[0]} x {X.shape[1]} entries, a byte for each; got "
                 f"cache_size={self.cache_size!r}. Raise it if the machine has the memory, select "
                 "features, or give a base that reads sparse rows as they are"
@@ -203,6 +206,7 @@ class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
 
     # -- fitting ---------------------------------------------------------------------------
 
+    @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdaBoostClassifier:
         """Fit the model.
 
@@ -226,7 +230,7 @@ class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
         )
         data = canonical(X, y, weight)
         self.classes_, codes = check_classes(data.y)
-        positives = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
+        positives = positive_classes(len(self.classes_))
         problems = [BoostingProblem(codes == k, data.weight) for k in positives]
         boosted = self._boost_stumps if self.base is None else self._boost_base
         results = boosted(data.X, problems)
@@ -304,17 +308,15 @@ class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
     def _warn_of_early_ends(self, results: list[BoostingResult]) -> None:
         reasons = {result.stopped for result in results}
         if "no_edge_at_all" in reasons:
-            warnings.warn(
+            warn(
                 "no hypothesis of the first round has a weighted error below 1/2: the model is the "
                 "constant of the heavier class. The features tell nothing about the labels, or "
                 "base is too weak",
                 UserWarning,
-                stacklevel=3,
             )
         if "time_limit" in reasons:
-            warnings.warn(
+            warn(
                 f"time_limit={self.time_limit!r} was reached after {self.n_rounds_} of "
                 f"{self.n_rounds} rounds; raise it to go on",
                 ConvergenceWarning,
-                stacklevel=3,
             )

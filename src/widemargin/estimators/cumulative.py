@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,12 +10,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._messages import warn
 from widemargin._progress import Watch
 from widemargin._typing import FloatArray, IntArray, Matrix
-from widemargin._validation import canonical, check_fit, check_X, require, require_number
+from widemargin._validation import (
+    canonical,
+    check_fit,
+    check_scale,
+    check_X,
+    require_budget,
+    require_choice,
+    require_number,
+)
 from widemargin.certificate import REASONS, warn_unconverged
 from widemargin.estimators._display import Displayed
 from widemargin.estimators._scored import ProbabilisticClassifier
+from widemargin.estimators._whole_fit import whole_fit
 from widemargin.problems.cumulative import CumulativeProblem
 from widemargin.problems.links import LINKS, log_probabilities
 from widemargin.problems.ranks import ordered_classes, used_ranks
@@ -25,6 +33,7 @@ from widemargin.solvers._cumulative_rows import constant_columns
 from widemargin.solvers.cumulative import CumulativeResult, solve_cumulative
 
 LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
+LOG_LEAST = -float(np.finfo(np.float64).max)  # cloglog's logarithms are exponentials of utilities
 
 
 class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator):
@@ -71,6 +80,12 @@ class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator
         Bounds around the optimum; None with alpha=0, where none can be given.
     n_iter_ : int
         Newton steps.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    OrdinalSVC : Large-margin rank boundaries, with kernels.
 
     Examples
     --------
@@ -113,16 +128,12 @@ class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator
         return tags
 
     def _check_parameters(self) -> None:
-        require(self.link in LINKS, "link", self.link, '"logit", "probit" or "cloglog"')
-        number = isinstance(self.alpha, numbers.Real) and not isinstance(self.alpha, bool)
-        good = number and bool(np.isfinite(self.alpha)) and self.alpha >= 0
-        require(good, "alpha", self.alpha, "a number, 0 or larger")
+        require_choice("link", self.link, LINKS)
+        require_number("alpha", self.alpha, "a number, not negative", least=0.0)
         require_number("tol", self.tol, "a positive number")
-        good = isinstance(self.max_iter, numbers.Integral) and self.max_iter > 0
-        require(good, "max_iter", self.max_iter, "a positive integer")
-        if self.time_limit is not None:
-            require_number("time_limit", self.time_limit, "a positive number of seconds or None")
+        require_budget(self.max_iter, self.time_limit)
 
+    @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CumulativeLinkClassifier:
         """Fit the model.
 
@@ -144,6 +155,7 @@ class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator
         X, _, weight = check_fit(self, X, y, sample_weight, numeric=False)
         classes, codes = ordered_classes(y, self.classes)
         data = canonical(X, codes, weight)
+        check_scale(data.X)
         self.classes_, codes = used_ranks(classes, data.y)
         problem = CumulativeProblem(self.link, codes, data.weight, float(self.alpha))
         with Watch("CumulativeLinkClassifier", self.tol, self.verbose, self.time_limit) as watch:
@@ -171,7 +183,7 @@ class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator
                 "that with alpha=0 the likelihood has no maximum: the coefficients grow without "
                 f"end (stopped at {where}). Give alpha > 0, for instance the default 1e-3."
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn(message, ConvergenceWarning)
             return
         if not result.certificate.converged:
             how, advice = REASONS[result.status]
@@ -180,7 +192,7 @@ class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator
                 f"largest entry of the gradient {result.certificate.kkt_violation:.2e}, {where}. "
                 f"To go on, {advice}; alpha > 0 helps."
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn(message, ConvergenceWarning)
         self._warn_of_unidentified(np.flatnonzero(constant_columns(X)), result.n_dependent)
 
     def _warn_of_unidentified(self, constant: IntArray, n_dependent: int) -> None:
@@ -188,20 +200,18 @@ class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator
         if len(constant):
             names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
             shown = ", ".join(str(name) for name in names[constant][:10])
-            warnings.warn(
+            warn(
                 f"constant columns of X ({shown}): with alpha=0 their coefficients are not "
                 "identified, for the thresholds make up for any value; they were set to 0. Drop "
                 "the columns or give alpha > 0.",
                 UserWarning,
-                stacklevel=4,
             )
         if n_dependent > len(constant):
-            warnings.warn(
+            warn(
                 f"columns of X depend on each other linearly ({n_dependent - len(constant)} too "
                 "many): with alpha=0 their coefficients are not identified, only their effect on "
                 "the utility is. Drop columns or give alpha > 0.",
                 UserWarning,
-                stacklevel=4,
             )
 
     def utility(self, X: Any) -> FloatArray:
@@ -236,6 +246,7 @@ class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator
         """
         utility = self.utility(X)
         logs = log_probabilities(self.link, self.thresholds_, utility)
+        logs = np.maximum(logs, LOG_LEAST)
         return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
     def predict_proba(self, X: Any) -> FloatArray:

@@ -22,17 +22,18 @@ from widemargin.assess._latent_scores import (
 from widemargin.assess.latent_machine import LatentFunctions, LatentTraining
 from widemargin.assess.loo import left_out_values
 from widemargin.assess.record import Record, record_of
-from widemargin.estimators._kernel_machine import _same_container
+from widemargin.estimators._kernel_machine import same_container
 from widemargin.estimators._mean_field import MeanFieldMachine
 from widemargin.estimators._one_vs_rest import of_given_rows
-from widemargin.estimators._scored import ProbabilisticClassifier
+from widemargin.estimators._scored import AgainstRest, ProbabilisticClassifier
+from widemargin.estimators._whole_fit import whole_fit
 from widemargin.problems.one_vs_one import check_classes, rest_labels
 from widemargin.solvers.mean_field import MeanFieldResult
 
 BLOCK_ROWS = 2_048  # new rows whose kernel values are held at once
 
 
-class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
+class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, MeanFieldMachine):
     r"""Gaussian-process classification with leave-one-out and evidence from the fit itself.
 
     A latent function with covariance k gives labels by its sign, after Gaussian noise of variance
@@ -46,6 +47,8 @@ class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
     which the latent mean is scaled before it becomes a probability: means of the naive theory are
     too large or too small as they are. For the naive theory they also tell whether the mean is
     better divided by the posterior standard deviation or by that of the prior (see `readings_`).
+    The decision function is that quotient: the normal distribution function of it is the
+    probability, but for flips and normalisation.
 
     Three and more classes: one latent function a class, against the rest; their probabilities are
     normalised.
@@ -55,12 +58,12 @@ class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
         Covariance of the latent function, positive semi-definite. A precomputed one must have a
         constant diagonal for probabilities, because new rows come without theirs.
-    gamma : {"scale", "auto"}, float or array of shape (n_features,), default="scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()).
     degree : float, default=3
         Degree of the polynomial kernel.
+    gamma : {"scale", "auto"}, float or array of shape (n_features,), default="scale"
+        Coefficient of rbf and poly, as for :class:`SVC`.
     coef0 : float, default=0.0
-        Constant of the polynomial kernel.
+        Constant of poly.
     inference : {"naive", "tap", "ep"}, default="naive"
         Which mean-field theory. "ep" is expectation propagation, another algorithm for the
         solution of "tap".
@@ -84,9 +87,9 @@ class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
     max_iter : int, default=-1
         Largest number of steps; -1 is a budget that depends on the method.
     time_limit : float, default=None
-        Seconds after which the fit stops.
+        Seconds after which the fit stops with the model reached.
     verbose : int, default=0
-        Show a progress bar if positive.
+        1 shows a progress bar.
 
     Attributes
     ----------
@@ -110,8 +113,15 @@ class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
         Those of all classes, or none.
     n_iter_ : int
         Steps taken, of all classes the most.
-    classes_, gamma_, n_features_in_
-        Class labels, the kernel coefficient used, number of features.
+    classes_, gamma_
+        Class labels, and the gamma used.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    tune : Chooses kernel and noise by leave-one-out or evidence.
+    SVC : The same kind of model without variances.
 
     References
     ----------
@@ -132,8 +142,8 @@ class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
         self,
         *,
         kernel: Any = "rbf",
-        gamma: Any = "scale",
         degree: float = 3,
+        gamma: Any = "scale",
         coef0: float = 0.0,
         inference: str = "naive",
         input_noise: float = 1.0,
@@ -148,8 +158,8 @@ class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
-        self.gamma = gamma
         self.degree = degree
+        self.gamma = gamma
         self.coef0 = coef0
         self.inference = inference
         self.input_noise = input_noise
@@ -165,6 +175,7 @@ class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
 
     # -- fitting ---------------------------------------------------------------------------
 
+    @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MeanFieldGPClassifier:
         """Fit the model.
 
@@ -231,7 +242,7 @@ class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
         if latent.kernel.name == "precomputed":
             X = X[:, latent.index]
         else:
-            X, own = _same_container(X, latent.X)
+            X, own = same_container(X, latent.X)
             latent = replace(latent, X=own)
         for start in range(0, X.shape[0], BLOCK_ROWS):
             block = X[start : start + BLOCK_ROWS]
@@ -259,30 +270,13 @@ class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
         mean, variance = np.concatenate(means), np.concatenate(variances)
         return (mean[:, 0], variance[:, 0]) if len(self.classes_) == 2 else (mean, variance)
 
-    def _fields(self, X: Any) -> FloatArray:
+    def _machine_values(self, X: Any) -> FloatArray:
         """Return the standardised fields, a column for each latent function."""
         found = []
         for block, cross in self._blocks(X):
             prior = self._latent_.prior_variance(block)
             found.append(scores(self._record_, self._latent_, cross, prior))
         return np.concatenate(found)
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return the scaled latent mean in units of a standard deviation, see `readings_`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for ``classes_[1]``. The normal distribution function of a score
-            is the probability, but for flips and normalisation; the largest one is predicted.
-        """
-        fields = self._fields(X)
-        return fields[:, 0] if len(self.classes_) == 2 else fields
 
     def _deciding(self, X: Any) -> FloatArray:
         """Two classes: the mean, whose sign needs neither variances nor leave-one-out."""
@@ -304,7 +298,7 @@ class MeanFieldGPClassifier(ProbabilisticClassifier, MeanFieldMachine):
         ndarray of shape (n_samples, n_classes)
             Probabilities in the order of `classes_`.
         """
-        fields = self._fields(X)
+        fields = self._machine_values(X)
         return probabilities(self._latent_, fields)
 
     # -- leave-one-out ---------------------------------------------------------------------

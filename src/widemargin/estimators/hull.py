@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray
-from widemargin._validation import TrainingSet, check_X, require
+from widemargin._validation import TrainingSet, check_X, require, require_choice
 from widemargin.assess.probability import check_calibration
 from widemargin.assess.record import Machine
 from widemargin.estimators._centred import CentredRows
@@ -28,7 +28,6 @@ from widemargin.estimators._hull_sizes import (
     tidy,
     why_not,
 )
-from widemargin.estimators._hull_work import HullWork
 from widemargin.estimators._soft_margin import Expansion
 from widemargin.estimators._support import SupportClassifier
 from widemargin.kernels import Rows
@@ -41,6 +40,7 @@ from widemargin.problems.reduced_hull import (
     shrink,
 )
 from widemargin.problems.soft_margin import SoftMargin
+from widemargin.solvers.hull_work import HullWork
 from widemargin.solvers.linear_hulls import METHODS
 
 SOLVERS = ("auto", "smo", "qp", "implicit", "sampling")
@@ -78,6 +78,8 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
     kernel : {"linear", "rbf", "poly", "sigmoid", "precomputed"} or callable, default="linear"
         As for :class:`SVC`. With narrow kernels every set of points is separable, so that
         k="auto" is 1 and follows every label: give a k with these.
+    degree, gamma, coef0
+        As for :class:`SVC`.
     cut : {"theta", "hull"}, default="theta"
         Where the boundary is: in the middle of the thresholds, as for :class:`SVC`, or in the
         middle of the nearest points.
@@ -92,7 +94,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
     tol : float, default=1e-3
         Largest violation of the optimality conditions, in units of half the margin
         theta_plus - theta_minus, as it is for :class:`SVC`.
-    degree, gamma, coef0, cache_size, max_iter, time_limit, random_state, verbose
+    cache_size, max_iter, time_limit, random_state, verbose
         As for :class:`SVC`.
 
     Attributes
@@ -121,6 +123,12 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
         Primal and dual of the problem in its own scale; the KKT violation in units of tol.
     classes_, support_, support_vectors_, n_support_, gamma_, n_iter_
         As for :class:`SVC`.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    NuSVC : The same boundary, by a fraction of the rows.
 
     Examples
     --------
@@ -174,10 +182,10 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_calibration(self.calibration)
-        require(self.cut in ("theta", "hull"), "cut", self.cut, '"theta" or "hull"')
-        require(self.solver in SOLVERS, "solver", self.solver, f"one of {', '.join(SOLVERS)}")
+        require_choice("cut", self.cut, ("theta", "hull"))
+        require_choice("solver", self.solver, SOLVERS)
         if self.solver in METHODS and self.kernel != "linear":
-            require(False, "solver", self.solver, 'auto or smo unless kernel="linear"')
+            require(False, "solver", self.solver, '"auto" or "smo" unless kernel="linear"')
         check_sizes(self.k, self.D)
 
     def _asked_sizes(self, m_plus: float, m_minus: float) -> Sizes | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +18,13 @@ from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin._validation import (
     canonical,
     check_fit,
+    check_scale,
     check_X,
     class_costs,
     require,
     require_bool,
+    require_budget,
+    require_choice,
     require_number,
     seed_of,
 )
@@ -38,10 +40,11 @@ from widemargin.estimators._scanned import (
     check_labels,
     fit_planes,
 )
+from widemargin.estimators._whole_fit import whole_fit
 from widemargin.kernels import Kernel
 from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
-from widemargin.problems.soft_margin import c_classification
-from widemargin.solvers.dual_cd import certify_linear, solve_linear
+from widemargin.problems.soft_margin import SoftMargin, c_classification
+from widemargin.solvers.dual_cd import LinearResult, certify_linear, solve_linear
 from widemargin.solvers.linear_sampling import solve_linear_sampling
 from widemargin.sources import Dataset, as_dataset
 
@@ -87,7 +90,7 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         As for :class:`SVC`.
     tol : float, default=1e-4
-        Relative duality gap at which the fit ends.
+        Largest relative duality gap.
     class_weight : dict or "balanced", default=None
         Factor of C for each class.
     max_iter : int, default=1000
@@ -124,6 +127,12 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
     passes_ : float
         "sampling": reads of the data, all pairs together; data in parts are described by one
         more.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    SVC : Soft margin with kernels.
 
     Examples
     --------
@@ -176,17 +185,13 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         require_number("tol", self.tol, "a positive number")
         require_bool("fit_intercept", self.fit_intercept)
         check_calibration(self.calibration)
-        losses = ("hinge", "squared_hinge")
-        require(self.loss in losses, "loss", self.loss, '"hinge" or "squared_hinge"')
-        solvers = ("auto", "newton", "sampling")
-        require(self.solver in solvers, "solver", self.solver, '"auto", "newton" or "sampling"')
+        require_choice("loss", self.loss, ("hinge", "squared_hinge"))
+        require_choice("solver", self.solver, ("auto", "newton", "sampling"))
         path = self.checkpoint is None or isinstance(self.checkpoint, str | os.PathLike)
         require(path, "checkpoint", self.checkpoint, "the path of a file, or None")
-        good = isinstance(self.max_iter, numbers.Integral) and self.max_iter > 0
-        require(good, "max_iter", self.max_iter, "a positive integer")
-        if self.time_limit is not None:
-            require_number("time_limit", self.time_limit, "a positive number of seconds or None")
+        require_budget(self.max_iter, self.time_limit)
 
+    @whole_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Fit the model.
 
@@ -213,6 +218,7 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         fix = "None for rows in memory: it is for data in parts (widemargin.sources)"
         require(self.checkpoint is None, "checkpoint", self.checkpoint, fix)
         X, y, weight = check_fit(self, X, y, sample_weight, numeric=False)
+        check_scale(X)
         data = canonical(X, y, weight)
         self.classes_, codes = check_classes(data.y)
         factors = class_costs(self.class_weight, self.classes_, codes, data.weight)
@@ -241,15 +247,14 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         squared, intercept = self.loss == "squared_hinge", bool(self.fit_intercept)
         problem = c_classification(label, costs, squared=squared, intercept=intercept)
         watch.next_part()
-        solve = solve_linear_sampling if self._by_sampling(X) else solve_linear
-        result = solve(
-            X,
-            problem,
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-            seed=seed_of(self.random_state),
-            monitor=watch,
-        )
+        options: dict[str, Any] = {
+            "tol": self.tol,
+            "max_iter": int(self.max_iter),
+            "seed": seed_of(self.random_state),
+            "monitor": watch,
+        }
+        result = self._sampled(X, problem, options) if self._by_sampling(X) else None
+        result = solve_linear(X, problem, **options) if result is None else result
         certificate = certify_linear(
             X,
             problem,
@@ -264,6 +269,15 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
             result.coef, result.intercept, certificate, result.status, machine, result.history,
             result.passes,
         )  # fmt: skip
+
+    @staticmethod
+    def _sampled(X: Matrix, problem: SoftMargin, options: dict[str, Any]) -> LinearResult | None:
+        """Solve by sampling; None where features too far apart in scale make its systems fail."""
+        try:
+            result = solve_linear_sampling(X, problem, **options)
+        except np.linalg.LinAlgError:
+            return None
+        return result if np.isfinite(result.coef).all() else None
 
     def _by_sampling(self, X: Matrix) -> bool:
         """Whether rows in memory are solved by sampling."""
@@ -283,6 +297,8 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
             self.solver != "newton", "solver", self.solver, '"auto" or "sampling" for data in parts'
         )
         self.classes_ = check_labels(dataset)
+        found = dataset.describe()
+        check_scale(np.hypot(found.mean, found.std))
         self.n_features_in_ = dataset.n_features
         if dataset.feature_names is not None:
             self.feature_names_in_ = np.asarray(dataset.feature_names, dtype=object)
@@ -302,7 +318,7 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         self._keep_planes(planes)
         self._record_ = Record(ReadTraining(dataset, [plane.source for plane in planes]))
         statuses = [plane.status for plane in planes]
-        spread = dataset.describe().scale[None, :]
+        spread = found.scale[None, :]
         warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, spread, "gap")
         return self
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from widemargin._progress import Watch
 from widemargin._typing import FloatArray, IntArray
-from widemargin._validation import TrainingSet, require, require_number
+from widemargin._validation import TrainingSet, require_number
 from widemargin.estimators._program import Fitted, Geometry, ProgramClassifier, check_lam
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram, lp_machine, nu_lp_machine
@@ -42,6 +42,13 @@ class LPSVC(ProgramClassifier):
         From lam = ``lam_max_`` on all coefficients are zero.
     classes_, support_, support_vectors_, n_support_, dual_coef_, gamma_
         As for :class:`LOOSVC`.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    NuLPSVC : The same machine, by a fraction of margin errors.
+    regularisation_path : Errors and support vectors along lam.
 
     Notes
     -----
@@ -137,6 +144,12 @@ class NuLPSVC(ProgramClassifier):
         Of the problem above, in its own scale.
     classes_, support_, support_vectors_, n_support_, dual_coef_, gamma_
         As for :class:`LOOSVC`.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    LPSVC : The same machine, by a price of the coefficients.
 
     Examples
     --------
@@ -182,8 +195,7 @@ class NuLPSVC(ProgramClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        require_number("nu", self.nu, "in [0, 1]", above=-np.inf)
-        require(0 <= self.nu <= 1, "nu", self.nu, "in [0, 1]")
+        require_number("nu", self.nu, "in [0, 1]", least=0.0, most=1.0)
 
     def _asked_lam(self) -> None:
         return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
 
+from widemargin._messages import warn
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray, Matrix
@@ -17,9 +17,11 @@ from widemargin._validation import (
     TrainingSet,
     canonical,
     check_fit,
+    check_scale,
     check_X,
     class_costs,
     require,
+    require_budget,
     require_number,
     seed_of,
 )
@@ -29,6 +31,7 @@ from widemargin.assess.record import Machine, PlaneTraining, Record, Training
 from widemargin.certificate import warn_unconverged, worst
 from widemargin.estimators._diagnosed import Diagnosed
 from widemargin.estimators._one_vs_one import OneVsOneClassifier
+from widemargin.estimators._whole_fit import whole_fit
 from widemargin.kernels import Kernel
 from widemargin.problems.lp_margin import NormMargin
 from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
@@ -93,6 +96,13 @@ class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
         One for each pair of classes. For the hard margin the primal is one over the margin.
     n_iter_ : int
         Largest number of steps of a pair.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    SVC : Soft margin with kernels.
+    bounds.summary : What margins promise for new rows.
 
     Notes
     -----
@@ -153,17 +163,14 @@ class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
             require(real and float(value) >= least, name, value, fix)
         require_number("tol", self.tol, "a positive number")
         check_calibration(self.calibration)
-        whole = isinstance(self.max_iter, numbers.Integral) and not isinstance(self.max_iter, bool)
-        require(whole and (self.max_iter > 0 or self.max_iter == -1), "max_iter", self.max_iter,
-                "a positive integer, or -1 for the solver's own limit")  # fmt: skip
-        if self.time_limit is not None:
-            require_number("time_limit", self.time_limit, "a positive number of seconds or None")
+        require_budget(self.max_iter, self.time_limit, default=True)
         if np.isinf(self.C) and self.class_weight is not None:
-            warnings.warn(
+            warn(
                 f"class_weight={self.class_weight!r} has no effect: the hard margin, C=inf, has no "
-                "slack that could be weighted", UserWarning, stacklevel=3,
+                "slack that could be weighted", UserWarning,
             )  # fmt: skip
 
+    @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxMarginClassifier:
         """Fit the model.
 
@@ -183,6 +190,7 @@ class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
         """
         self._check_parameters()
         X, y, weight = check_fit(self, X, y, sample_weight, numeric=False)
+        check_scale(X)
         data = canonical(X, y, weight)
         self.classes_, codes = check_classes(data.y)
         factors = class_costs(self.class_weight, self.classes_, codes, data.weight)

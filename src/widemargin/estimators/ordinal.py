@@ -19,6 +19,7 @@ from widemargin._validation import (
     check_X,
     require,
     require_bool,
+    require_choice,
     require_number,
     seed_of,
 )
@@ -31,6 +32,7 @@ from widemargin.estimators._ordinal_data import (
     query_codes,
 )
 from widemargin.estimators._ordinal_fit import PreferenceMachine
+from widemargin.estimators._whole_fit import whole_fit
 from widemargin.problems.rank_scores import rank_scores
 from widemargin.problems.ranks import comparable_numbers, ordered_classes, used_ranks
 from widemargin.problems.thresholds import rank_of
@@ -87,7 +89,7 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         Whether to predict ranks also after a fit with `qid`, by thresholds on the utilities of
         all queries together. Only sensible if utilities of different queries can be compared.
     tol : float, default=1e-4
-        Relative duality gap at which the fit ends.
+        Largest relative duality gap.
     cache_size : float, default=500
         Megabytes for kernel values.
     max_iter : int, default=-1
@@ -111,7 +113,7 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         ``kernel="linear"``: weights of the features.
     support_ : ndarray of shape (n_SV,)
         Other kernels: rows of the training data with a coefficient.
-    support_vectors_ : ndarray or sparse matrix of shape (n_SV, n_features)
+    support_vectors_ : ndarray or CSR of shape (n_SV, n_features)
         Other kernels: these rows.
     dual_coef_ : ndarray of shape (1, n_SV)
         Other kernels: their coefficients; those of each query add up to zero.
@@ -124,7 +126,14 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
     n_iter_ : int
         Newton steps.
     gamma_ : float or ndarray
-        The coefficient that `gamma` came to.
+        The gamma used.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    CumulativeLinkClassifier : Probabilities of ranks by maximum likelihood.
+    metrics.preference_risk : Share of pairs in the wrong order.
 
     Examples
     --------
@@ -191,14 +200,9 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         super()._check_parameters()
         require_number("C", self.C, "a positive number")
         require_bool("pooled_ranks", self.pooled_ranks)
-        for name, first, second in (
-            ("loss", "hinge", "squared_hinge"),
-            ("thresholds", "optimal", "margin"),
-            ("C_scale", "pair", "total"),
-        ):
-            value = getattr(self, name)
-            good = isinstance(value, str) and value in (first, second)
-            require(good, name, value, f'"{first}" or "{second}"')
+        require_choice("loss", self.loss, ("hinge", "squared_hinge"))
+        require_choice("thresholds", self.thresholds, ("optimal", "margin"))
+        require_choice("C_scale", self.C_scale, ("pair", "total"))
         whole = isinstance(self.norm, numbers.Integral) and not isinstance(self.norm, bool)
         require(whole and self.norm in (1, 2), "norm", self.norm, "1 or 2")
         possible = self.norm == 2 or (self.kernel == "linear" and self.loss == "hinge")
@@ -206,6 +210,7 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
 
     # -- fitting ---------------------------------------------------------------------------
 
+    @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> OrdinalSVC:
         """Fit the model.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._messages import warn
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, Matrix
-from widemargin._validation import TrainingSet, check_fit, check_X, require_number
+from widemargin._validation import TrainingSet, check_fit, check_scale, check_X, require_number
 from widemargin.assess import bounds
 from widemargin.estimators._kernel_machine import KernelEstimator, check_square
-from widemargin.estimators._scored import ScoredClassifier
+from widemargin.estimators._scored import AgainstRest
+from widemargin.estimators._whole_fit import whole_fit
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.one_vs_one import check_classes, rest_labels
 from widemargin.solvers.perceptron import PerceptronResult, train, train_kernel
@@ -25,15 +26,16 @@ from widemargin.solvers.perceptron import PerceptronResult, train, train_kernel
 DEFAULT_PASSES = 1000
 
 
-class PerceptronClassifier(ScoredClassifier, KernelEstimator):
+class PerceptronClassifier(AgainstRest, KernelEstimator):
     r"""The perceptron: rows in turn, and a step for each one that is wrong.
 
     Table 1.1 of Smola et al. (2000). Starting from w = 0 and b = 0 it visits the rows in their
     order, again and again; where :math:`y_i (w \cdot x_i + b) \le 0` it adds :math:`\eta y_i x_i`
     to w and :math:`\eta y_i` to b. If a hyperplane separates the classes, it ends after a bounded
     number of steps (:meth:`mistake_bound`) at one that does, though not the one with the largest
-    margin: which one depends on the order of the rows, so that there is no `sample_weight`. Several
-    classes have a perceptron each, against all others.
+    margin: which one depends on the order of the rows, so that there is no `sample_weight`. The
+    decision function is :math:`w \cdot x + b`. Several classes have a perceptron each, against all
+    others.
 
     Parameters
     ----------
@@ -72,6 +74,13 @@ class PerceptronClassifier(ScoredClassifier, KernelEstimator):
         ConvergenceWarning.
     n_iter_ : int
         Largest number of passes of a machine, the last one, which changes nothing, included.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    MaxMarginClassifier : The plane with the largest margin.
+    bounds.perceptron : Bound on the number of updates.
 
     Examples
     --------
@@ -122,6 +131,7 @@ class PerceptronClassifier(ScoredClassifier, KernelEstimator):
 
     # -- fitting ---------------------------------------------------------------------------
 
+    @whole_fit
     def fit(self, X: Any, y: Any) -> PerceptronClassifier:
         """Fit the model.
 
@@ -142,6 +152,8 @@ class PerceptronClassifier(ScoredClassifier, KernelEstimator):
         precomputed = self.kernel == "precomputed"
         X, y, ones = check_fit(self, X, y, None, numeric=False, accept_sparse=not precomputed)
         check_square(X, precomputed)
+        if self.kernel is None:
+            check_scale(X)
         self.classes_, codes = check_classes(y)
         every = np.arange(len(ones))
         data = TrainingSet(X, y, ones, every, every, y, ones, X[:0])
@@ -190,12 +202,12 @@ class PerceptronClassifier(ScoredClassifier, KernelEstimator):
         late = worst.status == "stopped"
         richer = 'a kernel (kernel="rbf")' if self.kernel is None else "another kernel"
         limit = f"time_limit={self.time_limit:g} s" if late else f"max_iter={worst.n_passes} passes"
-        warnings.warn(
+        warn(
             f"PerceptronClassifier did not converge within {limit}: after {worst.n_updates} "
             f"updates {worst.wrong} of {n} rows are wrong. It ends on classes that a hyperplane "
             f"separates only. If these are such, raise {'time_limit' if late else 'max_iter'} and "
             f"bring the features to one scale; else use {richer}, or a soft margin "
-            "(LinearSVC, MaxMarginClassifier, SVC)", ConvergenceWarning, stacklevel=3,
+            "(LinearSVC, MaxMarginClassifier, SVC)", ConvergenceWarning,
         )  # fmt: skip
 
     # -- how many steps there can be -------------------------------------------------------
@@ -295,28 +307,13 @@ class PerceptronClassifier(ScoredClassifier, KernelEstimator):
 
     # -- prediction ------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return w.x + b of each machine.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for ``classes_[1]``. More: the value of each class's machine, so
-            that the largest score is the predicted class.
-        """
-        check_is_fitted(self)
+    def _machine_values(self, X: Any) -> FloatArray:
         if self.kernel is None:
             X = check_X(self, X, reset=False)
             values = np.asarray(safe_sparse_dot(X, self.coef_.T))
         else:
             values = self._expansion_values(X, self.dual_coef_.T)
-        values = values + self.intercept_
-        return values[:, 0] if len(self.classes_) == 2 else values
+        return values + self.intercept_
 
 
 def _bound(R: float, values: FloatArray, norm2: float, b: float) -> float:

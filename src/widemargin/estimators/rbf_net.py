@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin._typing import FloatArray, Matrix
 from widemargin._validation import (
     canonical,
     check_fit,
+    check_scale,
     check_X,
-    require,
+    require_integer,
     require_number,
     seed_of,
 )
-from widemargin.estimators._scored import ScoredClassifier
+from widemargin.estimators._scored import AgainstRest
+from widemargin.estimators._whole_fit import whole_fit
 from widemargin.problems.one_vs_one import check_classes, rest_labels
 from widemargin.problems.rbf_net import RBFNetProblem, network_values
 from widemargin.solvers.rbf_net import RBFNet, adapt, start
 
 LEAST_RIDGE = 1e-12  # with less, bumps that are nearly equal could not be told apart
+LARGEST = 1e150  # its square is a float64, and so is one over it
 
-LARGEST = 1e150
 
-
-class RBFNetClassifier(ScoredClassifier, BaseEstimator):
+class RBFNetClassifier(AgainstRest, BaseEstimator):
     r"""Radial-basis network with adaptive centres.
 
     A sum of Gaussian bumps is fitted to labels of -1 and +1 by regularised least squares:
@@ -42,8 +41,8 @@ class RBFNetClassifier(ScoredClassifier, BaseEstimator):
     strength, made to be boosted. The error has many local minima, and none is waited for, so there
     is no certificate.
 
-    Three and more classes: one network for each against the rest, from the same start. Features
-    should have comparable scales.
+    The decision function is f; far from all centres it is 0. Three and more classes: one network
+    for each against the rest, from the same start. Features should have comparable scales.
 
     Parameters
     ----------
@@ -70,6 +69,12 @@ class RBFNetClassifier(ScoredClassifier, BaseEstimator):
         Half the mean squared error of the training rows plus the weight decay.
     n_steps_ : int
         Steps taken, of all networks the most; fewer than `n_steps` where no step gains anything.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    AdaBoostClassifier : Boosts these networks.
 
     Examples
     --------
@@ -100,12 +105,12 @@ class RBFNetClassifier(ScoredClassifier, BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        _require_integer("n_centres", self.n_centres, 1, "a positive integer")
-        _require_integer("n_steps", self.n_steps, 0, "an integer, not negative")
+        require_integer("n_centres", self.n_centres, "a positive integer")
+        require_integer("n_steps", self.n_steps, "an integer, not negative", least=0)
         fix = f"a number, at least {LEAST_RIDGE:g}"
-        require_number("ridge", self.ridge, fix)
-        require(self.ridge >= LEAST_RIDGE, "ridge", self.ridge, fix)
+        require_number("ridge", self.ridge, fix, least=LEAST_RIDGE)
 
+    @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RBFNetClassifier:
         """Fit the network.
 
@@ -129,7 +134,7 @@ class RBFNetClassifier(ScoredClassifier, BaseEstimator):
         # Always in canonical order, for the random start depends on it; that costs only a sort.
         data = canonical(X, y, weight, always=True)
         self.classes_, codes = check_classes(data.y)
-        _check_scale(data.X)
+        check_scale(data.X, 1.0 / LARGEST, LARGEST)
         share = data.weight / data.weight.sum()
         self._origin_ = _middle(data.X, share)
         rows = _seen_from(self._origin_, data.X)
@@ -149,38 +154,13 @@ class RBFNetClassifier(ScoredClassifier, BaseEstimator):
         self.coef_ = np.array([net.coef for net in nets])
         self.errors_ = np.array([net.error for net in nets])
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return the output of the networks, which were fitted to -1 and +1.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for ``classes_[1]``. More: one score for each class, of which the
-            largest is predicted. Far from all centres every score is 0.
-        """
-        check_is_fitted(self)
+    def _machine_values(self, X: Any) -> FloatArray:
         X = check_X(self, X, reset=False)
         # A model of dense rows may be asked about sparse ones.
         origin = np.zeros(X.shape[1]) if sp.issparse(X) else self._origin_
         rows = _seen_from(origin, X)
         networks = zip(self.centres_ - origin, self.widths_, self.coef_, strict=True)
-        values = np.column_stack([network_values(rows, *network) for network in networks])
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-
-def _check_scale(X: Matrix) -> None:
-    """Refuse rows whose squared distances are no float64."""
-    largest = float(abs(X).max())
-    if largest > 0 and not 1.0 / LARGEST <= largest <= LARGEST:
-        raise ValueError(
-            f"X must have values between {1.0 / LARGEST:g} and {LARGEST:g}, whose squares can be "
-            f"told apart; the largest is {largest:g}. Scale the features (e.g. with StandardScaler)"
-        )
+        return np.column_stack([network_values(rows, *network) for network in networks])
 
 
 def _middle(X: Matrix, share: FloatArray) -> FloatArray:
@@ -193,8 +173,3 @@ def _middle(X: Matrix, share: FloatArray) -> FloatArray:
 def _seen_from(origin: FloatArray, X: Matrix) -> Matrix:
     """Return float64 rows, dense ones shifted: squared distances far from zero lose digits."""
     return X.astype(np.float64) if sp.issparse(X) else X - origin
-
-
-def _require_integer(name: str, value: Any, least: int, fix: str) -> None:
-    good = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    require(good and int(value) >= least, name, value, fix)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from widemargin._typing import FloatArray, IntArray
-from widemargin._validation import TrainingSet, class_costs, require, require_bool, require_number
+from widemargin._validation import (
+    TrainingSet,
+    class_costs,
+    require_bool,
+    require_choice,
+    require_number,
+)
 from widemargin.assess.probability import check_calibration
 from widemargin.assess.record import Machine
+from widemargin.estimators import _nu as by_nu
 from widemargin.estimators._soft_margin import Expansion
 from widemargin.estimators._support import SupportClassifier, SupportRegressor
-from widemargin.problems.one_vs_one import class_pairs
-from widemargin.problems.soft_margin import (
-    SoftMargin,
-    c_classification,
-    epsilon_tube,
-    nu_classification,
-    nu_tube,
-)
+from widemargin.problems import soft_margin as problems
+from widemargin.problems.soft_margin import SoftMargin
 
 
 class SVC(SupportClassifier):
@@ -49,16 +49,13 @@ class SVC(SupportClassifier):
         Linear or squared slack.
     fit_intercept : bool, default=True
         Whether there is a threshold b. Without one and with C = 1 / (2 lam) it is the quadratic
-        member of the family of :class:`LPSVC` and :class:`AdaptiveMarginSVC`: the least
-        :math:`\sum_i \xi_i + \lambda \sum_{ij} \alpha_i \alpha_j y_i y_j k(x_i, x_j)` with
-        alpha >= 0, Smola et al. (2000), (2.15).
+        member of the family of :class:`LPSVC`, Smola et al. (2000), (2.15).
     solver : {"auto", "smo", "sampling", "adatron"}, default="auto"
         "auto" grows a sample and works in a band around the margin; "smo" works on all rows from
         the start. "sampling" grows a training set by the rows that violate its optimum: for many
         rows with few support vectors. Many dense rows with a linear kernel are solved exactly in
-        a few reads by "auto" and "sampling" alike. "adatron" is the Kernel Adatron, one
-        coordinate at a time: the solver of Opper and Winther (2000) and the historical baseline,
-        slow where C is large. All end at the same optimum.
+        a few reads by both. "adatron" is the Kernel Adatron of Opper and Winther (2000), the
+        historical baseline, slow where C is large. All end at the same optimum.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         How `predict_proba` turns decision values into probabilities: one slope on each side of
         zero, or any increasing function.
@@ -69,8 +66,7 @@ class SVC(SupportClassifier):
     cache_size : float, default=500
         Megabytes for kernel values.
     max_iter : int, default=-1
-        Largest number of pair steps for each pair of classes; -1 is
-        max(500,000, 100 n_samples).
+        Largest number of pair steps for a pair of classes; -1 is max(500,000, 100 n_samples).
     time_limit : float, default=None
         Seconds after which the fit stops with the model reached.
     random_state : int, RandomState or None, default=None
@@ -85,8 +81,7 @@ class SVC(SupportClassifier):
         Class labels.
     support_ : ndarray of shape (n_SV,)
         Rows of the support vectors, by class; of equal rows the first stands for all. Up to
-        5,000 rows the order within a class is that of a hash of the rows, not of their numbers:
-        so the model has the same bits however the rows were ordered.
+        5,000 rows the order within a class does not depend on the order of the rows.
     support_vectors_ : ndarray or CSR of shape (n_SV, n_features)
         The support vectors.
     n_support_ : ndarray of shape (n_classes,)
@@ -103,6 +98,13 @@ class SVC(SupportClassifier):
         The gamma used.
     n_iter_ : ndarray of shape (n_pairs,)
         Steps taken.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    NuSVC : Soft margin by a fraction of margin errors.
+    LinearSVC : The same optimum for the linear kernel and data of any size.
 
     Examples
     --------
@@ -137,17 +139,9 @@ class SVC(SupportClassifier):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
+            max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.C = C
         self.loss = loss
         self.fit_intercept = fit_intercept
@@ -158,12 +152,10 @@ class SVC(SupportClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("C", self.C, "a positive number")
-        losses = ("hinge", "squared_hinge")
-        require(self.loss in losses, "loss", self.loss, '"hinge" or "squared_hinge"')
+        require_choice("loss", self.loss, ("hinge", "squared_hinge"))
         require_bool("fit_intercept", self.fit_intercept)
         check_calibration(self.calibration)
-        solvers = ("auto", "smo", "sampling", "adatron")
-        require(self.solver in solvers, "solver", self.solver, f"one of {', '.join(solvers)}")
+        require_choice("solver", self.solver, ("auto", "smo", "sampling", "adatron"))
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
         factors = class_costs(self.class_weight, self.classes_, codes, weight)
@@ -171,7 +163,7 @@ class SVC(SupportClassifier):
 
     def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
         squared = self.loss == "squared_hinge"
-        return c_classification(y, cost, squared=squared, intercept=bool(self.fit_intercept))
+        return problems.c_classification(y, cost, squared=squared, intercept=self.fit_intercept)
 
 
 class NuSVC(SupportClassifier):
@@ -180,15 +172,15 @@ class NuSVC(SupportClassifier):
     Minimises :math:`\frac12 |w|^2 - \nu \rho \sum_i s_i + \sum_i s_i \xi_i` subject to
     :math:`y_i (\langle w, \phi(x_i) \rangle + b) \ge \rho - \xi_i, \; \xi_i \ge 0`: at most a
     fraction nu of the rows violates the margin, at least that fraction are support vectors. The
-    model is stored divided by rho, so that its margin is 1 as for :class:`SVC`.
+    model is stored divided by rho: its margin is 1 as for :class:`SVC` (Schölkopf et al. 2000).
 
     Parameters
     ----------
     nu : float, default=0.2
         In (0, 1]; at most twice the share of the smaller class of each pair.
-    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+    kernel, degree, gamma, coef0, calibration, tol, cache_size, max_iter, time_limit
         As for :class:`SVC`.
-    kernel, degree, gamma, coef0, tol, cache_size, max_iter, time_limit, random_state, verbose
+    random_state, verbose
         As for :class:`SVC`.
 
     Attributes
@@ -199,27 +191,31 @@ class NuSVC(SupportClassifier):
         and no leave-one-out.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_
         As for :class:`SVC`.
-    certificate_, certificates_, gamma_, n_iter_
+    certificate_, certificates_, gamma_, n_iter_, n_features_in_, feature_names_in_
         As for :class:`SVC`.
+
+    See Also
+    --------
+    SVC : Soft margin by a cost.
+    ReducedHullSVC : The same boundary, by a number of examples.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from widemargin import NuSVC
-    >>> X, y = load_iris(return_X_y=True)
-    >>> NuSVC(nu=0.1).fit(X, y).predict(X[:3])
-    array([0, 0, 0])
+    >>> NuSVC(nu=0.1).fit(*load_iris(return_X_y=True)).rho_.round(2)
+    array([1.18, 2.67, 0.01])
     """
 
     def __init__(
         self,
         *,
         nu: float = 0.2,
-        calibration: str = "sigmoid",
         kernel: Any = "rbf",
         degree: float = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
+        calibration: str = "sigmoid",
         tol: float = 1e-3,
         cache_size: float = 500,
         max_iter: int = -1,
@@ -228,84 +224,37 @@ class NuSVC(SupportClassifier):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
+            max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.nu = nu
         self.calibration = calibration
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_calibration(self.calibration)
-        require_number("nu", self.nu, "in (0, 1]")
-        require(self.nu <= 1, "nu", self.nu, "in (0, 1]")
+        by_nu.check_nu(self.nu)
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
-        counts = np.bincount(codes, weights=weight)
-        shares = [
-            2 * min(counts[i], counts[j]) / (counts[i] + counts[j])
-            for i, j in class_pairs(len(counts))
-        ]
-        largest = min(shares)
-        if self.nu > largest * (1 + 1e-12):
-            raise ValueError(
-                f"nu={self.nu} is infeasible: with these class weights it must be at most "
-                f"{largest:.6g}, twice the share of the smaller class in its pair"
-            )
+        by_nu.check_feasible(self.nu, codes, weight)
         return weight
 
     def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
-        return nu_classification(y, cost, self.nu)
+        return problems.nu_classification(y, cost, self.nu)
 
     def _rescale(self, machine: Expansion) -> Expansion:
-        """Divide by rho; where the reduced hulls touch, rho is 0 and there is no margin."""
-        rho = self._rho(machine)
-        margin = rho > 1e-10 * max(1.0, abs(machine.intercept))
-        scale = 1.0 / rho if margin else 1.0
-        refusal = "" if margin else (
-            f"leave-one-out of NuSVC is at the C that nu amounts to, and nu={self.nu} amounts to "
-            f"none: the classes overlap so much that it leaves no margin (rho_ = {rho:.1e}). "
-            "Raise nu"
-        )  # fmt: skip
-        trained, nu = machine.machine, machine.machine.problem
-        label = np.where(nu.upper > 0, 1.0, -1.0)
-        # In units of rho it is the optimum of the C problem with C = 1 / rho.
-        equivalent = Machine(
-            trained.rows,
-            c_classification(label, scale * (nu.upper - nu.lower)),
-            trained.b * scale,
-            machine.intercept * scale,
-            refusal,
-        )
-        return replace(
-            machine,
-            beta=machine.beta * scale,
-            intercept=machine.intercept * scale,
-            machine=equivalent,
-        )
-
-    @staticmethod
-    def _rho(machine: Expansion) -> float:
-        return float(0.5 * (machine.thresholds[1] - machine.thresholds[0]))
+        return by_nu.divided_by_margin(machine, self.nu)
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
         super()._keep_machines(data, codes, machines)
-        self.rho_ = np.array([self._rho(m) for m in machines])
+        self.rho_ = np.array([by_nu.margin(machine) for machine in machines])
 
 
 class SVR(SupportRegressor):
     r"""Support vector regression with a tube of given width.
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \max(0, |y_i - f(x_i)| - \epsilon)` with
-    :math:`f(x) = \langle w, \phi(x) \rangle + b`.
+    :math:`f(x) = \langle w, \phi(x) \rangle + b` (Vapnik 1995).
 
     Parameters
     ----------
@@ -313,15 +262,21 @@ class SVR(SupportRegressor):
         Cost of a unit outside the tube.
     epsilon : float, default=0.1
         Half width of the tube, in units of y.
-    fit_intercept : bool, default=True
-        Whether there is a threshold b.
-    kernel, degree, gamma, coef0, tol, cache_size, max_iter, time_limit, random_state, verbose
+    kernel, degree, gamma, coef0, fit_intercept, tol, cache_size, max_iter, time_limit
+        As for :class:`SVC`.
+    random_state, verbose
         As for :class:`SVC`.
 
     Attributes
     ----------
-    support_, support_vectors_, dual_coef_, intercept_, certificate_, gamma_, n_iter_
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, certificate_, certificates_
         As for :class:`SVC`.
+    gamma_, n_iter_, n_features_in_, feature_names_in_
+        As for :class:`SVC`.
+
+    See Also
+    --------
+    NuSVR, TubeSVR : The width of the tube is found.
 
     Examples
     --------
@@ -351,17 +306,9 @@ class SVR(SupportRegressor):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
+            max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.C = C
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
@@ -370,17 +317,17 @@ class SVR(SupportRegressor):
         super()._check_parameters()
         require_number("C", self.C, "a positive number")
         require_bool("fit_intercept", self.fit_intercept)
-        require_number("epsilon", self.epsilon, "a number, not negative", above=-1e-300)
+        require_number("epsilon", self.epsilon, "a number, not negative", least=0.0)
 
     def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
-        return epsilon_tube(y, self.C * weight, self.epsilon, intercept=bool(self.fit_intercept))
+        return problems.epsilon_tube(y, self.C * weight, self.epsilon, intercept=self.fit_intercept)
 
 
 class NuSVR(SupportRegressor):
     r"""Support vector regression whose tube holds all but a fraction nu of the rows.
 
     Minimises :math:`\frac12 |w|^2 + C \nu \epsilon \sum_i s_i + C \sum_i s_i
-    \max(0, |y_i - f(x_i)| - \epsilon)` over w, b and :math:`\epsilon \ge 0`.
+    \max(0, |y_i - f(x_i)| - \epsilon)` over w, b, :math:`\epsilon \ge 0` (Schölkopf et al. 2000).
 
     Parameters
     ----------
@@ -395,8 +342,14 @@ class NuSVR(SupportRegressor):
     ----------
     epsilon_ : float
         Half width of the tube that was found.
-    support_, support_vectors_, dual_coef_, intercept_, certificate_, gamma_, n_iter_
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, certificate_, certificates_
         As for :class:`SVC`.
+    gamma_, n_iter_, n_features_in_, feature_names_in_
+        As for :class:`SVC`.
+
+    See Also
+    --------
+    SVR : The width of the tube is given.
 
     Examples
     --------
@@ -425,37 +378,23 @@ class NuSVR(SupportRegressor):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
+            max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.nu = nu
         self.C = C
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("C", self.C, "a positive number")
-        require_number("nu", self.nu, "in (0, 1]")
-        require(self.nu <= 1, "nu", self.nu, "in (0, 1]")
+        by_nu.check_nu(self.nu)
 
     def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
-        return nu_tube(y, self.C * weight, self.nu)
+        return problems.nu_tube(y, self.C * weight, self.nu)
 
     def _keep_threshold(self, machine: Expansion) -> None:
         super()._keep_threshold(machine)
-        # Where both thresholds cross, the tube has closed: epsilon = 0 is its bound.
-        self.epsilon_ = max(0.0, float(0.5 * (machine.thresholds[0] - machine.thresholds[1])))
+        self.epsilon_ = by_nu.tube_width(machine)
 
     def _single_threshold(self, machine: Expansion) -> Machine:
-        """With the tube's width held at what was found it is the optimum of SVR."""
-        trained, nu = machine.machine, machine.machine.problem
-        n = nu.n_rows
-        tube = epsilon_tube(nu.target[:n], nu.upper[:n], self.epsilon_)
-        return replace(trained, problem=tube, threshold=machine.intercept)
+        return by_nu.with_tube_held(machine)

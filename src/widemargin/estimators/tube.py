@@ -15,13 +15,13 @@ from widemargin._typing import FloatArray
 from widemargin._validation import check_X, require, require_number
 from widemargin.assess.record import Machine
 from widemargin.estimators._centred import CentredRows
-from widemargin.estimators._hull_work import HullWork
 from widemargin.estimators._soft_margin import Expansion
 from widemargin.estimators._support import SupportRegressor
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints, masses
 from widemargin.problems.soft_margin import SoftMargin, nu_tube
 from widemargin.problems.tube import Tube, lifted_rows, lifted_targets, tube_hulls
+from widemargin.solvers.hull_work import HullWork
 from widemargin.solvers.result import SolverResult
 from widemargin.solvers.smallest_epsilon import smallest_epsilon
 
@@ -57,10 +57,12 @@ class TubeSVR(CentredRows, SupportRegressor):
         How many examples may lie on either side of the tube, about: at least 1, or a float in
         (0, 1) as a fraction of all (rows counted by weight). 1 is the hard tube. At most half
         of all.
-    kernel, degree, gamma, coef0, cache_size, max_iter, time_limit, random_state, verbose
+    kernel, degree, gamma, coef0
         As for :class:`SVC`.
     tol : float, default=1e-3
         Largest violation of the optimality conditions, in units of y as for :class:`SVR`.
+    cache_size, max_iter, time_limit, random_state, verbose
+        As for :class:`SVC`.
 
     Attributes
     ----------
@@ -74,8 +76,17 @@ class TubeSVR(CentredRows, SupportRegressor):
         Parameters of the machines with the same function.
     certificate_ : Certificate
         Primal and dual of the problem in its own scale; the KKT violation in units of y.
-    support_, support_vectors_, dual_coef_, intercept_, gamma_, n_iter_
+    certificates_ : list of Certificate
+        The same, as a list of one.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, gamma_, n_iter_
         As for :class:`SVR`.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    SVR : Tube of a given width.
+    NuSVR : Tube that holds a given fraction of the rows.
 
     Examples
     --------
@@ -152,7 +163,8 @@ class TubeSVR(CentredRows, SupportRegressor):
         evaluations = rows.evaluations
         with worker_threads() as rows.threads:
             epsilon, z, lifted, result, points = self._tube(t, D, rows, options)
-        hulls = tube_hulls(D)
+            hulls = tube_hulls(D)
+            result, points = _summed_by_rows(result, hulls, rows, z)
         tube = Tube.of(result.b, z, epsilon, points)
         violation = hulls.kkt_violation(result.b, result.f) / tube.sigma
         certificate = hulls.certificate(
@@ -230,23 +242,25 @@ class TubeSVR(CentredRows, SupportRegressor):
     def _single_threshold(self, machine: Expansion) -> Machine:
         return replace(machine.machine, threshold=float(self.intercept_[0]))
 
-    def predict(self, X: Any) -> FloatArray:
-        """Return the predicted value of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Predictions.
-        """
-        if getattr(self, "_origin_", None) is None or sp.issparse(X):
-            return super().predict(X)
+    def _values(self, X: Any) -> FloatArray:
+        if self._origin_ is None or sp.issparse(X):
+            return super()._values(X)
         X = check_X(self, X, reset=False)
         return np.asarray((X - self._origin_) @ self.coef_[0] + self._inner_intercept_)
+
+
+def _summed_by_rows(
+    result: SolverResult, hulls: SoftMargin, rows: Rows, z: FloatArray
+) -> tuple[SolverResult, NearestPoints]:
+    """Return the answer with values of w.x that keep the digits which a row's two masses cancel."""
+    s, everything = result.b, np.arange(rows.n)
+    beta = s[: rows.n] + s[rows.n :]
+    used = np.flatnonzero(beta)
+    values = rows.weighted_sum(everything, rows, used, beta[used])
+    sigma = float(z @ s)
+    f = np.tile(values, 2) + sigma * z
+    points = NearestPoints.of(hulls, f, float(beta @ values) + sigma * sigma)
+    return replace(result, f=f), points
 
 
 def _half_deviation(t: FloatArray, D: FloatArray) -> float:

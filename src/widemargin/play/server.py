@@ -103,7 +103,7 @@ def make_app(port: int, painter: Painter) -> Starlette:
                 return _refusal(408, f"a request must be sent within {SECONDS_TO_SEND:g} seconds")
             except _TooLargeError:
                 return _refusal(413, f"a request may have at most {MOST_BYTES} bytes")
-            except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+            except (ValueError, RecursionError):  # too many digits, too deep, or no JSON at all
                 return _refusal(400, "the request is not JSON")
             if not places.acquire(blocking=False):
                 return _refusal(503, "busy: several pictures are being drawn already")

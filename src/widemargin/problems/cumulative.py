@@ -120,7 +120,8 @@ class CumulativeProblem:
 
     def objective(self, utility: FloatArray, thresholds: FloatArray, norm2: float) -> float:
         """Return J at |w|^2 = norm2."""
-        return 0.5 * self.alpha * norm2 - self.likelihood(utility, thresholds)
+        penalty = 0.5 * self.alpha * norm2 if self.alpha > 0 else 0.0
+        return penalty - self.likelihood(utility, thresholds)
 
     def slopes(self, utility: FloatArray, thresholds: FloatArray) -> Slopes:
         """Return the derivatives of the likelihood's part of J."""

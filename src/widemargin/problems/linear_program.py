@@ -54,6 +54,9 @@ from widemargin.certificate import Certificate
 LIMIT = 1e8
 """Largest alpha_i k(x_i, x_i): far above what any kernel needs whose rows see each other."""
 
+NOTHING = 1e-250
+"""Kernel values below are what underflow has left of a row: it counts as a row of zeros."""
+
 
 @dataclass(frozen=True, eq=False)
 class MarginProgram:
@@ -174,7 +177,7 @@ class MarginProgram:
 def limits(diagonal: FloatArray, largest: FloatArray) -> FloatArray:
     """Return u, given k(x_i, x_i) and a bound on each row's kernel values (0: a row of zeros)."""
     size = np.maximum(diagonal, largest)
-    return np.divide(LIMIT, size, out=np.zeros(len(size)), where=size > 0)
+    return np.divide(LIMIT, size, out=np.zeros(len(size)), where=size > NOTHING)
 
 
 def adaptive_margin(

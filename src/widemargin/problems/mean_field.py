@@ -58,7 +58,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from widemargin._typing import FloatArray
-from widemargin.certificate import Certificate
+from widemargin.certificate import Certificate, sure_bound
 
 FAR_LEFT = -4.0  # from here on z + F(z) cancels; a continued fraction does not
 FRACTION_TERMS = 60  # at z = -4 its terms beyond these are below one rounding error
@@ -98,13 +98,14 @@ class Likelihood:
     def strength(self, z: FloatArray) -> FloatArray:
         """Return F(z), the embedding strength of a row with cavity variance 1."""
         if self.flip_noise == 0:
-            return np.asarray(np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2)))
+            return np.asarray(np.sqrt(2 / np.pi) / erfcx(np.minimum(-z / np.sqrt(2), LARGEST_Z)))
         return (1 - 2 * self.flip_noise) * _density(z) / self.probability(z)
 
     def slope(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return d = -F'(z) and 1 - d, each to full relative accuracy where kappa = 0."""
+        z = np.clip(z, -LARGEST_Z, LARGEST_Z)
         strength = self.strength(z)
-        d = strength * (np.clip(z, -LARGEST_Z, LARGEST_Z) + strength)
+        d = strength * (z + strength)
         rest = 1 - d
         if self.flip_noise == 0:
             far = z < FAR_LEFT
@@ -240,7 +241,8 @@ class MeanField:
         z is where the search for the supporting points starts, nothing else.
         """
         signed = self.label * field
-        t = self._supporting(signed, z)
+        with np.errstate(over="ignore", invalid="ignore"):  # beside a kernel that dwarfs the noise
+            t = self._supporting(signed, z)
         if not np.isfinite(t).all():
             return -np.inf
         alpha = self.likelihood.strength(t) / self.scale
@@ -290,7 +292,7 @@ class MeanField:
         return Certificate.from_objectives(
             name,
             primal=primal,
-            dual=dual,
+            dual=sure_bound(primal, dual),
             kkt_violation=residual,
             converged=residual <= tol,
             n_iter=n_iter,

@@ -43,8 +43,12 @@ def rest_labels(codes: IntArray, n_classes: int) -> list[FloatArray]:
 
     +1 is the second of two classes, or each of more in turn.
     """
-    positives = [1] if n_classes == 2 else range(n_classes)
-    return [np.where(codes == positive, 1.0, -1.0) for positive in positives]
+    return [np.where(codes == k, 1.0, -1.0) for k in positive_classes(n_classes)]
+
+
+def positive_classes(n_classes: int) -> range:
+    """Return the positive class of each machine of one class against the rest."""
+    return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
 def combine(pair_values: FloatArray, n_classes: int) -> FloatArray:

@@ -51,62 +51,13 @@ from functools import cached_property
 import numpy as np
 
 from widemargin._typing import FloatArray, IntArray
-from widemargin.certificate import Certificate
+from widemargin.certificate import Certificate, sure_bound
+from widemargin.problems._pair_conditions import largest_slack, largest_surplus
 from widemargin.problems._pair_sweep import SortedRows, by_group, local_ranks, pairs_near
+from widemargin.problems.dual_pairs import DualPoint, Response
 
 ROUNDING = 1e-9  # relative gaps below minus this are not rounding: the kernel is indefinite
-
-
-@dataclass(frozen=True, eq=False)
-class Listed:
-    """Some pairs, by their rows, with their dual variables."""
-
-    upper: IntArray
-    lower: IntArray
-    values: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class DualPoint:
-    """Dual variables of all pairs, told by few numbers.
-
-    Attributes
-    ----------
-    f : ndarray of shape (n_rows,)
-        Utilities that place the pairs: z = 1 - (f_i - f_j).
-    width : float
-        Hinge: mu, the variable of a pair rises from 0 to its cap while z rises from 0 to mu. With
-        `listed`: pairs with z > mu are at their cap, pairs with z <= -mu are zero, and those
-        between are listed. Not used by the squared hinge, whose variable is 2 C s_i s_j z_+.
-    listed : Listed, optional
-        Every pair with -mu < z <= mu.
-    """
-
-    f: FloatArray
-    width: float = 0.0
-    listed: Listed | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Response:
-    """What a dual point comes to: sums over its pairs.
-
-    Attributes
-    ----------
-    beta : ndarray of shape (n_rows,)
-        Expansion coefficients.
-    total : float
-        The dual objective without its norm.
-    loss : float
-        C times the loss of all pairs at the utilities of the point.
-    smoothed : float
-        The same of the smoothed loss (nan for a point with listed pairs, which has none).
-    """
-
-    beta: FloatArray
-    total: float
-    loss: float
-    smoothed: float = np.nan
+AT_BOUND = 1e-12  # share of its cap by which a dual variable may miss a bound and be at it
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,14 +154,20 @@ class PreferenceProblem:
         part = replace(self, codes=self.codes[rows], group=group, weight=self.weight[rows])
         return replace(part, C=self.C * self.n_pairs / part.n_pairs) if part.n_pairs else part
 
+    @np.errstate(over="ignore", invalid="ignore")
     def respond(self, f: FloatArray, width: float, rows: SortedRows | None = None) -> Response:
-        """Return the sums of the dual point that utilities f and a band of some width define."""
+        """Return the sums of the dual point that utilities f and a band of some width define.
+
+        Of utilities so far apart that sums overflow they are infinite or nan: no better point.
+        """
         rows = self.sort(f) if rows is None else rows
         (above, excess), (below, deficit) = rows.slacks(0.0, np.inf)
         loss = float(rows.weight @ excess)
         if self.squared:
             push, total = 2.0 * (excess - deficit), 2.0 * loss
-            loss = rows.sum_of_squares(excess, deficit)
+            loss = max(
+                0.0, rows.sum_of_squares(excess, deficit)
+            )  # of utilities far apart, rounding
             total -= loss
             smoothed = loss
         else:
@@ -269,6 +226,7 @@ class PreferenceProblem:
         """Return the dual objective; norm2 is beta'K beta of the point's coefficients."""
         return self.response(point).total - 0.5 * norm2
 
+    @np.errstate(over="ignore", invalid="ignore")  # then nothing is proved: see sure_bound
     def certificate(
         self,
         f: FloatArray,
@@ -301,8 +259,8 @@ class PreferenceProblem:
         return Certificate.from_objectives(
             self.name,
             primal=primal,
-            dual=dual,
-            kkt_violation=self._kkt_bound(point, image),
+            dual=sure_bound(primal, dual),
+            kkt_violation=self._kkt_violation(point, image),
             converged=-ROUNDING <= (primal - dual) / max(1.0, abs(primal)) <= tol,
             n_iter=n_iter,
             kernel_evaluations=kernel_evaluations,
@@ -324,24 +282,28 @@ class PreferenceProblem:
         each = np.finfo(float).eps * slope * self.weight * sums
         return float(each @ (1.0 + apart)) if self.squared or point.width > 0 else 0.0
 
-    def _kkt_bound(self, point: DualPoint, image: FloatArray) -> float:
-        """Bound LIBSVM's violation: slack of pairs below their cap, surplus of those above zero.
+    def _kkt_violation(self, point: DualPoint, image: FloatArray) -> float:
+        """Return LIBSVM's violation: slack of pairs below their cap, surplus of those above zero.
 
-        What the pairs are at the point's f is known; their slacks at the image of its
-        coefficients differ by at most the spread of the two.
+        What the pairs are is told by the point's f, what they should be by the image of its
+        coefficients. For the squared hinge, which has no caps, this is a bound: the spread of the
+        two.
         """
-        apart = point.f - image
-        apart = apart - self.group_means(apart)[self.group]
-        spread = 2.0 * float(np.abs(apart).max())
         if self.squared:
-            return spread
+            apart = point.f - image
+            return 2.0 * float(np.abs(apart - self.group_means(apart)[self.group]).max())
+        rows = self.sort(point.f)
         if point.listed is None:
-            return point.width + spread
+            slack = largest_slack(rows, image, point.width)
+            return max(0.0, slack, largest_surplus(rows, image, 0.0))
         upper, lower, values = point.listed.upper, point.listed.lower, point.listed.values
         z = 1.0 - (image[upper] - image[lower])
-        slack = z[values < self.C * self.weight[upper] * self.weight[lower]].max(initial=0.0)
-        surplus = (-z[values > 0]).max(initial=0.0)
-        return float(max(slack, surplus, spread - point.width))
+        cap = self.C * self.weight[upper] * self.weight[lower]
+        slack = z[values < cap * (1.0 - AT_BOUND)].max(initial=0.0)
+        surplus = (-z[values > cap * AT_BOUND]).max(initial=0.0)
+        at_zero = largest_slack(rows, image, np.nextafter(-point.width, np.inf))
+        at_cap = largest_surplus(rows, image, point.width)
+        return float(max(slack, surplus, at_zero, at_cap))
 
 
 def preference_problem(

@@ -7,12 +7,12 @@ alphabetically, which puts "high" before "low", so the order used is shown in a 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from widemargin._messages import warn
 from widemargin._typing import IntArray
 from widemargin._validation import require
 
@@ -153,12 +153,11 @@ def comparable_numbers(y: Any, classes: Any, fitted: Any) -> Any:
 def _warn_of_strings(labels: Any) -> None:
     if not any(isinstance(label, str) for label in labels.tolist()):
         return
-    warnings.warn(
+    warn(
         f"the ranks are strings and were put in alphabetical order: {_some(labels.tolist(), ' < ')}"
         ". If that is not their order, give classes=[lowest, ..., highest] or an ordered "
         "categorical as y.",
         UserWarning,
-        stacklevel=4,  # the line that calls fit, where fit calls ordered_classes
     )
 
 

@@ -51,7 +51,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin._typing import FloatArray
-from widemargin.problems.soft_margin import SoftMargin
+from widemargin.problems.soft_margin import SoftMargin, each_class_by_itself
 
 HARD = 2.0  # any D > 1
 
@@ -62,17 +62,7 @@ def reduced_hulls(y: FloatArray, D: FloatArray) -> SoftMargin:
     An example with D = 0 is ignored; D > 1 is the same as D = 1, since a class has mass 1 in all.
     Group 0 holds the positive rows, group 1 the negative ones.
     """
-    return SoftMargin(
-        name="reduced hulls",
-        n_rows=len(y),
-        row=np.arange(len(y)),
-        target=np.zeros(len(y)),
-        lower=np.where(y > 0, 0.0, -D),
-        upper=np.where(y > 0, D, 0.0),
-        ridge=np.zeros(len(y)),
-        group=np.where(y > 0, 0, 1).astype(np.intp),
-        totals=np.array([1.0, -1.0]),
-    )
+    return each_class_by_itself("reduced hulls", y, D, 1.0)
 
 
 def masses(weight: FloatArray, k: float) -> FloatArray:
@@ -201,19 +191,3 @@ def equivalent_nu(hulls: SoftMargin) -> float:
 def equivalent_cost(hulls: SoftMargin, margin: float) -> FloatArray:
     """Return C of every row in the C-machine with the same boundary."""
     return np.asarray(2.0 * (hulls.upper - hulls.lower) / margin)
-
-
-def scale_from_machine(dual_coef: FloatArray) -> float:
-    """Return c such that c times the dual coefficients of a C- or nu-machine solve P3.
-
-    The same factor turns its w into that of P2, its C into D, and its thresholds +-1 - b into
-    theta_plus and theta_minus.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from widemargin.problems.reduced_hull import scale_from_machine
-    >>> scale_from_machine(np.array([0.5, 1.5, -2.0]))
-    0.5
-    """
-    return 2.0 / float(np.abs(dual_coef).sum())

@@ -113,6 +113,21 @@ class SoftMargin:
             group=self.group[chosen],
         )
 
+    def bounded(self) -> SoftMargin:
+        """Return the problem with finite boxes that hold its optimum, for a solver to stay in.
+
+        A ridge rho is the squared slack at the cost c = 1 / (2 rho), and b = 2 c xi. No loss is
+        above that of f = 0, P = sum c t^2, so b <= 2 sqrt(c P). Without any box, a kernel whose
+        rounded values are indefinite would lead a solver to infinity.
+        """
+        if not self.ridge.any():
+            return self
+        cost = 0.5 / self.ridge
+        most = 4.0 * np.sqrt(cost * float(cost @ self.target**2))
+        return replace(
+            self, lower=np.maximum(self.lower, -most), upper=np.minimum(self.upper, most)
+        )
+
     def coefficients(self, b: FloatArray) -> FloatArray:
         """Return beta, the expansion coefficient of each row."""
         if self.n_variables == self.n_rows:
@@ -320,17 +335,24 @@ def nu_classification(y: FloatArray, weight: FloatArray, nu: float) -> SoftMargi
     y_i (f(x_i) + b) >= rho - xi_i, xi_i >= 0. Group 0 holds the positive rows (threshold
     b - rho), group 1 the negative ones (b + rho).
     """
-    half = 0.5 * nu * float(weight.sum())
+    return each_class_by_itself("nu-classification", y, weight, 0.5 * nu * float(weight.sum()))
+
+
+def each_class_by_itself(name: str, y: FloatArray, cap: FloatArray, total: float) -> SoftMargin:
+    """State a problem with a threshold for each class: its multipliers sum to `total`, below cap.
+
+    Group 0 holds the positive rows, group 1 the negative ones.
+    """
     return SoftMargin(
-        name="nu-classification",
+        name=name,
         n_rows=len(y),
         row=np.arange(len(y)),
         target=np.zeros(len(y)),
-        lower=np.where(y > 0, 0.0, -weight),
-        upper=np.where(y > 0, weight, 0.0),
+        lower=np.where(y > 0, 0.0, -cap),
+        upper=np.where(y > 0, cap, 0.0),
         ridge=np.zeros(len(y)),
         group=np.where(y > 0, 0, 1).astype(np.intp),
-        totals=np.array([half, -half]),
+        totals=np.array([total, -total]),
     )
 
 

@@ -86,7 +86,10 @@ def rank_of(f: FloatArray, thresholds: FloatArray) -> IntArray:
 
 def between(values: FloatArray, cuts: IntArray) -> FloatArray:
     """Return thresholds that leave ``cuts`` of the sorted distinct values at or below them."""
-    outer = np.concatenate([[values[0] - 2 * BEYOND], values, [values[-1] + 2 * BEYOND]])
+    # Beside large values the next number is farther away than BEYOND.
+    first = np.minimum(values[:1] - 2 * BEYOND, np.nextafter(values[:1], -np.inf))
+    last = np.maximum(values[-1:] + 2 * BEYOND, np.nextafter(values[-1:], np.inf))
+    outer = np.concatenate([first, values, last])
     below, above = outer[cuts], outer[cuts + 1]
     middle = below + 0.5 * (above - below)
     return np.where(middle < above, middle, below)  # between neighbours there may be no number

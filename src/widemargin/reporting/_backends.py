@@ -16,7 +16,7 @@ import numpy as np
 from widemargin._typing import FloatArray
 from widemargin._validation import require
 from widemargin.reporting.figures import Figure
-from widemargin.reporting.render import _plain_text
+from widemargin.reporting.render import plain_text
 
 PALETTE = {"@ink": "#1F2430", "@soft": "#7A808C"}
 MARKERS = {
@@ -43,7 +43,7 @@ def show(figure: Figure, ax: Any, backend: str) -> Any:
     if backend == "plotly":
         require(ax is None, "ax", ax, 'None for backend="plotly", whose pictures are figures')
         objects = _needed("plotly.graph_objects", "plotly")
-        picture = objects.Figure(_plain_text(figure))
+        picture = objects.Figure(plain_text(figure))
         picture.update_layout(template="plotly_white")
         return picture
     if ax is None:

@@ -42,7 +42,7 @@ def _of_grid(search: Any, params: Any, regression: bool) -> figures.Figure:
             z[y.index(setting[second])][x.index(setting[first])] = float(value)
     land = {"C": x, "gamma": y, "error": z, "chosen": {"C": best[first], "gamma": best[second]}}
     task = "regression" if regression else "classification"
-    figure = figures._landscape({"task": task, "landscape": land})
+    figure = figures.landscape_figure({"task": task, "landscape": land})
     assert figure is not None
     heat, chosen = figure["data"]
     what = "mean absolute error" if regression else "leave-one-out error"
@@ -97,7 +97,7 @@ def _of_trace(tuning: Tuning) -> figures.Figure:
             paths.setdefault((entry["stage"], entry["start"]), []).append(i)
     loss = np.array([entry["loss"] for entry in tuning.trace], dtype=float)
     figure = _pictures.trace(tried, loss, list(paths.values()))
-    figure["data"].append(figures._star(tuning.params["C"], tuning.params["gamma"]))
+    figure["data"].append(figures.chosen_star(tuning.params["C"], tuning.params["gamma"]))
     return _named(figure, "C", "gamma")
 
 

@@ -14,9 +14,9 @@ from widemargin.reporting.figures import (
     MOST_CLASSES,
     SYMBOLS,
     Figure,
-    _dots,
-    _layout,
-    _line,
+    axes_layout,
+    guide_line,
+    row_dots,
 )
 
 PALE = 0.72  # share of white in a colour behind points
@@ -81,16 +81,18 @@ def history(rounds: list[dict[str, Any]], optimum: float) -> Figure:
             }
         )
     ends = [numbers[0], numbers[-1]]
-    data.append({**_line(ends, [optimum, optimum], "dash"), "name": "objective of the model"})
+    data.append({**guide_line(ends, [optimum, optimum], "dash"), "name": "objective of the model"})
     ticks = {"dtick": 1} if len(rounds) <= 15 else {}
-    layout = _layout("round", "objective", showlegend=True, xaxis=ticks)
+    layout = axes_layout("round", "objective", showlegend=True, xaxis=ticks)
     return {"data": data, "layout": layout}
 
 
 def trace(points: list[tuple[float, float]], loss: FloatArray, paths: list[list[int]]) -> Figure:
     """Return where a search by gradient has been: evaluations, coloured, and its descents."""
     x, y = np.log10(np.array(points)).T
-    data = [_line(x[path].tolist(), y[path].tolist(), "solid") for path in paths if len(path) > 1]
+    data = [
+        guide_line(x[path].tolist(), y[path].tolist(), "solid") for path in paths if len(path) > 1
+    ]
     data.append(
         {
             "type": "scatter",
@@ -108,7 +110,7 @@ def trace(points: list[tuple[float, float]], loss: FloatArray, paths: list[list[
             "hovertemplate": "loss %{marker.color:.4g}<extra></extra>",
         }
     )
-    return {"data": data, "layout": _layout("", "")}
+    return {"data": data, "layout": axes_layout("", "")}
 
 
 # -- parts ---------------------------------------------------------------------------------------
@@ -221,14 +223,14 @@ def _at(
 ) -> dict[str, Any]:
     first, second = plane.features
     rows = np.flatnonzero(chosen)
-    return _dots(shown.X[rows, first], shown.X[rows, second], rows, name, marker)
+    return row_dots(shown.X[rows, first], shown.X[rows, second], rows, name, marker)
 
 
 def _plane_layout(shown: Shown, plane: Plane) -> dict[str, Any]:
     first, second = plane.features
     legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
     ends = {axis: [float(v[0]), float(v[-1])] for axis, v in (("x", plane.x), ("y", plane.y))}
-    layout = _layout(
+    layout = axes_layout(
         shown.names[first],
         shown.names[second],
         xaxis={"range": ends["x"]},

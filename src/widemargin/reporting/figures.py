@@ -22,17 +22,17 @@ Figure = dict[str, Any]
 def figures(found: dict[str, Any]) -> dict[str, Figure]:
     """Return the pictures of a collected report, by the section that they belong to."""
     made = {
-        "margins": _margins(found),
+        "margins": margin_figure(found),
         "calibration": _calibration(found),
-        "strengths": _strengths(found),
+        "strengths": strength_figure(found),
         "projection": _projection(found),
-        "landscape": _landscape(found),
+        "landscape": landscape_figure(found),
         "relevance": _relevance(found),
     }
     return {name: figure for name, figure in made.items() if figure is not None}
 
 
-def _layout(x: str, y: str, **more: Any) -> dict[str, Any]:
+def axes_layout(x: str, y: str, **more: Any) -> dict[str, Any]:
     """Return what all pictures have in common; the script adds fonts and colours."""
     return {
         "xaxis": {"title": {"text": x}, **more.pop("xaxis", {})},
@@ -43,7 +43,7 @@ def _layout(x: str, y: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def _line(x: list[float], y: list[float], dash: str = "dot") -> dict[str, Any]:
+def guide_line(x: list[float], y: list[float], dash: str = "dot") -> dict[str, Any]:
     """Return a line that guides the eye and says nothing."""
     return {
         "type": "scatter",
@@ -55,7 +55,8 @@ def _line(x: list[float], y: list[float], dash: str = "dot") -> dict[str, Any]:
     }
 
 
-def _margins(found: dict[str, Any]) -> Figure:
+def margin_figure(found: dict[str, Any]) -> Figure:
+    """Return the share of rows below each margin; of a regression, truth and prediction."""
     if found["task"] == "regression":
         return _truth(found)
     values = np.array(found["margins"]["values"])
@@ -76,8 +77,10 @@ def _margins(found: dict[str, Any]) -> Figure:
         for rows, colour, name in parts
         if rows.any()
     ]
-    data.append(_line([0, 0], [0, 1]))
-    layout = _layout("left-out margin of the label", "share of rows", yaxis={"tickformat": ".0%"})
+    data.append(guide_line([0, 0], [0, 1]))
+    layout = axes_layout(
+        "left-out margin of the label", "share of rows", yaxis={"tickformat": ".0%"}
+    )
     return {"data": data, "layout": layout}
 
 
@@ -92,8 +95,8 @@ def _truth(found: dict[str, Any]) -> Figure:
         "marker": {"color": COLOURS[0], "size": 6, "opacity": 0.55},
         "hovertemplate": "is %{x:.4g}<br>predicted %{y:.4g}<extra></extra>",
     }
-    layout = _layout(found["data"]["target"], "predicted when left out")
-    return {"data": [_line(ends, ends, "dash"), dots], "layout": layout}
+    layout = axes_layout(found["data"]["target"], "predicted when left out")
+    return {"data": [guide_line(ends, ends, "dash"), dots], "layout": layout}
 
 
 def _calibration(found: dict[str, Any]) -> Figure | None:
@@ -121,13 +124,14 @@ def _calibration(found: dict[str, Any]) -> Figure | None:
     }
     ticks = {"tickformat": ".0%", "range": [-0.04, 1.04]}
     label = found["calibration"]["class"]
-    layout = _layout(
+    layout = axes_layout(
         f"forecast probability of {label}", "how often it was", xaxis=dict(ticks), yaxis=dict(ticks)
     )
-    return {"data": [_line([0, 1], [0, 1], "dash"), dots], "layout": layout}
+    return {"data": [guide_line([0, 1], [0, 1], "dash"), dots], "layout": layout}
 
 
-def _strengths(found: dict[str, Any]) -> Figure | None:
+def strength_figure(found: dict[str, Any]) -> Figure | None:
+    """Return the picture: coefficients of the rows, strongest first, with errors crossed."""
     if found["strengths"] is None:
         return None
     values, wrong = found["strengths"]["values"], found["strengths"]["wrong"]
@@ -156,7 +160,7 @@ def _strengths(found: dict[str, Any]) -> Figure | None:
         "hovertemplate": "wrong when left out<br>strength %{y:.3g}<extra></extra>",
     }
     what = "share of the largest strength" if shares else "embedding strength"
-    layout = _layout("rows, strongest first", what, yaxis={"rangemode": "tozero"})
+    layout = axes_layout("rows, strongest first", what, yaxis={"rangemode": "tozero"})
     return {"data": [bars, crosses], "layout": layout}
 
 
@@ -170,7 +174,7 @@ def _projection(found: dict[str, Any]) -> Figure | None:
     if found["task"] == "regression":
         marker = {"color": shown["label"], "colorscale": "Viridis", "size": 7, "showscale": True}
         marker["colorbar"] = {"title": {"text": found["data"]["target"]}, "thickness": 12}
-        data.append(_dots(x, y, rows, "", marker))
+        data.append(row_dots(x, y, rows, "", marker))
     else:
         labels = np.array(shown["label"])
         names = [c["label"] for c in found["data"]["classes"]]
@@ -178,28 +182,29 @@ def _projection(found: dict[str, Any]) -> Figure | None:
             j = min(k, MOST_CLASSES - 1)
             marker = {"color": COLOURS[j], "symbol": SYMBOLS[j], "size": 8, "opacity": 0.75}
             chosen = labels == name
-            data.append(_dots(x[chosen], y[chosen], rows[chosen], name, marker))
+            data.append(row_dots(x[chosen], y[chosen], rows[chosen], name, marker))
     if shown["support"] is not None:
         ring = {"color": "rgba(0,0,0,0)", "size": 12, "line": {"color": "@ink", "width": 1.2}}
         chosen = np.array(shown["support"])
         data.append(
             {
-                **_dots(x[chosen], y[chosen], rows[chosen], "support vector", ring),
+                **row_dots(x[chosen], y[chosen], rows[chosen], "support vector", ring),
                 "hoverinfo": "skip",
             }
         )
     if shown["wrong"] is not None:
         cross = {"symbol": "x-thin", "size": 11, "line": {"color": "@ink", "width": 2.5}}
         chosen = np.array(shown["wrong"])
-        data.append(_dots(x[chosen], y[chosen], rows[chosen], "wrong when left out", cross))
+        data.append(row_dots(x[chosen], y[chosen], rows[chosen], "wrong when left out", cross))
     legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
     first, second = shown["axes"]
-    layout = _layout(first, second, showlegend=len(data) > 1, legend=legend)
+    layout = axes_layout(first, second, showlegend=len(data) > 1, legend=legend)
     layout["margin"]["t"] = 56
     return {"data": data, "layout": layout}
 
 
-def _dots(x: Any, y: Any, rows: Any, name: str, marker: dict[str, Any]) -> dict[str, Any]:
+def row_dots(x: Any, y: Any, rows: Any, name: str, marker: dict[str, Any]) -> dict[str, Any]:
+    """Return one mark a row."""
     return {
         "type": "scatter",
         "mode": "markers",
@@ -212,7 +217,8 @@ def _dots(x: Any, y: Any, rows: Any, name: str, marker: dict[str, Any]) -> dict[
     }
 
 
-def _landscape(found: dict[str, Any]) -> Figure | None:
+def landscape_figure(found: dict[str, Any]) -> Figure | None:
+    """Return the picture: error over C and gamma."""
     land = found["landscape"]
     if land is None:
         return None
@@ -230,8 +236,8 @@ def _landscape(found: dict[str, Any]) -> Figure | None:
         + "}<extra></extra>",
     }
     heat |= _colour_range(land)
-    chosen = _star(land["chosen"]["C"], land["chosen"]["gamma"])
-    layout = _layout("cost of an error, C", "width of the kernel, γ")
+    chosen = chosen_star(land["chosen"]["C"], land["chosen"]["gamma"])
+    layout = axes_layout("cost of an error, C", "width of the kernel, γ")
     for axis in ("xaxis", "yaxis"):
         layout[axis] |= {"tickprefix": "10<sup>", "ticksuffix": "</sup>", "dtick": 1}
     return {"data": [heat, chosen], "layout": layout}
@@ -244,7 +250,7 @@ def _colour_range(land: dict[str, Any]) -> dict[str, float]:
     return {"zmin": low, "zmax": high} if low < high < max(errors, default=0.0) else {}
 
 
-def _star(C: float, gamma: float) -> dict[str, Any]:
+def chosen_star(C: float, gamma: float) -> dict[str, Any]:
     """Return the mark of the parameters that were chosen, on axes that show logarithms."""
     return {
         "type": "scatter",
@@ -273,7 +279,7 @@ def _relevance(found: dict[str, Any]) -> Figure | None:
         "marker": {"color": COLOURS[0]},
         "hovertemplate": "%{y}: %{x:.1%}<extra></extra>",
     }
-    layout = _layout(
+    layout = axes_layout(
         "share of the kernel's distance",
         "",
         xaxis={"tickformat": ".0%"},

@@ -204,7 +204,7 @@ def margin_distribution(
     else:
         margins = margins_of(est, X, y)
     found = {"task": "classification", "margins": {"values": np.sort(margins)}}
-    figure = figures._margins(found)
+    figure = figures.margin_figure(found)
     what = "left-out margin of the label" if X is None else "margin of the label"
     figure["layout"]["xaxis"]["title"]["text"] = what
     return show(_with_legend(figure), ax, backend)
@@ -250,7 +250,7 @@ def embedding_strengths(est: Any, *, ax: Any = None, backend: str = "matplotlib"
     order = np.argsort(-size[seen], kind="stable")
     found = {"values": size[seen][order].tolist(), "wrong": wrong[order].tolist()}
     found["shares"] = are_shares(machine)
-    figure = figures._strengths({"strengths": found})
+    figure = figures.strength_figure({"strengths": found})
     assert figure is not None
     figure["data"][0]["name"] = "embedding strength"
     return show(_with_legend(figure), ax, backend)

@@ -14,7 +14,7 @@ def render(found: dict[str, Any]) -> str:
     """Return the page of a collected report.
 
     Every text from the data is escaped: in HTML by the template, in the script's data by keeping
-    ``<``, ``>`` and ``&`` out of it, in the pictures by :func:`_plain_text`.
+    ``<``, ``>`` and ``&`` out of it, in the pictures by :func:`plain_text`.
     """
     need_page_tools()
     from jinja2 import Environment, StrictUndefined
@@ -24,7 +24,7 @@ def render(found: dict[str, Any]) -> str:
     environment.filters["percent"] = words.percent
     environment.filters["number"] = lambda value: f"{value:,.4g}"
     template = environment.from_string(_asset("report.html.j2"))
-    pictures = _plain_text(figures(found))
+    pictures = plain_text(figures(found))
     return template.render(
         found=found,
         pictures=list(pictures),
@@ -65,12 +65,12 @@ OWN_MARKUP = ("hovertemplate", "tickprefix", "ticksuffix")
 LONGEST_LABEL = 40
 
 
-def _plain_text(value: Any, key: str = "") -> Any:
+def plain_text(value: Any, key: str = "") -> Any:
     """Escape the strings that Plotly draws, and shorten those that would fill the picture."""
     if isinstance(value, dict):
-        return {name: _plain_text(each, name) for name, each in value.items()}
+        return {name: plain_text(each, name) for name, each in value.items()}
     if isinstance(value, list):
-        return [_plain_text(each, key) for each in value]
+        return [plain_text(each, key) for each in value]
     if not isinstance(value, str) or key in OWN_MARKUP:
         return value
     short = value if len(value) <= LONGEST_LABEL else value[: LONGEST_LABEL - 1] + "…"

@@ -59,6 +59,10 @@ def report(
     dict
         What the report says, as plain values that JSON can hold.
 
+    See Also
+    --------
+    plot.decision_boundary : Pictures of a fitted model, one by one.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -238,7 +238,7 @@ def standing_values(leaving, kept, x, h, b, ridge, limits, eps, intercept, value
 
 @jit
 def drifted(gone, b, x, h, ridge, K):
-    """Whether the tracked value of the row `gone` is not that of the coefficients."""
+    """Whether the tracked value of the row `gone` is not that of the coefficients, or no number."""
     exact = b + ridge[gone] * x[gone]
     size = abs(b)
     row = K[gone]
@@ -246,7 +246,7 @@ def drifted(gone, b, x, h, ridge, K):
         term = row[i] * x[i]
         exact += term
         size += abs(term)
-    return abs(exact - h[gone]) > DRIFT + 1e-13 * size
+    return not abs(exact - h[gone]) <= DRIFT + 1e-13 * size
 
 
 @jit
@@ -281,7 +281,7 @@ def follow_path(
     low[gone], high[gone] = -np.inf, np.inf
     fresh = False  # whether `rate` is the present column of `gone`
     while True:
-        if n_pivots + 3 > pivot_index.shape[0]:
+        if n_pivots + 4 > pivot_index.shape[0]:  # two for a receiver, two for an event
             return TOO_MANY_PIVOTS, events, -1
         if events > max_steps:
             return CYCLING, events, -1
@@ -309,7 +309,10 @@ def follow_path(
         ahead = sign * held[gone] - cap - stiffness * sign * slack
         if ahead <= 0.0:
             return DONE, events, -1
-        room = ahead / (1.0 + stiffness * (rate[gone] - ridge[gone]))
+        softness = 1.0 + stiffness * (rate[gone] - ridge[gone])
+        if not softness >= 0.5:  # at least 1, but for rounding
+            return INEXACT, events, -1
+        room = ahead / softness
         step, who = next_event(rate, direction, room, z, low, high, basic, when)
         entering = who >= 0 and not basic[who]
         if entering:
@@ -317,6 +320,8 @@ def follow_path(
             if not write_column(who, columns, slot, n_pivots, pivot_index, pivot_columns, column):
                 return MISSING_COLUMN, events, who
             if column[who] <= DEPENDENT * diagonal[who]:
+                if n_blocked == n:
+                    return CYCLING, events, -1
                 # Its value cannot move while those it depends on are free.
                 low[who], high[who] = -np.inf, np.inf
                 blocked[n_blocked] = who

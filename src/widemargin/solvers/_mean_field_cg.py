@@ -26,6 +26,7 @@ FORCING = 1e-5  # relative residual of a direction; looser ones cost more Newton
 MOST_LANDMARKS = 128
 ROWS_PER_LANDMARK = 16
 RIDGE = 1e-8  # of the landmarks' diagonal: equal or nearly equal landmarks
+LARGEST = 1e15  # kernel value whose products are float32 numbers
 
 Preconditioner: TypeAlias = Callable[[RealArray], RealArray]
 
@@ -33,8 +34,11 @@ Preconditioner: TypeAlias = Callable[[RealArray], RealArray]
 def conjugate_direction(K: FloatArray) -> Direction:
     """Return the Newton direction by conjugate gradients.
 
-    Precisions of either sign have no positive definite system; those are left to the factorisation.
+    Precisions of either sign have no positive definite system; those are left to the factorisation,
+    as are kernel values beyond the range of float32.
     """
+    if float(np.abs(K).max()) > LARGEST:
+        return lambda precision, right: factorise(K, precision).solve(right)
     single = K.astype(np.float32)
     features = _landmark_features(K)
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, lu_factor, lu_solve
+from scipy.linalg import cho_solve, cholesky
 
 from widemargin._typing import FloatArray
 from widemargin.problems.mean_field import MeanField
-from widemargin.solvers._mean_field_fields import MeanFieldResult
+from widemargin.solvers._mean_field_fields import Fields, MeanFieldResult
 from widemargin.solvers.result import Budget
 
 LEAST_DAMPING = 1.0 / 64  # of updates that grow
@@ -61,17 +61,14 @@ def solve_ep(problem: MeanField, K: FloatArray, *, tol: float, budget: Budget) -
     here = _factors(problem, K, nothing, nothing)
     assert here is not None  # the prior itself
     here, change = _sweeps(here, K, tol, budget)
-    problem = here.problem
-    z = problem.label * here.h / problem.scale
-    coefficients = problem.weight * (here.nu - here.tau * here.mean)
-    missed = problem.residual(z, problem.reached(coefficients, here.mean))
+    found = _fields(here, K)
     return MeanFieldResult(
-        problem,
-        z,
-        coefficients,
-        here.mean,
+        here.problem,
+        found.z,
+        found.coefficients,
+        found.field,
         _evidence(here),
-        max(change, missed),
+        max(change, found.residual),
         budget.used,
         budget.status,
     )
@@ -83,7 +80,9 @@ def _sweeps(here: _Factors, K: FloatArray, tol: float, budget: Budget) -> tuple[
     while True:
         tau, nu = _matched(here)
         before, change = change, _largest_change(here, tau, nu)
-        if change <= tol or not budget.spend(1, change):
+        # Factors that hardly move are not yet strengths that meet the equations as well.
+        met = change <= tol and (change >= before or _fields(here, K).residual <= tol)
+        if met or not budget.spend(1, change):
             return here, change
         shrinks = change < before
         damping = min(1.0, RECOVERY * damping) if shrinks else max(LEAST_DAMPING, 0.5 * damping)
@@ -100,7 +99,7 @@ def _sweeps(here: _Factors, K: FloatArray, tol: float, budget: Budget) -> tuple[
 
 
 def _factors(problem: MeanField, K: FloatArray, tau: FloatArray, nu: FloatArray) -> _Factors | None:
-    """Return the marginals and cavities of some factors; None where a variance is negative."""
+    """Return the marginals and cavities of some factors; None where there are none."""
     precision, shift = problem.weight * tau, problem.weight * nu
     if (precision >= 0).all():
         root = np.sqrt(precision)
@@ -108,16 +107,26 @@ def _factors(problem: MeanField, K: FloatArray, tau: FloatArray, nu: FloatArray)
         covariance = K - (K * root) @ cho_solve((lower, True), root[:, None] * K)
         log_determinant = 2.0 * float(np.log(np.diagonal(lower)).sum())
     else:
-        factor = lu_factor(np.eye(len(K)) + K * precision)
-        covariance = lu_solve(factor, K)
-        log_determinant = float(np.log(np.abs(np.diagonal(factor[0]))).sum())
+        system = np.eye(len(K)) + K * precision
+        sign, log_determinant = (float(part) for part in np.linalg.slogdet(system))
+        if sign == 0:
+            return None
+        covariance = np.linalg.solve(system, K)
     mean, variance = covariance @ shift, np.diagonal(covariance).copy()
     left = 1 - tau * variance
-    if (variance <= 0).any() or (left <= 0).any():
+    if (variance < 0).any() or (left <= 0).any():  # 0 is that of a row of zeros
         return None
     cavity = variance / left
     h = (mean - variance * nu) / left
     return _Factors(tau, nu, mean, variance, h, problem.with_cavity(cavity), log_determinant)
+
+
+def _fields(here: _Factors, K: FloatArray) -> Fields:
+    """Return the fields of some factors with the coefficients that they ask for.
+
+    Those of the factors, nu - tau mean, are differences that cancel.
+    """
+    return Fields.at(here.problem, K, here.problem.label * here.h / here.problem.scale)
 
 
 def _matched(here: _Factors) -> tuple[FloatArray, FloatArray]:
@@ -132,9 +141,9 @@ def _matched(here: _Factors) -> tuple[FloatArray, FloatArray]:
 
 
 def _largest_change(here: _Factors, tau: FloatArray, nu: FloatArray) -> float:
-    """Return the largest change of a factor in units of its cavity."""
-    c = here.problem.cavity
-    change = np.maximum(np.abs(tau - here.tau) * c, np.abs(nu - here.nu) * np.sqrt(c))
+    """Return the largest change of a factor in units of its cavity, the noise counted in."""
+    c, scale = here.problem.cavity, here.problem.scale
+    change = np.maximum(np.abs(tau - here.tau) * c, np.abs(nu - here.nu) * scale)
     return float(change.max(initial=0.0))
 
 

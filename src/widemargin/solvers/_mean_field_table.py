@@ -19,14 +19,20 @@ from widemargin.solvers.result import Budget
 
 FIRST_RATE = 0.05
 FASTER, SLOWER = 1.1, 0.5
+DIVERGED = (
+    1e100  # of the sum of squares: large weights or kernel values, for which eta is too large
+)
 
 
 def solve_table(
     problem: MeanField, K: FloatArray, *, tol: float, budget: Budget
 ) -> MeanFieldResult:
-    """Iterate Table 8.1 from alpha = 0 until the residual is tol or the budget is used up."""
+    """Iterate Table 8.1 from alpha = 0 until the residual is tol or the budget is used up.
+
+    An iteration that diverges ends as "stalled", with the best fields that it has met.
+    """
     alpha = np.zeros(problem.n_rows)
-    rate, missed = FIRST_RATE, np.inf
+    rate, missed, least = FIRST_RATE, np.inf, np.inf
     while True:
         coefficients = problem.weight * problem.label * alpha
         z = problem.reached(coefficients, symmetric_product(K, coefficients))
@@ -36,9 +42,15 @@ def solve_table(
         # The model is alpha = F(z) exactly, whose own residual may be a little larger.
         if error <= tol and Fields.at(problem, K, z).residual <= tol:
             break
+        if error < least:
+            least, best = error, z
         if not budget.spend(1, error):
             break
-        before, missed = missed, float(problem.weight @ delta**2)
+        with np.errstate(over="ignore"):
+            before, missed = missed, float(problem.weight @ delta**2)
+        if not missed < DIVERGED:
+            budget.status, z = "stalled", best
+            break
         rate *= FASTER if missed < before else SLOWER
         alpha = alpha + rate * delta
     return finished(problem, Fields.at(problem, K, z), budget)

@@ -83,8 +83,9 @@ def _checked(
         if room[freest] < abs(excess):
             return None
         move[freest] -= excess
-    gain = float(score @ move - 0.5 * move @ (A @ move))
-    return move if gain > 0 else None
+    with np.errstate(over="ignore", invalid="ignore"):  # of a system too ill-conditioned to solve
+        gain = float(score @ move - 0.5 * move @ (A @ move))
+    return move if 0 < gain < np.inf else None
 
 
 def _equality_step(

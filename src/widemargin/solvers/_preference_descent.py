@@ -19,7 +19,8 @@ import numpy as np
 
 from widemargin._typing import FloatArray
 from widemargin.problems._pair_sweep import SortedRows
-from widemargin.problems.preference import DualPoint, PreferenceProblem, Response
+from widemargin.problems.dual_pairs import DualPoint, Response
+from widemargin.problems.preference import PreferenceProblem
 from widemargin.solvers._preference_polish import Polish
 from widemargin.solvers._preference_space import Curvature, Element, Space
 from widemargin.solvers.result import Budget, Status
@@ -126,7 +127,7 @@ class Descent:
         """Tell whether nothing has become better, but for rounding: no best point, nor the gap."""
         last, self.seen = self.seen, (self.primal, self.dual, min(self.here.gap, self.seen[2]))
         least = 1e-10 * max(1.0, abs(self.primal))
-        same = self.primal > last[0] - least and self.dual < last[1] + least
+        same = self.primal >= last[0] - least and self.dual <= last[1] + least
         return same and self.here.gap > 0.99 * last[2]
 
     def _narrow(self) -> bool:
@@ -201,7 +202,10 @@ class Descent:
         x = Element(np.zeros_like(z.coef), np.zeros_like(z.image))
         for _ in range(MOST_PRODUCTS):
             bent = curvature.times(p.image)
-            length = size / (self.space.dot(p, p) + float(p.image @ bent))
+            bend = self.space.dot(p, p) + float(p.image @ bent)
+            if not bend > 0:  # nothing but rounding is left
+                return x
+            length = size / bend
             x = x.plus(length, p)
             r = r.plus(-length, p).plus(-length, self.space.expand(bent))
             z = self.space.precondition(r)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._typing import FloatArray
-from widemargin.problems.preference import DualPoint, Listed, PreferenceProblem
+from widemargin.problems.dual_pairs import DualPoint, Listed
+from widemargin.problems.preference import PreferenceProblem
 from widemargin.solvers.band_qp import solve_band
 
 REACH = 3.0  # band widths around the kink from which pairs are taken

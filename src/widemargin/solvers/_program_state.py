@@ -17,6 +17,7 @@ are made when they are first needed and dropped when memory is short.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,7 +160,7 @@ class ProgramRows:
             raise MemoryError(
                 f"{int(keep.sum())} kernel rows of {8 * self.N} bytes are needed at once and "
                 f"cache_size has room for {len(self.holds)}: raise cache_size to at least "
-                f"{keep.sum() * self.N * 8 / 1e6:.0f} MB"
+                f"{math.ceil(keep.sum() * self.N * 8 / 1e6)} MB"
             )
         for i, row in zip(missing, self.make(missing), strict=True):
             while self.holds[self.next] >= 0 and keep[self.holds[self.next]]:

@@ -70,6 +70,7 @@ def solve(
     monitor : callable, optional
         Called between sweeps with (steps, violation); returns whether to go on.
     """
+    problem = problem.bounded()
     run = _Run(problem, rows, tol, Budget(max_iter, monitor), cache_bytes)
     if start is not None:
         b = problem.repair(start)
@@ -166,9 +167,10 @@ class _Run:
         tol: float,
     ) -> None:
         """Improve b and f (in place) band by band until the violation of part is below tol."""
+        before = np.inf  # the violation when all rows were solved for, if they were
         while self.budget.status == "optimal":
             violation = part.kkt_violation(b, f)
-            if violation <= tol:
+            if violation <= tol or violation >= 0.999 * before:
                 return
             band = self._band(part, b, f, violation, dtype)
             used = self.budget.used
@@ -176,6 +178,7 @@ class _Run:
             variables = part.variables_of(band)
             if len(band) == part.n_rows:
                 f[:] = f_band
+                before = violation
             else:
                 change = part.restrict(band).coefficients(b_band - b[variables])
                 f += self._weighted_sum(sample, sample[band], change, dtype)

@@ -130,8 +130,7 @@ class _Run:
         n = problem.n_rows
         self.K: FloatArray | None = None
         if 8 * n * n <= cache_bytes:
-            self.K = np.empty((n, n))
-            rows.fill_symmetric(np.arange(n), self.K)
+            self.K = rows.matrix()
         self.chunk = max(1, int(min(cache_bytes, CHUNK_BYTES) / (8 * n)))
         diagonal = rows.diagonal() if self.K is None else np.diagonal(self.K)
         self.curvature = np.abs(diagonal) + problem.ridge

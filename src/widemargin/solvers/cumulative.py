@@ -149,7 +149,7 @@ def _point(
     problem: CumulativeProblem, rows: CentredRows, w: FloatArray, thresholds: FloatArray
 ) -> _Point:
     utility = rows.dot(w)
-    return _Point(w, thresholds, utility, problem.objective(utility, thresholds, float(w @ w)))
+    return _Point(w, thresholds, utility, problem.objective(utility, thresholds, _norm2(w)))
 
 
 def _turned_start(
@@ -306,7 +306,7 @@ def _descend(problem: CumulativeProblem, point: _Point, step: _Step) -> _Point |
         w = point.w + length * step.w
         thresholds = point.thresholds + length * step.thresholds
         utility = point.utility + length * step.utility
-        objective = problem.objective(utility, thresholds, float(w @ w))
+        objective = problem.objective(utility, thresholds, _norm2(w))
         wanted = point.objective - 1e-4 * length * 2.0 * step.promise
         small = step.promise <= allowance
         if objective <= wanted + (allowance if small else 0.0):
@@ -337,9 +337,14 @@ def _result(
     """Evaluate the model afresh, and move its thresholds to where the data lie."""
     point = _settled(problem, _point(problem, rows, state.point.w, state.point.thresholds))
     around = _around(problem, rows, point)
+    thresholds = _in_order(point.thresholds + float(rows.centre @ point.w))
+    utility = rows.rows.dot(point.w)
+    # What the user has is the moved model, and its digits are fewer where the mean is far away.
+    reached = problem.objective(utility, thresholds, _norm2(point.w))
+    above = around.above + (reached - point.objective)
     n_iter = max(1, budget.used)
     certificate = problem.certificate(
-        point.objective, around.above, around.gradient, around.slopes, tol=tol, n_iter=n_iter
+        reached, above, around.gradient, around.slopes, tol=tol, n_iter=n_iter
     )
     status = state.status or budget.status
     if problem.alpha == 0:  # no bound could tell
@@ -350,11 +355,24 @@ def _result(
         status = "stalled"
     return CumulativeResult(
         coef=point.w,
-        thresholds=point.thresholds + float(rows.centre @ point.w),
-        likelihood=problem.likelihood(point.utility, point.thresholds),
+        thresholds=thresholds,
+        likelihood=problem.likelihood(utility, thresholds),
         certificate=certificate,
         n_iter=n_iter,
         status=status,
         separated=state.separated,
         n_dependent=state.n_dependent,
     )
+
+
+def _in_order(thresholds: FloatArray) -> FloatArray:
+    """Part thresholds that rounding has made equal, each by its last digit."""
+    for k in range(1, len(thresholds)):
+        thresholds[k] = max(thresholds[k], np.nextafter(thresholds[k - 1], np.inf))
+    return thresholds
+
+
+def _norm2(w: FloatArray) -> float:
+    """Return |w|^2, infinite where it is beyond float64: tiny features without a penalty."""
+    with np.errstate(over="ignore"):
+        return float(w @ w)

@@ -19,6 +19,7 @@ from widemargin.solvers.smoothed_newton import Level, Pull
 SMALL = 16384  # rows (and 20 times the features) up to which no sample goes ahead
 SAMPLE_TOL = 1e-3  # a sample predicts the whole no better than this
 WIDEST = 4.0  # first band of the hinge: least squares, for all rows are in it
+NARROWEST = 1e-100  # costs divided by a band are finite
 SOFT = 100.0  # first curvature of a loss, for rows of length one
 SETTLED = 0.2  # share of the gap left to Newton's method when a level ends
 REACH = 3.0  # rows farther than this many times their last move are left out
@@ -170,7 +171,7 @@ class Search:
         The squared hinge ends without any.
         """
         band = self.band * min(max(1, steps), 5) / 10.0
-        return 0.0 if self.level.squared and band < 0.1 else band
+        return 0.0 if self.level.squared and band < 0.1 else max(band, NARROWEST)
 
     def _advance(self, ahead: bool) -> bool:
         """Take steps on the rows near the margin; return whether they led anywhere."""

@@ -19,7 +19,7 @@ import numpy as np
 from widemargin._typing import FloatArray, IntArray
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.loo_path import Standing, limits_of, snapped
+from widemargin.solvers.loo_tableau import Tableau, limits_of, snapped
 from widemargin.solvers.smo import padded
 
 FREE_ROWS = 6_000  # of more free rows than this, a random sample stands for all
@@ -62,7 +62,7 @@ def first_order(
     m = len(free)
     K = np.zeros((padded(m), padded(m)))
     rows.fill_symmetric(free, K[:m, :m])
-    block = Standing(K, problem.restrict(free), b[problem.variables_of(free)], refine=False)
+    block = Tableau(K, problem.restrict(free), b[problem.variables_of(free)], refine=False)
     basis = free[block.free]
     if not len(basis):
         return values  # nothing responds: only the exact path can tell
@@ -76,7 +76,7 @@ def first_order(
 
 
 def _distances(
-    rows: Rows, block: Standing, basis: IntArray, leaving: IntArray, ridge: FloatArray
+    rows: Rows, block: Tableau, basis: IntArray, leaving: IntArray, ridge: FloatArray
 ) -> FloatArray:
     """Return S of each row, without its own ridge."""
     inverse = block.inverse

@@ -7,9 +7,8 @@ p           solver
 ==========  =======================================================================================
 1, inf      a linear program, by HiGHS (:mod:`widemargin.solvers._lp_margin_program`)
 2, soft     that of the linear soft margin (:mod:`widemargin.solvers.dual_cd`)
-2, hard     the nearest points of the convex hulls (:mod:`widemargin.solvers.linear_hulls`; sparse
-            rows or many features: :mod:`widemargin.solvers.nearest_points`); power cones where
-            they almost meet
+2, hard     the nearest points of the convex hulls (:mod:`widemargin.solvers.hull_work`); power
+            cones where they almost meet
 any other   power cones, by Clarabel (:mod:`widemargin.solvers._lp_margin_cone`)
 ==========  =======================================================================================
 
@@ -29,6 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._typing import FloatArray, Matrix
+from widemargin._validation import SMALLEST_ENTRY
 from widemargin.certificate import Certificate
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.lp_margin import NormMargin, length
@@ -36,13 +36,13 @@ from widemargin.problems.reduced_hull import HARD, reduced_hulls
 from widemargin.solvers._lp_margin_cone import solve_cone, solve_hard_cone
 from widemargin.solvers._lp_margin_program import solve_program
 from widemargin.solvers.dual_cd import solve_linear
+from widemargin.solvers.hull_work import fastest_method
 from widemargin.solvers.linear_hulls import solve_linear_hulls
 from widemargin.solvers.nearest_points import half_margin, solve_nearest
 from widemargin.solvers.result import Monitor, Status
 
 SHARP = 1e-13  # gap asked of the linear soft margin: w is known to its root, and steps are cheap
 HULL_TOL = 1e-9  # KKT violation asked of the nearest points, in units of the margin
-HULL_ROWS, HULL_FEATURES = 5_000, 100  # beyond, see `linear_hulls` and `nearest_points`
 CACHE_BYTES = 500e6
 SIMPLEX_STEPS, CONE_STEPS, NEWTON_STEPS = 100, 200, 1000  # budgets; the first a row and feature
 OTHERWISE = ({"equilibrate_enable": False}, {"max_step_fraction": 0.9})  # of Clarabel
@@ -127,7 +127,8 @@ def solve_norm_margin(
             return replace(found, separable=False)
         if best is None or not found.certificate.gap >= best.certificate.gap:
             best = found
-        if best.certificate.relative_gap <= ENOUGH * tol or status in ("max_iter", "stopped"):
+        enough = best.certificate.gap <= ENOUGH * tol * _size(best.certificate, problem, unit)
+        if enough or status in ("max_iter", "stopped"):
             break
     assert best is not None
     return best
@@ -140,8 +141,19 @@ def _scaled(X: Matrix) -> tuple[Matrix, FloatArray, float]:
     else:
         origin = X.mean(axis=0, dtype=np.float64)
         rows = X - origin
-    unit = float(abs(rows).max()) or 1.0
+    unit = float(abs(rows).max())
+    if unit < SMALLEST_ENTRY:  # two classes may be this small where others are not
+        unit = 1.0
     return rows / unit, origin, unit
+
+
+def _size(certificate: Certificate, problem: NormMargin, unit: float) -> float:
+    """Return what gaps are small against: 1, for the hard margin as large rows see it.
+
+    Its objective, one over the margin, is in units of one over the rows: rows of 1e16 have
+    objectives of 1e-16, and any plane would do.
+    """
+    return max(1.0 / max(1.0, unit) if problem.hard else 1.0, abs(certificate.primal))
 
 
 def _attempts(
@@ -212,15 +224,14 @@ def _nearest_points(
 ) -> _Found:
     """Solve the hard margin in the Euclidean norm."""
     hulls = reduced_hulls(problem.y, np.full(len(problem.y), HARD))
-    n, d = rows.shape
-    if sp.issparse(rows) or d > HULL_FEATURES:
-        steps = max_iter if max_iter > 0 else max(500_000, 100 * n)
+    method = fastest_method(rows)
+    if method == "smo":
+        steps = max_iter if max_iter > 0 else max(500_000, 100 * rows.shape[0])
         result, _, _ = solve_nearest(
             hulls, Rows(Kernel("linear"), rows), half_margin, tol=HULL_TOL, max_iter=steps,
             cache_bytes=CACHE_BYTES, seed=seed, monitor=monitor,
         )  # fmt: skip
     else:
-        method = "qp" if n <= HULL_ROWS else "implicit"
         result = solve_linear_hulls(
             hulls, rows, method, seed=seed, max_iter=max_iter, monitor=monitor
         ).result

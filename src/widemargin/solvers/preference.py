@@ -26,7 +26,8 @@ from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray, Matrix
 from widemargin.certificate import Certificate
 from widemargin.kernels import Kernel, Rows
-from widemargin.problems.preference import DualPoint, PreferenceProblem
+from widemargin.problems.dual_pairs import DualPoint
+from widemargin.problems.preference import PreferenceProblem
 from widemargin.solvers._preference_descent import Descent
 from widemargin.solvers._preference_kernel import KernelSpace, Products, pivoted_basis
 from widemargin.solvers._preference_polish import Polish
@@ -243,7 +244,8 @@ class _KernelRun:
         while True:
             result = self._result(status)
             certificate = result.certificate(self.problem, self.tol)
-            if certificate.converged or certificate.gap < 0:  # indefinite: more steps do not help
+            unbounded = certificate.dual == -np.inf  # indefinite: more steps do not help
+            if certificate.converged or unbounded:
                 return replace(result, status="optimal")
             if status in ("max_iter", "stopped") or self.product.is_exact:
                 return replace(result, status="stalled" if status == "optimal" else status)

@@ -36,9 +36,10 @@ import numpy as np
 
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray, IntArray, Matrix
-from widemargin.certificate import Certificate
+from widemargin.certificate import Certificate, sure_bound
 from widemargin.problems._pair_sweep import SortedRows
-from widemargin.problems.preference import DualPoint, Listed, PreferenceProblem, Response
+from widemargin.problems.dual_pairs import DualPoint, Listed, Response
+from widemargin.problems.preference import PreferenceProblem
 from widemargin.solvers._preference_l1_models import minimise_quadratic, solve_program
 from widemargin.solvers._preference_space import Curvature
 from widemargin.solvers.linear_rows import LinearRows
@@ -102,7 +103,7 @@ class L1PreferenceResult:
         return Certificate.from_objectives(
             "preference hinge, l_1 norm",
             primal=primal,
-            dual=dual,
+            dual=sure_bound(primal, dual),
             kkt_violation=float(np.abs(self.w - soft).max()),
             converged=-ROUNDING <= (primal - dual) / max(1.0, abs(primal)) <= tol,
             n_iter=self.n_iter,
@@ -225,6 +226,7 @@ class _Descent:
         if there.value < self.here.value:
             self.here = there
 
+    @np.errstate(over="ignore", invalid="ignore")  # points beyond all numbers are no better
     def _look(self, w: FloatArray, f: FloatArray, rows: SortedRows | None = None) -> _Here:
         """Evaluate both problems, and the smoothed one, at some weights."""
         rows = self.problem.sort(f) if rows is None else rows
@@ -291,6 +293,7 @@ class _Descent:
                 self.here = there
                 return there.left <= IDLE * here.left or there.value < here.value - self._small
             excess = there.value - here.value - length * slope
+            excess = excess if np.isfinite(excess) else np.inf  # a step beyond all numbers
             length *= float(np.clip(-0.5 * length * slope / excess, 0.1, 0.7))
         return False
 

@@ -330,7 +330,10 @@ def _conjugate_gradients(
     while steps < MOST_PRODUCTS and size > goal:
         steps += 1
         image = p + rows.curvature(free, weight, middle, p)
-        length = size / float(p @ image)
+        curvature = float(p @ image)
+        if not curvature > 0.0:  # p is so small that its square is nothing
+            break
+        length = size / curvature
         x += length * p
         r -= length * image
         z = r / diagonal

@@ -26,13 +26,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._typing import FloatArray, Part, Source
 from widemargin.solvers.result import Budget, Monitor, Status, Store
 
 SHORTER = (0.5, 0.2, 0.05)  # steps that a pass tries besides the whole one
 ENOUGH = 1e-4  # share of the predicted decrease that a step must bring
+KNOWN = 1e-15  # eigenvalues, of the largest: below, they are rounding
 
 
 @dataclass(frozen=True)
@@ -202,8 +203,20 @@ def _newton_step(
     if not intercept or matrix[-1, -1] <= 0:
         matrix[-1, -1] = 1.0  # nothing depends on it
         gradient[-1] = 0.0
-    step = -cho_solve(cho_factor(matrix), gradient)
+    step = -_solved(matrix, gradient)
     return step, -0.5 * float(gradient @ step)
+
+
+def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve with a matrix that is positive definite but for rounding."""
+    try:
+        return np.asarray(cho_solve(cho_factor(matrix), right))
+    except LinAlgError:  # features so far from zero that their differences are rounding
+        size = np.sqrt(matrix.diagonal())
+        values, vectors = np.linalg.eigh(matrix / size / size[:, None])
+        known = values > KNOWN * len(values) * values[-1]
+        inner = vectors[:, known]
+        return np.asarray(inner @ ((inner.T @ (right / size)) / values[known]) / size)
 
 
 def _shorter_step(

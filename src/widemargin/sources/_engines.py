@@ -11,7 +11,17 @@ _Found = TypeVar("_Found")
 
 
 class Engine(Protocol):
-    """Runs tasks on parts, wherever they live."""
+    """Runs tasks on parts, wherever they live: the protocol for other clusters.
+
+    Examples
+    --------
+    >>> from widemargin.sources import Engine
+    >>> class InTurn(Engine):
+    ...     def run(self, task, parts, arguments):
+    ...         return [task(part, *some) for part, some in zip(parts, arguments, strict=True)]
+    >>> InTurn().run(pow, [2, 3], [(2,), (3,)])
+    [4, 27]
+    """
 
     def run(
         self,
@@ -19,9 +29,21 @@ class Engine(Protocol):
         parts: Sequence[Any],
         arguments: Sequence[tuple[Any, ...]],
     ) -> list[_Found]:
-        """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts.
+        """Return ``[task(part, *arguments[k]) for each part k]``; all of it can be pickled.
 
-        Tasks, parts and arguments can be pickled; a task may be run again.
+        Parameters
+        ----------
+        task : callable
+            A function at the level of its module that may be run again.
+        parts : sequence
+            What it is run on.
+        arguments : sequence of tuple
+            What it gets besides the part, one tuple for each part.
+
+        Returns
+        -------
+        list
+            What the tasks return, in the order of the parts.
         """
         ...
 
@@ -42,7 +64,22 @@ class Threads:
         parts: Sequence[Any],
         arguments: Sequence[tuple[Any, ...]],
     ) -> list[_Found]:
-        """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts."""
+        """Return ``[task(part, *arguments[k]) for each part k]``.
+
+        Parameters
+        ----------
+        task : callable
+            A function at the level of its module that may be run again.
+        parts : sequence
+            What it is run on.
+        arguments : sequence of tuple
+            What it gets besides the part, one tuple for each part.
+
+        Returns
+        -------
+        list
+            What the tasks return, in the order of the parts.
+        """
         found: dict[int, _Found] = {}
 
         def work(k: int) -> None:

@@ -148,7 +148,7 @@ def opened_parquet(path: str, read_ahead: int = 0) -> Iterator[Any]:
             )
     except (FileNotFoundError, PermissionError):
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} is not a readable Parquet file, it may be truncated or damaged; copy or "
             f"write it again ({error})"

@@ -24,23 +24,66 @@ Piece: TypeAlias = tuple[RealArray, AnyArray, FloatArray | None]
 class Rows(Protocol):
     """A stretch of raw rows that a task can read by itself, wherever it runs; picklable, no state.
 
-    X and target of a block may be overwritten by the next one.
+    A class with these methods makes any storage readable. X and target of a block may be
+    overwritten by the next one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import sources
+    >>> rows = sources.from_arrays(np.eye(3), np.array([0, 1, 0])).rows[0]
+    >>> [(first, X.shape) for first, X, target, weight in rows.blocks()]
+    [(0, (3, 3))]
     """
 
     def blocks(self) -> Iterator[tuple[int, RealArray, AnyArray, FloatArray | None]]:
-        """Yield (number of the first row, X, target, weight); weight is None where all are 1."""
+        """Read all rows in order.
+
+        Yields
+        ------
+        tuple
+            Number of the first row, X, target and weight; weight is None where all are 1.
+        """
         ...
 
     def targets(self) -> Iterator[AnyArray]:
-        """Yield the targets alone, in order."""
+        """Read the targets alone, in order.
+
+        Yields
+        ------
+        ndarray
+            Targets of the next rows.
+        """
         ...
 
     def take(self, rows: IntArray) -> Piece:
-        """Return X, target and weight of some rows, given by their sorted numbers here."""
+        """Read some rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Their sorted numbers in this stretch.
+
+        Returns
+        -------
+        tuple
+            X, target and weight (None where all are 1).
+        """
         ...
 
     def place(self, row: int) -> str:
-        """Return where a row is, for messages: "data/a.npy, row 17"."""
+        """Return where a row is, for messages.
+
+        Parameters
+        ----------
+        row : int
+            Its number in this stretch.
+
+        Returns
+        -------
+        str
+            Such as "data/a.npy, row 17".
+        """
         ...
 
 

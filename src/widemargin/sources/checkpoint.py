@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from widemargin.sources._strips import AnyArray
+from widemargin.sources.whole_file import write_whole
 
 TITLE = b"widemargin checkpoint 1 "
 ARRAY = "__array__"  # key of a reference to an array, in the JSON text
@@ -78,16 +80,16 @@ class Checkpoint:
             Arrays, numbers, texts, booleans, None, and lists and dictionaries of them.
         """
         content = _packed({"belongs_to": self.belongs_to, "state": dict(state)})
-        beside = self.path.with_name(f".{self.path.name}.tmp")
-        with open(beside, "wb") as handle:
-            handle.write(TITLE + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(beside, self.path)
-        _force_folder(self.path.absolute().parent)
+        title = TITLE + hashlib.sha256(content).hexdigest().encode() + b"\n"
+        write_whole(self.path, lambda handle: handle.write(title + content))
 
     def load(self) -> dict[str, Any] | None:
-        """Return the state that was saved last, None where there is no file.
+        """Return the state that was saved last.
+
+        Returns
+        -------
+        dict or None
+            The state; None where there is no file.
 
         Raises
         ------
@@ -99,14 +101,18 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         title, _, content = raw.partition(b"\n")
-        if title != TITLE + hashlib.sha256(content).hexdigest().encode():
+        try:
+            if title != TITLE + hashlib.sha256(content).hexdigest().encode():
+                raise ValueError("its checksum is wrong")
+            saved = _unpacked(content)
+            other: dict[str, Any] = saved["belongs_to"]
+            state: dict[str, Any] = saved["state"]
+        except Exception as error:  # a file may hold anything, a checksum that is right included
             raise ValueError(
                 f"the checkpoint {self.path} is damaged or not a checkpoint; delete it to start "
-                "the fit from the beginning"
-            )
-        saved = _unpacked(content)
-        self._refuse_strangers(saved["belongs_to"])
-        state: dict[str, Any] = saved["state"]
+                f"the fit from the beginning ({error})"
+            ) from None
+        self._refuse_strangers(other)
         return state
 
     def _refuse_strangers(self, other: dict[str, Any]) -> None:
@@ -122,22 +128,16 @@ class Checkpoint:
                 )
 
 
-def _force_folder(folder: Path) -> None:
-    """Force the new name to disk; Windows has no such call and needs none."""
-    if hasattr(os, "O_DIRECTORY"):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def _packed(tree: Any) -> bytes:
     arrays: list[AnyArray] = []
     text = json.dumps(_without_arrays(tree, arrays))
     stream = io.BytesIO()
     named = {f"array{k}": array for k, array in enumerate(arrays)}
-    np.savez(stream, allow_pickle=False, text=np.array(text), **named)
+    # Not np.savez, which pickles objects: NumPy 2.0 cannot be told not to.
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in {"text": np.array(text), **named}.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
     return stream.getvalue()
 
 

@@ -2,145 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from widemargin._typing import BoolArray, FloatArray, IntArray, RealArray
+from widemargin._typing import RealArray
 from widemargin._validation import require
 from widemargin.sources._engines import Engine
-from widemargin.sources._rows import Rows
-from widemargin.sources._strips import AnyArray
 from widemargin.sources.describe import Description, merged, summarise
-
-WIDE = 4_096  # numbers that NumPy handles in one stretch
+from widemargin.sources.training_part import View, on_training_part
 
 _Found = TypeVar("_Found")
 
 
-@dataclass(frozen=True, eq=False)
-class View:
-    """How raw rows become training rows: which are kept, their labels, costs and units.
-
-    Attributes
-    ----------
-    positive, negative : label or None
-        The classes that become +1 and -1; both None: regression, the target is kept.
-    everything : bool
-        Whether all rows belong to the two classes, so that none is left out.
-    cost_factors : tuple of float
-        Factors of the weights of the two classes.
-    centre, scale : ndarray of shape (n_features,) or None
-        Features become (x - centre) / scale. Of the type of the data, so that nothing is
-        rounded between what is computed with and what is reported.
-    """
-
-    positive: Any
-    negative: Any
-    everything: bool
-    cost_factors: tuple[float, float]
-    centre: RealArray | None
-    scale: RealArray | None
-
-    def kept(self, target: AnyArray) -> BoolArray | None:
-        """Return which rows belong to the two classes; None: all."""
-        if self.everything:
-            return None
-        return np.asarray((target == self.positive) | (target == self.negative), dtype=np.bool_)
-
-    def sides(self, target: AnyArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        """Return y and weight of rows that are kept."""
-        if weight is None:
-            weight = np.ones(len(target))
-        if self.positive is None:
-            return target.astype(np.float64), weight
-        is_positive = np.asarray(target == self.positive)
-        if self.cost_factors != (1.0, 1.0):
-            weight = weight * np.where(is_positive, *self.cost_factors)
-        y = is_positive * 2.0
-        y -= 1.0
-        return y, weight
-
-    def features(self, X: RealArray, buffer: RealArray) -> RealArray:
-        """Return standardised features, in the buffer unless there is nothing to do."""
-        if self.centre is None and self.scale is None:
-            return X
-        block = buffer[: len(X)]
-        if self.centre is not None:
-            X = _for_each_row(np.subtract, X, self.centre, block)
-        if self.scale is not None:
-            X = _for_each_row(np.divide, X, self.scale, block)
-        return X
-
-
-def _for_each_row(function: Any, X: RealArray, unit: RealArray, out: RealArray) -> RealArray:
-    """Apply a function of a row and `unit`, many rows in one stretch: short rows are slow."""
-    n_rows, width = X.shape
-    together = max(1, WIDE // max(1, width))
-    whole = n_rows - n_rows % together
-    wide = (-1, together * width)
-    tiled = np.tile(unit, together)
-    function(X[:whole].reshape(wide), tiled, out=out[:whole].reshape(wide))
-    function(X[whole:], unit, out=out[whole:])
-    return out
-
-
-class TrainingPart:
-    """The training rows of one part of a data set: a Part of the protocol that solvers know.
-
-    Rows that belong to neither class do not exist here; the others are numbered in order.
-    """
-
-    def __init__(self, rows: Rows, view: View) -> None:
-        self.rows, self.view = rows, view
-
-    def blocks(self) -> Iterator[tuple[int, RealArray, FloatArray, FloatArray]]:
-        """Yield (number of the first row, X, y, weight); the next block may overwrite X."""
-        first = 0
-        buffer: RealArray = np.empty((0, 0))
-        for _, X, target, weight in self.rows.blocks():
-            if len(buffer) < len(X):
-                buffer = np.empty_like(X)
-            keep = self.view.kept(target)
-            if keep is not None and not keep.all():
-                X, target = X[keep], target[keep]
-                weight = None if weight is None else weight[keep]
-            if len(X):
-                yield (first, self.view.features(X, buffer), *self.view.sides(target, weight))
-            first += len(X)
-
-    def take(self, rows: IntArray) -> tuple[RealArray, FloatArray, FloatArray]:
-        """Return X, y and weight of some rows, given by their sorted numbers in this part."""
-        X, target, weight = self.rows.take(self._numbers(np.asarray(rows, dtype=np.intp)))
-        y, weight = self.view.sides(target, weight)
-        return self.view.features(X, X), y, weight
-
-    def _numbers(self, rows: IntArray) -> IntArray:
-        """Return the numbers among the raw rows of rows that are kept."""
-        if self.view.everything or len(rows) == 0:
-            return rows
-        found, n_kept, n_raw = [], 0, 0
-        for target in self.rows.targets():
-            keep = self.view.kept(target)
-            assert keep is not None
-            raw = np.flatnonzero(keep)
-            begin, end = np.searchsorted(rows, [n_kept, n_kept + len(raw)])
-            found.append(raw[rows[begin:end] - n_kept] + n_raw)
-            n_kept, n_raw = n_kept + len(raw), n_raw + len(target)
-        return np.concatenate(found)
-
-
-def on_training_part(
-    rows: Rows, view: View, task: Callable[..., _Found], *arguments: Any
-) -> _Found:
-    """Run a solver's task where the raw rows are."""
-    return task(TrainingPart(rows, view), *arguments)
-
-
 class TrainingSource:
     """Training rows in parts: a Source of the protocol that solvers know.
+
+    Made by :meth:`Dataset.binary` and :meth:`Dataset.regression`.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Where the rows are.
+    view : View
+        How they become training rows.
+    sizes : list of int
+        Training rows of each part.
 
     Attributes
     ----------
@@ -149,9 +38,17 @@ class TrainingSource:
     n_features : int
         Number of features.
     dtype : dtype
-        float32 or float64.
+        Type of the rows: float32 or float64.
     centre, scale : ndarray of shape (n_features,)
         Rows are (x - centre) / scale: the values used, after rounding to the type of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import sources
+    >>> source = sources.from_arrays(np.eye(3), np.array([0, 1, 0])).binary(1, 0)
+    >>> source.n_rows, source.n_features
+    (3, 3)
     """
 
     def __init__(self, dataset: Dataset, view: View, sizes: list[int]) -> None:
@@ -170,7 +67,20 @@ class TrainingSource:
     def run(
         self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
     ) -> list[_Found]:
-        """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts."""
+        """Run a task on the training rows of each part, where they are.
+
+        Parameters
+        ----------
+        task : callable
+            A function at the level of its module that returns little and may be run again.
+        arguments : sequence of tuple
+            What the task gets besides the part, one tuple for each part.
+
+        Returns
+        -------
+        list
+            What the tasks return, in the order of the parts.
+        """
         calls = [(self._view, task, *some) for some in arguments]
         return self._dataset.run(on_training_part, calls)
 
@@ -190,7 +100,7 @@ class Dataset:
     n_features : int
         Number of features.
     dtype : dtype
-        float32 or float64, the type of all blocks.
+        Type of all blocks: float32 or float64.
     feature_names : list of str, default=None
         Names of the features, where they have some.
 
@@ -223,7 +133,20 @@ class Dataset:
     def run(
         self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
     ) -> list[_Found]:
-        """Return ``[task(rows, *arguments[k]) for each part k]``; rows have their raw targets."""
+        """Run a task on the raw rows of each part, where they are.
+
+        Parameters
+        ----------
+        task : callable
+            A function at the level of its module that returns little and may be run again.
+        arguments : sequence of tuple
+            What the task gets besides the part, one tuple for each part.
+
+        Returns
+        -------
+        list
+            What the tasks return, in the order of the parts.
+        """
         if len(arguments) != len(self.rows):
             raise ValueError(f"{len(arguments)} arguments were given for {len(self.rows)} parts")
         return self.engine.run(task, self.rows, arguments)

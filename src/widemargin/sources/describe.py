@@ -46,7 +46,7 @@ class Description:
     target_mean, target_std : float
         The same of the target; NaN where it is text.
     checksums : list of int
-        Of the targets, and of some rows, of each part.
+        Of all values, in their order, of each part.
     origin : str
         Fingerprint of the data that these rows are computed from, where they are.
 
@@ -86,7 +86,13 @@ class Description:
         return np.where(constant, 1.0, self.std)
 
     def fingerprint(self) -> str:
-        """Return a text that other data, or the same data in other parts, would not give."""
+        """Return a text that other data, or the same data in other parts, would not give.
+
+        Returns
+        -------
+        str
+            A SHA-256 in hexadecimal digits.
+        """
         digest = hashlib.sha256()
         labels = None if self.classes is None else self.classes.tolist()
         weights = None if self.class_weights is None else self.class_weights.tolist()
@@ -137,8 +143,9 @@ class Moments:
 
     @property
     def std(self) -> FloatArray:
-        """The standard deviation."""
-        return np.sqrt(self.squares / max(self.weight, np.finfo(float).tiny))
+        """The standard deviation; infinite where squares overflow."""
+        squares = np.where(np.isnan(self.squares), np.inf, self.squares)
+        return np.asarray(np.sqrt(squares / max(self.weight, np.finfo(float).tiny)))
 
 
 @dataclass
@@ -213,8 +220,10 @@ def summarise(rows: Rows, n_features: int, feature_names: list[str] | None) -> S
             numbers = None
         elif numbers is not None:
             numbers.merge(Moments.of(target[:, None], weight))
-        # The moments tell other features; these tell other targets and another order.
-        checksum = zlib.crc32(X[:1].tobytes(), zlib.crc32(target.tobytes(), checksum))
+        # Every bit in its place: the state of a fit on the rows of yesterday must not go on today.
+        for values in (X, target, weight):
+            if values is not None:
+                checksum = zlib.crc32(values.tobytes(), checksum)
         size += len(X)
     return Summary(size, moments, numbers, counts, kind, rows.place(0), checksum)
 

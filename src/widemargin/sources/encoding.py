@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from widemargin._messages import UserError, listing
+from widemargin._messages import UserError, listing, warn
 from widemargin._typing import FloatArray
 from widemargin.sources.table import Table
 
@@ -107,11 +106,10 @@ class Encoding:
 
     def _warn_unknown(self, name: str, unknown: Collection[str]) -> None:
         if unknown:
-            warnings.warn(
+            warn(
                 f"column {name!r} has values that were not there when the model was fitted, "
                 f"treated as none of its levels: {listing(sorted(unknown))}.",
                 UserWarning,
-                stacklevel=4,
             )
 
 
@@ -227,7 +225,8 @@ def read_target(table: Table, name: str, task: str = "auto") -> tuple[Target, Ta
             )
         return np.array(column), "classification"
     values = np.unique(column)
-    whole = bool(np.isfinite(values).all() and (values == np.round(values)).all())
+    # Numbers beyond the integers are no names of classes.
+    whole = bool((np.abs(values) < 2.0**63).all() and (values == np.round(values)).all())
     if task == "auto":
         few = len(values) <= MOST_NUMERIC_CLASSES
         task = "classification" if whole and few else "regression"

@@ -24,6 +24,7 @@ from widemargin._typing import IntArray, Matrix
 from widemargin._validation import require, require_bool
 
 CHUNK = 1 << 22  # bytes of features that become numbers at a time
+BEYOND = 2.0**31  # features are numbered up to here
 ROW = re.compile(rb"\s*(\S+)(?:\s+qid:(-?\d+))((?:\s+\d+:[^\s:]+)*)\s*")
 TEXT_OF_ROW = "a row is '<grade> qid:<number> <feature>:<value> <feature>:<value> ...'"
 
@@ -174,7 +175,7 @@ class _Rows:
         flat = _parsed(b" ".join(self.texts).replace(b":", b" "))
         if flat is None or len(flat) != count or not np.isfinite(flat).all():
             raise self._bad_value()
-        indices = flat[::2].astype(np.int64) - self.first
+        indices = np.minimum(flat[::2], BEYOND).astype(np.int64) - self.first
         lengths = self.lengths[self.done :]
         self._check(indices, np.repeat(np.arange(self.done, len(self.lengths)), lengths))
         self.indices.append(indices)
@@ -183,6 +184,10 @@ class _Rows:
 
     def _check(self, indices: IntArray, row: IntArray) -> None:
         """Features are in range and increase within a row."""
+        for at in np.flatnonzero(indices >= BEYOND - self.first)[:1]:
+            raise self.refuse(
+                self.numbers[row[at]], f"a feature from number {BEYOND:.0f} on; renumber them"
+            )
         for at in np.flatnonzero(indices < 0)[:1]:
             raise self.refuse(
                 self.numbers[row[at]],

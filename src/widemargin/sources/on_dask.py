@@ -42,7 +42,22 @@ class DaskEngine:
         parts: Sequence[Any],
         arguments: Sequence[tuple[Any, ...]],
     ) -> list[_Found]:
-        """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts."""
+        """Return ``[task(part, *arguments[k]) for each part k]``.
+
+        Parameters
+        ----------
+        task : callable
+            A function at the level of its module that may be run again.
+        parts : sequence
+            What it is run on.
+        arguments : sequence of tuple
+            What it gets besides the part, one tuple for each part.
+
+        Returns
+        -------
+        list
+            What the tasks return, in the order of the parts.
+        """
         dask = import_dask()
         calls = [
             dask.delayed(_Call(task, part, some), pure=False)(

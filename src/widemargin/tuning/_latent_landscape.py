@@ -134,7 +134,7 @@ class LatentTask(Task):
         model = self.model
         path, base = self.path(rows)
         # A row of zeros has no variance under a polynomial kernel, all rows together have some.
-        unit = max(float(path.kernel(base).diagonal().mean()), 1e-300)
+        unit = float(path.kernel(base).diagonal().mean()) or 1.0  # rows of zeros have no scale
         flips = (0.0, float(np.log1p(MOST_FLIPS / FLIP_UNIT)))
         first = float(np.log1p(FIRST_FLIPS / FLIP_UNIT))
         scales = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn import config_context
 from sklearn.base import is_regressor
 from sklearn.exceptions import FitFailedWarning
 
+from widemargin._messages import warn
 from widemargin._progress import Bar
 from widemargin._threads import for_each, worker_threads
 from widemargin._typing import FloatArray, IntArray
@@ -66,9 +66,9 @@ class Run:
         if len(self.failures) == len(self.settings):
             raise next(iter(self.failures.values()))  # then it is not the settings
         for k, failure in sorted(self.failures.items()):
-            warnings.warn(
+            warn(
                 f"the setting {self.settings[k]} could not be scored and gets "
-                f"{self.search.error_score}: {failure}", FitFailedWarning, stacklevel=3,
+                f"{self.search.error_score}: {failure}", FitFailedWarning,
             )  # fmt: skip
 
     def _groups(self) -> list[tuple[Branch, list[int]]]:

@@ -19,10 +19,11 @@ from widemargin._validation import (
     require_number,
     scale_gamma,
 )
+from widemargin.estimators._kernel_machine import check_range
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.svm import SVC
-from widemargin.kernels import Kernel, is_mercer
+from widemargin.kernels import Kernel, Rows, is_mercer
 from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
 from widemargin.tuning._kernel_paths import (
     FixedPath,
@@ -142,6 +143,7 @@ class Task:
         factors = class_costs(costs, classes, codes, data.weight)
         linear = isinstance(model, LinearSVC)
         kernel = Kernel("linear") if linear else model._resolved_kernel(data.X, data.weight)
+        check_range(Rows(kernel, data.X))
         return cls(model, names, data, codes, factors, kernel, prior, criterion)
 
     @property
@@ -175,7 +177,8 @@ class Task:
             pairs.append(Pair(label, weight[chosen], cost[chosen], intercept))
         tune_cost = "C" in self.names or self.hinge
         scale = float(path.kernel(base).diagonal().mean()) * float(cost.mean())
-        C = 1.0 / max(scale, 1e-300) if tune_cost else float(self.model.C)
+        # Rows of zeros have no scale of their own.
+        C = 1.0 / (scale or 1.0) if tune_cost else float(self.model.C)
         return Landscape(path, parts, pairs, C, base, tune_cost, self.prior, observe)
 
     def path(self, rows: IntArray) -> tuple[KernelPath, FloatArray]:
@@ -250,8 +253,7 @@ def _coordinate(scale: Scale, value: Any) -> float:
     """Return the coordinate of a given start; beyond its bounds a descent begins at them."""
     name = f'starts["{scale.name}"]'
     if scale.shift:
-        least = float(np.nextafter(0.0, -1.0))
-        require_number(name, value, "a number, not negative", above=least)
+        require_number(name, value, "a number, not negative", least=0.0)
     else:
         require_number(name, value, "a positive number")
     return scale.coordinate(float(value))

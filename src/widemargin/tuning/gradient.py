@@ -25,7 +25,7 @@ from sklearn.base import clone
 from widemargin._progress import Watch
 from widemargin._threads import worker_threads
 from widemargin._typing import FloatArray
-from widemargin._validation import require, require_number, seed_of
+from widemargin._validation import require_integer, require_number, seed_of
 from widemargin.tuning._hinge_cost import choose_hinge_cost
 from widemargin.tuning._landscape import Landscape, Point, Surface, descend
 from widemargin.tuning._latent_landscape import LatentTask
@@ -161,6 +161,10 @@ def tune(
         A fitted copy with the parameters found; its `tuning_` is a
         :class:`~widemargin.tuning.gradient.Tuning`.
 
+    See Also
+    --------
+    LOOSearch : Search over a grid, for all machines.
+
     Examples
     --------
     >>> from sklearn.datasets import make_moons
@@ -184,9 +188,8 @@ def tune(
     True
     """
     prior = 1.0 if prior is None else prior
-    require_number("prior", prior, "a number, not negative, or None", above=-1e-300)
-    whole = isinstance(max_iter, int | np.integer) and not isinstance(max_iter, bool)
-    require(whole and max_iter > 0, "max_iter", max_iter, "a positive integer")
+    require_number("prior", prior, "a number, not negative, or None", least=0.0)
+    require_integer("max_iter", max_iter, "a positive integer")
     options = {"sample_weight": sample_weight, "starts": starts, "max_iter": int(max_iter)}
     options |= {"verbose": verbose, "random_state": random_state, "criterion": criterion}
     if hasattr(estimator, "steps"):  # a pipeline; to import its class would import half of sklearn

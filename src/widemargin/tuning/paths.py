@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from widemargin._messages import warn
 from widemargin._threads import worker_threads
 from widemargin._typing import BoolArray, FloatArray, IntArray
 from widemargin._validation import require, require_bool
@@ -58,6 +58,14 @@ class RegularisationPath:
         Leave-one-out error, if it was asked for.
     loo_kind : tuple of str or None
         What that is, "exact" or "estimate", for each value.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from widemargin import LPSVC, regularisation_path
+    >>> path = regularisation_path(LPSVC(gamma=1.0), *make_moons(60, random_state=0), [0.1, 1.0])
+    >>> path.parameter, path.converged
+    ('lam', array([ True,  True]))
     """
 
     parameter: str
@@ -121,6 +129,10 @@ def regularisation_path(
     -------
     RegularisationPath
         Arrays with one entry a value.
+
+    See Also
+    --------
+    AdaptiveMarginSVC, LPSVC, NuLPSVC : The machines it is for.
 
     Examples
     --------
@@ -231,9 +243,9 @@ def _summary(training: RefitTraining, leave_one_out: bool) -> dict[str, Any]:
 def _warn_unfinished(path: RegularisationPath, tol: float) -> None:
     """Warn of values at which the optimum is not proved."""
     if not path.converged.all():
-        warnings.warn(
+        warn(
             f"the relative gap is above tol={tol:g} at {path.parameter}="
             f"{path.values[~path.converged].tolist()}: `objective` and `dual` say by how much. "
             "Raise max_iter or tol, or widen the kernel (lower gamma)",
-            ConvergenceWarning, stacklevel=3,
+            ConvergenceWarning,
         )  # fmt: skip

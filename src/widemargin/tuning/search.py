@@ -89,6 +89,10 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
     n_features_in_, feature_names_in_, classes_
         Of the best estimator, as far as it has them.
 
+    See Also
+    --------
+    tune : Chooses parameters by gradient, without a grid.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -139,7 +143,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LOOSearch:
         """Score every setting by leave-one-out and fit the best one.
 
-        An interrupt keeps what is there: `cv_results_` and the best setting so far.
+        An interrupt keeps what is there: `cv_results_` and the best setting so far, but no model.
 
         Parameters
         ----------

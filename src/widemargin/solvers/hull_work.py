@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from widemargin._typing import Matrix
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
@@ -14,8 +16,15 @@ from widemargin.solvers.nearest_points import Unit, half_margin, solve_nearest
 from widemargin.solvers.result import SolverResult
 from widemargin.solvers.smallest_k import rough_nearest
 
-QP_ROWS = 5_000  # up to this size "auto" takes all rows into the quadratic program
+QP_ROWS = 5_000  # up to this size all rows go into the quadratic program
 QP_FEATURES = 100  # beyond, its normal matrix costs more than kernel values
+
+
+def fastest_method(X: Matrix) -> str:
+    """Return the method that is fastest for the linear kernel on these rows."""
+    if sp.issparse(X) or X.shape[1] > QP_FEATURES:
+        return "smo"
+    return "qp" if X.shape[0] <= QP_ROWS else "implicit"
 
 
 class HullWork:
@@ -52,8 +61,7 @@ class HullWork:
         dense = rows.kernel.name == "linear" and isinstance(rows.X, np.ndarray)
         self.method = solver
         if solver == "auto":
-            few = dense and rows.X.shape[1] <= QP_FEATURES
-            self.method = ("qp" if rows.n <= QP_ROWS else "implicit") if few else "smo"
+            self.method = fastest_method(rows.X) if dense else "smo"
         if self.method in METHODS and not dense:
             raise ValueError(f"solver={solver!r} needs dense X: use solver='smo', or X.toarray()")
 

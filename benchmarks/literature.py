@@ -1,0 +1,106 @@
+"""The literature repeated: every published number and claim that can be had, with a verdict.
+
+How verdicts are made stands in :mod:`benchmarks.literature_items`; the rules and tolerances are
+fixed there and in the parts, one for each source:
+
+- Table 2.1, Figs. 2.7 and 2.8 of Smola et al. (2000): :mod:`benchmarks.literature_margins`;
+- Figs. 2.2 to 2.6 and Weston (1999): :mod:`benchmarks.literature_toys`;
+- Herbrich et al. (2000): :mod:`benchmarks.literature_ranks`;
+- Opper and Winther (2000): :mod:`benchmarks.literature_fields`;
+- Balcázar et al. (2008): :mod:`benchmarks.literature_samples`.
+
+Splits and draws are seeded, and nothing is chosen by test rows. An item that differs is a result,
+not a failure: the exit code is 1 only where our own results contradict each other (a lower bound
+above its objective, planes that depend on the seed, two names of one machine that do not agree).
+Fits that say that they could not prove their optimum are listed.
+
+`literature_rst` writes the tables of the documentation from the JSON of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from benchmarks.literature_fields import add_fields
+from benchmarks.literature_items import DIFFERS, NOT_TO_BE_HAD, Findings, Item, counts
+from benchmarks.literature_margins import add_data_sets
+from benchmarks.literature_ranks import add_ranks
+from benchmarks.literature_samples import add_samples
+from benchmarks.literature_toys import add_toys
+from benchmarks.report import Report
+
+COLOURS = {"reproduced": "green", "close": "green", "differs": "yellow", "not to be had": "dim"}
+
+
+def run(console: Console, *, quick: bool, splits: int) -> Report:
+    """Run the whole benchmark."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("starting", total=None)
+        works = measured(quick, splits, lambda text: progress.update(task, description=text))
+    report = Report("literature", quick)
+    for work in works:
+        _table(report, work)
+        report.failures += work.failures
+    items = [item for work in works for item in work.items]
+    _reasons(report, items)
+    _counts(report, works)
+    unproved = [fit for work in works for fit in work.unproved]
+    fits = sum(work.fits for work in works)
+    table = report.table(f"Fits without a proved optimum, of {fits:,}", ["fit"])
+    for fit in unproved or ["none"]:
+        table.add_row(fit)
+    report.results = {
+        "splits": splits,
+        "items": [asdict(item) for item in items],
+        "fits": fits,
+        "unproved": unproved,
+    }
+    return report
+
+
+def measured(quick: bool, splits: int, say: Callable[[str], None]) -> list[Findings]:
+    """Measure everything."""
+    margins = Findings("Smola et al. (2000), chapter 2")
+    weston = Findings("Weston (1999)")
+    ranks = Findings("Herbrich et al. (2000)")
+    fields = Findings("Opper and Winther (2000)")
+    samples = Findings("Balcázar et al. (2008)")
+    add_toys(margins, weston, quick, say)
+    add_data_sets(margins, quick, splits, say)
+    add_ranks(ranks, quick, say)
+    add_fields(fields, quick, say)
+    add_samples(samples, quick, say)
+    return [margins, weston, ranks, fields, samples]
+
+
+# -- what was found ----------------------------------------------------------------------------
+
+
+def _table(report: Report, work: Findings) -> None:
+    columns = ["item", "quantity", "published", "ours", "difference", "verdict"]
+    table = report.table(work.work, columns)
+    for item in work.items:
+        shown = [item.place, item.quantity, item.published, item.ours, item.difference]
+        colour = COLOURS[item.verdict]
+        table.add_row(*(escape(cell) for cell in shown), f"[{colour}]{item.verdict}[/]")
+
+
+def _reasons(report: Report, items: list[Item]) -> None:
+    titles = {DIFFERS: "Why items differ", NOT_TO_BE_HAD: "Why items are not to be had"}
+    for verdict, title in titles.items():
+        table = report.table(title, ["item", "quantity", "reason"])
+        for item in items:
+            if item.verdict == verdict:
+                table.add_row(*(escape(cell) for cell in (item.place, item.quantity, item.reason)))
+
+
+def _counts(report: Report, works: list[Findings]) -> None:
+    table = report.table("Verdicts", ["source", *COLOURS])
+    for work in works:
+        table.add_row(work.work, *(str(count) for count in counts(work.items).values()))

@@ -1,0 +1,164 @@
+"""Draw docs/images/flow.svg and flow_dark.svg: one fit, from the call to the certificate.
+
+Run: python docs/make_flow.py. A test compares the pictures with what this makes, and the stations
+with the functions that a fit really calls, in this order.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+IMAGES = Path(__file__).parent / "images"
+
+# What one SVC().fit(X, y) calls, and what happens there.
+STATIONS = [
+    ("estimators._support.SupportClassifier.fit", "reads as a table of contents"),
+    ("estimators.svm.SVC._check_parameters", "every parameter, before any data are looked at"),
+    ("_validation.check_fit", "X, y and weights: shape, type, finite"),
+    ("_validation.canonical", "drops zero weights, merges equal rows, sorts"),
+    ("problems.soft_margin.c_classification", "WHAT: targets, boxes, one threshold; as data"),
+    ("kernels.Rows.__init__", "the rows, seen through the kernel"),
+    ("_progress.Watch.__enter__", "progress bar and time limit"),
+    ("_threads.worker_threads", "BLAS at one thread, Python threads above it"),
+    ("solvers.active_set.solve", "HOW: growing samples, bands near the margin"),
+    ("kernels.Rows.fill_symmetric", "kernel block of a band, by BLAS; again for each"),
+    ("solvers.smo.solve_dense", "steps on the band, until it is solved"),
+    ("solvers._smo_loops.sweep", "compiled, bounded; the GIL is free meanwhile"),
+    ("solvers.result.Budget.spend", "counts; here Ctrl-C and the time limit act"),
+    ("solvers.active_set._Run.exact_values", "decision values afresh, in float64"),
+    ("problems.soft_margin.SoftMargin.certificate", "primal, dual and violation from these alone"),
+    ("certificate.Certificate.from_objectives", "the gap: how far the optimum can be"),
+    ("estimators._support.SupportClassifier._keep_machines", "support_, dual_coef_, intercept_"),
+    ("assess.record.Record.__init__", "keeps rows, problem and optimum for later"),
+    ("certificate.warn_unconverged", "where tol was not met: a warning with numbers"),
+]
+REPEATED = ("kernels.Rows.fill_symmetric", "solvers.result.Budget.spend")
+COMPILED = "solvers._smo_loops.sweep"
+# What is asked of the record after the fit.
+LATER = [
+    ("assess.loo.result", "what is said of each row by the others"),
+    ("assess.probability.fit_calibration", "probabilities, from these values"),
+    ("assess.doubt.suspects", "labels that the other rows contradict"),
+    ("tuning.search.LOOSearch.fit", "a grid of such fits, compared by leave-one-out"),
+    ("tuning.gradient.tune", "C and gamma by gradient, by leave-one-out"),
+    ("reporting.report.report", "one page about all of this"),
+]
+LIGHT = {
+    "ground": "#ffffff",
+    "ink": "#1c2430",
+    "soft": "#556070",
+    "line": "#8a94a3",
+    "rooms": {
+        "estimators": "#dbe7fb",
+        "problems": "#f9e3c4",
+        "solvers": "#d8f0dc",
+        "kernels": "#eadff7",
+        "certificate": "#fbdcdc",
+        "assess": "#d5eff2",
+        "other": "#eceff3",
+    },
+}
+DARK = {
+    "ground": "#14181e",
+    "ink": "#e6ebf2",
+    "soft": "#a7b1bf",
+    "line": "#6d7886",
+    "rooms": {
+        "estimators": "#23395f",
+        "problems": "#5a421b",
+        "solvers": "#1f4a2b",
+        "kernels": "#45305f",
+        "certificate": "#5f2828",
+        "assess": "#1d4a50",
+        "other": "#2b323c",
+    },
+}
+WIDTH, LEFT, BOX, ROW, HEIGHT = 860, 120, 350, 38, 28
+GUTTER = 30  # between a box and its words; the way back of the loop is in it
+
+
+def room_of(name: str) -> str:
+    """Return the folder or file that holds a station."""
+    return name.split(".")[0]
+
+
+def text(x: float, y: float, words: str, kind: str) -> str:
+    return f'<text x="{x}" y="{y}" class="{kind}">{escape(words)}</text>'
+
+
+def station(y: float, name: str, words: str, colours: dict) -> list[str]:
+    """Return a box with the name of a function, and its words beside it."""
+    room = room_of(name)
+    colour = colours["rooms"].get(room, colours["rooms"]["other"])
+    shown = name.removeprefix(f"{room}.")
+    return [
+        f'<rect x="{LEFT}" y="{y}" width="{BOX}" height="{HEIGHT}" rx="6" fill="{colour}"/>',
+        text(LEFT + 10, y + 19, shown, "name"),
+        text(LEFT + BOX + GUTTER, y + 19, words, "words"),
+    ]
+
+
+def column(top: float, stations: list[tuple[str, str]], colours: dict, arrows: bool) -> list[str]:
+    """Return stations one below the other, each room named where it is entered."""
+    drawn, before = [], ""
+    for k, (name, words) in enumerate(stations):
+        y = top + k * ROW
+        if room_of(name) != before:
+            before = room_of(name)
+            drawn.append(text(LEFT - 12, y + 19, before, "room"))
+        drawn += station(y, name, words, colours)
+        if arrows and k:
+            x = LEFT + 24
+            drawn.append(f'<path d="M{x} {y - ROW + HEIGHT} V{y}" class="arrow"/>')
+    return drawn
+
+
+def loop(top: float) -> list[str]:
+    """Return the arrow that leads from the end of a band back to its beginning."""
+    names = [name for name, _ in STATIONS]
+    first, last = (top + names.index(name) * ROW + HEIGHT / 2 for name in REPEATED)
+    right = LEFT + BOX
+    return [f'<path d="M{right} {last} H{right + GUTTER / 2} V{first} H{right}" class="arrow"/>']
+
+
+def picture(colours: dict) -> str:
+    """Return the picture as SVG, its text as text."""
+    top = 50
+    below = top + len(STATIONS) * ROW + 44
+    height = below + len(LATER) * ROW + 10
+    style = (
+        "text{font-family:system-ui,sans-serif;font-size:13px}"
+        f".title{{font-size:16px;font-weight:600;fill:{colours['ink']}}}"
+        f".name{{font-family:ui-monospace,monospace;fill:{colours['ink']}}}"
+        f".words{{fill:{colours['soft']}}}"
+        f".room{{fill:{colours['soft']};text-anchor:end}}"
+        f".arrow{{stroke:{colours['line']};stroke-width:1.5;fill:none;marker-end:url(#head)}}"
+    )
+    head = (
+        '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+        f'orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="{colours["line"]}"/></marker>'
+    )
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'width="{WIDTH}" height="{height}">',
+        "<title>One fit, from the call to the certificate</title>",
+        f"<style>{style}</style><defs>{head}</defs>",
+        f'<rect width="{WIDTH}" height="{height}" fill="{colours["ground"]}"/>',
+        text(LEFT, 30, "SVC().fit(X, y)", "title"),
+        *column(top, STATIONS, colours, arrows=True),
+        *loop(top),
+        text(LEFT, below - 14, "later, from the record", "title"),
+        *column(below, LATER, colours, arrows=False),
+        "</svg>\n",
+    ]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    (IMAGES / "flow.svg").write_text(picture(LIGHT), encoding="utf-8")
+    (IMAGES / "flow_dark.svg").write_text(picture(DARK), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
