@@ -20,6 +20,7 @@ from widemargin._typing import FloatArray, IntArray, Matrix
 
 CANONICAL_ROWS = 5_000
 SMALLEST_ENTRY, LARGEST_ENTRY = 1e-100, 1e50  # products of a few squares fit float64
+FAR_FROM_ALL_LIMITS = 1e-20, 1e20  # sums of squares whose largest term cannot be near them
 
 
 def require(condition: bool, name: str, value: object, fix: str) -> None:
@@ -143,6 +144,11 @@ def check_scale(
 ) -> None:
     """Refuse rows whose squares would overflow or vanish, for machines that work on them alone."""
     values = X.data if sp.issparse(X) else X
+    flat = values.ravel()
+    with np.errstate(over="ignore", under="ignore"):
+        squares = float(flat @ flat)
+    if FAR_FROM_ALL_LIMITS[0] < squares < FAR_FROM_ALL_LIMITS[1]:
+        return  # one fast product tells it of nearly all data
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if largest > 0 and not smallest <= largest <= largest_entry:
         raise ValueError(

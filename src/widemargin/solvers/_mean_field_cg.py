@@ -37,7 +37,7 @@ def conjugate_direction(K: FloatArray) -> Direction:
     Precisions of either sign have no positive definite system; those are left to the factorisation,
     as are kernel values beyond the range of float32.
     """
-    if float(np.abs(K).max()) > LARGEST:
+    if float(np.diagonal(K).max()) > LARGEST:  # no covariance exceeds the largest variance
         return lambda precision, right: factorise(K, precision).solve(right)
     single = K.astype(np.float32)
     features = _landmark_features(K)
