@@ -153,7 +153,7 @@ def check_numbers(
     claimed = certificate.dual
     if isinstance(by_hand, (Tube, NuTube)):
         # A row has two variables up to its cost, of which beta is the difference: sums round at
-        # their size. Where both are positive, a tube's dual is below that of beta: true all the same.
+        # their size. Where both are positive, a tube's dual is below that of beta, and true.
         dual_off += 8 * EPS * float(np.abs(by_hand.y) @ cost)
         claimed = max(claimed, dual) if isinstance(by_hand, Tube) else claimed
     primal_off = dual_off + loss_off
