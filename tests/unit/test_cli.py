@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import skops.io
+from commands import run, write_csv
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from typer.testing import CliRunner
 
 import widemargin as wm
-from widemargin.cli import app
 from widemargin.cli._model_file import load_model
 
 
@@ -28,22 +27,6 @@ def in_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     return tmp_path
-
-
-def run(*args, code=0):
-    """Run a command; return its stdout and stderr with all white space made single."""
-    result = CliRunner().invoke(app, [str(a) for a in args])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return " ".join(result.stdout.split()), " ".join(result.stderr.split())
-
-
-def write_csv(name, columns):
-    with open(name, "w", newline="", encoding="utf-8") as handle:
-        writer = csv.writer(handle)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
 
 
 def read_csv(name):

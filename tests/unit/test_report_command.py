@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commands import run, write_csv
 
-from widemargin.cli import app
 from widemargin.cli._model_file import load_model
 from widemargin.reporting import study
 from widemargin.reporting.preparation import prepare
@@ -22,22 +21,6 @@ from widemargin.sources.table import read_table
 def in_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-
-
-def run(*args, code=0):
-    """Run a command; return its stdout and stderr with all white space made single."""
-    result = CliRunner().invoke(app, [str(a) for a in args])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return " ".join(result.stdout.split()), " ".join(result.stderr.split())
-
-
-def write_csv(name, columns):
-    with open(name, "w", newline="", encoding="utf-8") as handle:
-        writer = csv.writer(handle)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
 
 
 def mixed(n=60):

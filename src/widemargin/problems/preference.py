@@ -165,9 +165,8 @@ class PreferenceProblem:
         loss = float(rows.weight @ excess)
         if self.squared:
             push, total = 2.0 * (excess - deficit), 2.0 * loss
-            loss = max(
-                0.0, rows.sum_of_squares(excess, deficit)
-            )  # of utilities far apart, rounding
+            # Of utilities far apart, rounding may leave less than nothing.
+            loss = max(0.0, rows.sum_of_squares(excess, deficit))
             total -= loss
             smoothed = loss
         else:
