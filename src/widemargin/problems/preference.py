@@ -56,7 +56,6 @@ from widemargin.problems._pair_conditions import largest_slack, largest_surplus
 from widemargin.problems._pair_sweep import SortedRows, by_group, local_ranks, pairs_near
 from widemargin.problems.dual_pairs import DualPoint, Response
 
-ROUNDING = 1e-9  # relative gaps below minus this are not rounding: the kernel is indefinite
 AT_BOUND = 1e-12  # share of its cap by which a dual variable may miss a bound and be at it
 
 
@@ -255,12 +254,13 @@ class PreferenceProblem:
         response = self.response(point)
         primal = self.primal(f, norm2)
         dual = response.total - 0.5 * float(response.beta @ image) - self.rounding(point, image)
+        dual = sure_bound(primal, dual)
         return Certificate.from_objectives(
             self.name,
             primal=primal,
-            dual=sure_bound(primal, dual),
+            dual=dual,
             kkt_violation=self._kkt_violation(point, image),
-            converged=-ROUNDING <= (primal - dual) / max(1.0, abs(primal)) <= tol,
+            converged=(primal - dual) / max(1.0, abs(primal)) <= tol,
             n_iter=n_iter,
             kernel_evaluations=kernel_evaluations,
         )
