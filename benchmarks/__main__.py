@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from benchmarks.data import MissingExtra
 from benchmarks.report import Report, machine_line
-from widemargin._messages import UserError
+from widemargin._base.messages import UserError
 from widemargin.sources.whole_file import check_writable
 
 BENCHMARKS = {

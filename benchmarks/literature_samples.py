@@ -63,7 +63,7 @@ def add_rounds(found: Findings, data: DataSet, k: int, runs: int) -> list[Any]:
 
 def same_planes(data: DataSet, k: int, runs: int, proved: object) -> list[bool]:
     """Return whether runs with small samples end at the plane of the proved plan."""
-    from widemargin.solvers.sampling import practical_plan
+    from widemargin.solvers.literature.random_sampling import practical_plan
 
     found = repeated(data, k, runs, practical_plan(data.shape[1], k))
     return [not different(data.name, [proved, each]) for each in found]

@@ -86,7 +86,7 @@ def _rounds_and_bounds(report: Report, quick: bool, say: Callable[[str], None]) 
 
 def repeated(data: DataSet, k: int, runs: int, plan: Any = None) -> list[Any]:
     """Run OptMargin (k = 1) or OptSoftMargin with seeds 0, 1, ...; the plan is the paper's."""
-    from widemargin.solvers.sampling import opt_margin, opt_soft_margin
+    from widemargin.solvers.literature.random_sampling import opt_margin, opt_soft_margin
 
     solve = opt_margin if k == 1 else partial(opt_soft_margin, k=k)
     return [solve(source_of(data), plan=plan, seed=seed) for seed in range(runs)]
@@ -104,7 +104,7 @@ def different(name: str, found: list[Any]) -> list[str]:
 
 def _hard_margins(report: Report, quick: bool, say: Callable[[str], None]) -> None:
     """Count the passes of the growing sample on separable data."""
-    from widemargin.solvers.sampling import grow_margin
+    from widemargin.solvers.literature.random_sampling import grow_margin
 
     table = report.table(
         "Hard margin by a growing sample: 5 seeds",

@@ -92,7 +92,7 @@ def source_of(data: DataSet) -> Any:
 
 def exact(source: Any, data: DataSet) -> Plane:
     """Solve by implicit outliers to the last digit."""
-    from widemargin.solvers.implicit import Form, solve_implicit
+    from widemargin.solvers.out_of_core import Form, solve_implicit
 
     found = solve_implicit(source, Form("hinge", data.C))
     if found.status != "optimal":

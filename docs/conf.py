@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from importlib.metadata import version as installed_version
-
-from widemargin import bounds, loo, margins, metrics, plot
-
-# Documented by their public names, as in `from widemargin import loo`.
-sys.modules["widemargin.loo"] = loo
-sys.modules["widemargin.bounds"] = bounds
-sys.modules["widemargin.margins"] = margins
-sys.modules["widemargin.metrics"] = metrics
-sys.modules["widemargin.plot"] = plot
 
 project = "widemargin"
 author = "the widemargin developers"

@@ -13,33 +13,33 @@ IMAGES = Path(__file__).parent / "images"
 
 # What one SVC().fit(X, y) calls, and what happens there.
 STATIONS = [
-    ("estimators._support.SupportClassifier.fit", "reads as a table of contents"),
+    ("estimators.svm.support.SupportClassifier.fit", "reads as a table of contents"),
     ("estimators.svm.SVC._check_parameters", "every parameter, before any data are looked at"),
-    ("_validation.check_fit", "X, y and weights: shape, type, finite"),
-    ("_validation.canonical", "drops zero weights, merges equal rows, sorts"),
+    ("_base.validation.check_fit", "X, y and weights: shape, type, finite"),
+    ("_base.validation.canonical", "drops zero weights, merges equal rows, sorts"),
     ("problems.soft_margin.c_classification", "WHAT: targets, boxes, one threshold; as data"),
-    ("kernels.Rows.__init__", "the rows, seen through the kernel"),
-    ("_progress.Watch.__enter__", "progress bar and time limit"),
-    ("_threads.worker_threads", "BLAS at one thread, Python threads above it"),
-    ("solvers.active_set.solve", "HOW: growing samples, bands near the margin"),
-    ("kernels.Rows.fill_symmetric", "kernel block of a band, by BLAS; again for each"),
-    ("solvers.smo.solve_dense", "steps on the band, until it is solved"),
-    ("solvers._smo_loops.sweep", "compiled, bounded; the GIL is free meanwhile"),
-    ("solvers.result.Budget.spend", "counts; here Ctrl-C and the time limit act"),
-    ("solvers.active_set._Run.exact_values", "decision values afresh, in float64"),
+    ("kernels.rows.Rows.__init__", "the rows, seen through the kernel"),
+    ("_base.progress.Watch.__enter__", "progress bar and time limit"),
+    ("_base.threads.worker_threads", "BLAS at one thread, Python threads above it"),
+    ("solvers.soft_margin.active_set.solve", "HOW: growing samples, bands near the margin"),
+    ("kernels.rows.Rows.fill_symmetric", "kernel block of a band, by BLAS; again for each"),
+    ("solvers.soft_margin.smo.solve_dense", "steps on the band, until it is solved"),
+    ("solvers.soft_margin.smo_loops.sweep", "compiled, bounded; the GIL is free meanwhile"),
+    ("solvers.base.Budget.spend", "counts; here Ctrl-C and the time limit act"),
+    ("solvers.soft_margin.active_set._Run.exact_values", "decision values afresh, in float64"),
     ("problems.soft_margin.SoftMargin.certificate", "primal, dual and violation from these alone"),
     ("certificate.Certificate.from_objectives", "the gap: how far the optimum can be"),
-    ("estimators._support.SupportClassifier._keep_machines", "support_, dual_coef_, intercept_"),
-    ("assess.record.Record.__init__", "keeps rows, problem and optimum for later"),
+    ("estimators.svm.support.SupportClassifier._keep_machines", "support_, dual_coef_, intercept_"),
+    ("fitted.record.Record.__init__", "keeps rows, problem and optimum for later"),
     ("certificate.warn_unconverged", "where tol was not met: a warning with numbers"),
 ]
-REPEATED = ("kernels.Rows.fill_symmetric", "solvers.result.Budget.spend")
-COMPILED = "solvers._smo_loops.sweep"
+REPEATED = ("kernels.rows.Rows.fill_symmetric", "solvers.base.Budget.spend")
+COMPILED = "solvers.soft_margin.smo_loops.sweep"
 # What is asked of the record after the fit.
 LATER = [
-    ("assess.loo.result", "what is said of each row by the others"),
-    ("assess.probability.fit_calibration", "probabilities, from these values"),
-    ("assess.doubt.suspects", "labels that the other rows contradict"),
+    ("fitted.leave_one_out.result", "what is said of each row by the others"),
+    ("fitted.calibration.fit_calibration", "probabilities, from these values"),
+    ("assess.suspects.suspects", "labels that the other rows contradict"),
     ("tuning.search.LOOSearch.fit", "a grid of such fits, compared by leave-one-out"),
     ("tuning.gradient.tune", "C and gamma by gradient, by leave-one-out"),
     ("reporting.report.report", "one page about all of this"),

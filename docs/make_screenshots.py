@@ -18,7 +18,7 @@ from playwright.sync_api import sync_playwright
 
 from widemargin.cli._demo import breast_cancer
 from widemargin.cli._report import run_report
-from widemargin.play.painter import Painter
+from widemargin.play.scheduler import Painter
 from widemargin.play.server import listen, make_app
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from widemargin import sources
-from widemargin.solvers.sampling import (
+from widemargin.solvers.literature.random_sampling import (
     grow_margin,
     opt_margin,
     opt_soft_margin,

@@ -1,12 +1,10 @@
-"""What all tests share: where the helpers live, reproducible hypothesis runs, a browser."""
+"""What all tests share: reproducible hypothesis runs, the count of fuzzed problems, a browser."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 # scikit-learn skips its array API check without this, which SciPy reads when it is imported.
@@ -15,12 +13,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The helpers beside this file (byhand, awkward, fitting) are imported under any import mode.
-_HERE = str(Path(__file__).parent)
-if _HERE not in sys.path:
-    sys.path.insert(0, _HERE)
-
-import fuzzing_counts  # noqa: E402  (beside this file, see above)
+from tests.helpers import fuzzing_counts  # after the variable above
 
 # Derandomised: a failure seen once is seen by everybody. Deadlines would be timed tests.
 settings.register_profile(

@@ -1,23 +1,21 @@
 """Large-margin machines with certificates, under scikit-learn's interface."""
 
-from widemargin import kernels
-from widemargin.assess import bounds, loo, margins, metrics
-from widemargin.assess.doubt import suspects
+from widemargin import bounds, kernels, loo, margins, metrics, plot
+from widemargin.assess.suspects import suspects
 from widemargin.certificate import Certificate
-from widemargin.estimators.adaptive import LOOSVC, AdaptiveMarginSVC
 from widemargin.estimators.boosting import AdaBoostClassifier
 from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.lp import LPSVC, NuLPSVC
+from widemargin.estimators.lp.adaptive import LOOSVC, AdaptiveMarginSVC
 from widemargin.estimators.max_margin import MaxMarginClassifier
 from widemargin.estimators.ordinal import OrdinalSVC
 from widemargin.estimators.perceptron import PerceptronClassifier
 from widemargin.estimators.rbf_net import RBFNetClassifier
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
 from widemargin.estimators.tube import TubeSVR
-from widemargin.reporting import plot
 from widemargin.reporting.report import report
 from widemargin.tuning.gradient import tune
 from widemargin.tuning.paths import regularisation_path

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from widemargin._messages import warn
-from widemargin._typing import Matrix
+from widemargin._base.messages import warn
+from widemargin._base.typing import Matrix
 
 ROUNDING = 1e-12  # of the objective: what its sums may be wrong by
 CROSSED = 1e-9  # of the objective: a bound that much above it is none

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from widemargin.play.catalogue import MACHINES
-from widemargin.play.painter import Painter
+from widemargin.play.scheduler import Painter
 from widemargin.play.server import listen, make_app
 
 

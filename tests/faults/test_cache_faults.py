@@ -8,13 +8,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from children import environment, program
 
 import widemargin
 from benchmarks.readonly import refuse_writes
+from tests.helpers.children import environment, program
 
 LOOP = """
-from widemargin._jit import jit
+from widemargin._base.jit import jit
 
 @jit
 def total(values):

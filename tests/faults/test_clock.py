@@ -14,9 +14,9 @@ import json
 from pathlib import Path
 
 import pytest
-from children import environment, program
 
 import widemargin
+from tests.helpers.children import environment, program
 
 ROOT = Path(widemargin.__file__).parent
 WALL = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "utcnow"),

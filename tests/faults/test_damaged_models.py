@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from widemargin._messages import UserError
+from widemargin._base.messages import UserError
 from widemargin.cli import app
 from widemargin.cli._model_file import load_model
 

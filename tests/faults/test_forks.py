@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from children import program
+from tests.helpers.children import program
 
 FORKS = """
 import json, os, sys, threading, time, warnings

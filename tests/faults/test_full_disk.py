@@ -11,7 +11,8 @@ import os
 
 import numpy as np
 import pytest
-from children import command, environment, limited, program, refused
+
+from tests.helpers.children import command, environment, limited, program, refused
 
 
 @pytest.fixture(scope="module")

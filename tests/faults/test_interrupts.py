@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from children import program
 
 import widemargin
+from tests.helpers.children import program
 
 MACHINES = sorted(
     name

@@ -11,9 +11,9 @@ import dask
 import numpy as np
 import psutil
 import pytest
-from children import started
-from clusters import LOST, two_workers
 
+from tests.helpers.children import started
+from tests.helpers.clusters import LOST, two_workers
 from widemargin import LinearSVC, sources
 from widemargin.sources import DaskEngine, Threads
 

@@ -10,7 +10,8 @@ import json
 
 import numpy as np
 import pytest
-from children import program
+
+from tests.helpers.children import program
 
 MACHINES = ("SVC", "SVR", "MeanFieldGPClassifier", "OrdinalSVC")
 

@@ -167,8 +167,8 @@ def cut_while_reading(part, path):
 
 def test_a_file_cut_in_the_middle_of_a_scan_is_named(kind, tmp_path, monkeypatch):
     write, open_files = kind
-    monkeypatch.setattr("widemargin.sources._rows.BLOCK_BYTES", 4096)
-    monkeypatch.setattr("widemargin.sources._parquet.BLOCK_BYTES", 4096)
+    monkeypatch.setattr("widemargin.sources.reading.rows.BLOCK_BYTES", 4096)
+    monkeypatch.setattr("widemargin.sources.reading.parquet.BLOCK_BYTES", 4096)
     path = write(tmp_path)
     dataset = open_files(tmp_path)
     source = dataset.binary(*dataset.describe().classes.tolist())

@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from children import PATIENCE, command, environment, refused, started
+
+from tests.helpers.children import PATIENCE, command, environment, refused, started
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import subprocess
 import tempfile
 
 import pytest
-from children import PATIENCE, started
 
+from tests.helpers.children import PATIENCE, started
 from widemargin import SVC, report, sources
 from widemargin.sources.whole_file import write_whole
 

@@ -2,7 +2,7 @@
 
 `.ci/run` runs tests/fuzz once more with NUMBA_BOUNDSCHECK=1: an index beyond an array, which would
 read what is not there, is then an IndexError, and a failure of the fuzz test. That is worth
-something only if the variable acts on functions compiled through `widemargin._jit`.
+something only if the variable acts on functions compiled through `widemargin._base.jit`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.fuzz
 
 READS_BEYOND = """
 import numpy as np
-from widemargin._jit import jit
+from widemargin._base.jit import jit
 
 @jit
 def beyond(x):

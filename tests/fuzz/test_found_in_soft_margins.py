@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fuzzing import judge
-from fuzzing_data import Problem
-from fuzzing_truth import classifier_truth, regressor_truth
-from fuzzing_truth_planes import hull_truth, linear_truth, norm_truth, tube_truth
 
+from tests.helpers.fuzzing import judge
+from tests.helpers.fuzzing_data import Problem
+from tests.helpers.fuzzing_truth import classifier_truth, regressor_truth
+from tests.helpers.fuzzing_truth_planes import hull_truth, linear_truth, norm_truth, tube_truth
 from widemargin import (
     SVC,
     SVR,

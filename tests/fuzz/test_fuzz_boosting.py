@@ -9,7 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from byhand_votes import (
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.naive_bayes import BernoulliNB
+from sklearn.tree import DecisionTreeClassifier
+
+from tests.helpers.byhand_votes import (
     least_stump_error,
     margins,
     masses,
@@ -17,14 +22,9 @@ from byhand_votes import (
     network_error,
     stump_votes,
 )
-from fuzzing import judge, short_or_profile
-from fuzzing_containers import DENSE
-from fuzzing_data import classifications, powers
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.naive_bayes import BernoulliNB
-from sklearn.tree import DecisionTreeClassifier
-
+from tests.helpers.fuzzing import judge, short_or_profile
+from tests.helpers.fuzzing_containers import DENSE
+from tests.helpers.fuzzing_data import classifications, powers
 from widemargin import AdaBoostClassifier, RBFNetClassifier
 
 pytestmark = pytest.mark.fuzz

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from byhand_fields import Fields, implied_cavity, slope
-from fuzzing import judge, short_or_profile
-from fuzzing_data import classifications, mercer_kernels, powers
-from fuzzing_truth import check_gap, merged, say, seen
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.byhand_fields import Fields, implied_cavity, slope
+from tests.helpers.fuzzing import judge, short_or_profile
+from tests.helpers.fuzzing_data import classifications, mercer_kernels, powers
+from tests.helpers.fuzzing_truth import check_gap, merged, say, seen
 from widemargin import MeanFieldGPClassifier
 
 pytestmark = pytest.mark.fuzz

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fuzzing import judge, short_or_profile
-from fuzzing_containers import DENSE
-from fuzzing_data import Problem, classifications, mercer_kernels, powers, regressions
-from fuzzing_truth_planes import hull_truth, tube_truth
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.fuzzing import judge, short_or_profile
+from tests.helpers.fuzzing_containers import DENSE
+from tests.helpers.fuzzing_data import Problem, classifications, mercer_kernels, powers, regressions
+from tests.helpers.fuzzing_truth_planes import hull_truth, tube_truth
 from widemargin import ReducedHullSVC, TubeSVR
 
 pytestmark = pytest.mark.fuzz

@@ -6,13 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzzing import judge, short_or_profile
-from fuzzing_containers import DENSE
-from fuzzing_data import Problem, classifications, mercer_kernels, other_kernels, powers
-from fuzzing_truth_planes import linear_truth, norm_truth, perceptron_truth
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.fuzzing import judge, short_or_profile
+from tests.helpers.fuzzing_containers import DENSE
+from tests.helpers.fuzzing_data import (
+    Problem,
+    classifications,
+    mercer_kernels,
+    other_kernels,
+    powers,
+)
+from tests.helpers.fuzzing_truth_planes import linear_truth, norm_truth, perceptron_truth
 from widemargin import LinearSVC, MaxMarginClassifier, PerceptronClassifier
 
 pytestmark = pytest.mark.fuzz

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from byhand_programs import MarginProgram, NuProgram, limits
-from fuzzing import judge, short_or_profile
-from fuzzing_data import classifications, mercer_kernels, other_kernels, powers
-from fuzzing_truth import EPS, check_gap, merged, seen
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.byhand_programs import MarginProgram, NuProgram, limits
+from tests.helpers.fuzzing import judge, short_or_profile
+from tests.helpers.fuzzing_data import classifications, mercer_kernels, other_kernels, powers
+from tests.helpers.fuzzing_truth import EPS, check_gap, merged, seen
 from widemargin import LOOSVC, LPSVC, AdaptiveMarginSVC, NuLPSVC
 
 pytestmark = pytest.mark.fuzz

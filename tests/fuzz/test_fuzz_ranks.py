@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from byhand_ranks import Cumulative, Preference, least_rank_error, preference_risk, square_root
-from fuzzing import bounded, count, fitted, judge, listening, short_or_profile
-from fuzzing_data import classifications, mercer_kernels, other_kernels, powers
-from fuzzing_truth import EPS, check_gap, say, seen
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.byhand_ranks import (
+    Cumulative,
+    Preference,
+    least_rank_error,
+    preference_risk,
+    square_root,
+)
+from tests.helpers.fuzzing import bounded, count, fitted, judge, listening, short_or_profile
+from tests.helpers.fuzzing_data import classifications, mercer_kernels, other_kernels, powers
+from tests.helpers.fuzzing_truth import EPS, check_gap, say, seen
 from widemargin import CumulativeLinkClassifier, OrdinalSVC, metrics
 
 pytestmark = pytest.mark.fuzz

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzzing import judge, short_or_profile
-from fuzzing_data import (
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers.fuzzing import judge, short_or_profile
+from tests.helpers.fuzzing_data import (
     Problem,
     classifications,
     mercer_kernels,
     powers,
     regressions,
 )
-from fuzzing_truth import classifier_truth, regressor_truth
-from hypothesis import given
-from hypothesis import strategies as st
-
+from tests.helpers.fuzzing_truth import classifier_truth, regressor_truth
 from widemargin import SVC, SVR, NuSVC, NuSVR
 
 pytestmark = pytest.mark.fuzz

@@ -6,7 +6,11 @@ import re
 
 import numpy as np
 import pytest
-from fuzzing import (
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from tests.helpers.fuzzing import (
     REFUSED,
     bounded,
     count,
@@ -17,19 +21,15 @@ from fuzzing import (
     refused_on_purpose,
     short_or_profile,
 )
-from fuzzing_data import classifications, powers
-from fuzzing_truth import EPS
-from hypothesis import given
-from hypothesis import strategies as st
-from typer.testing import CliRunner
-
+from tests.helpers.fuzzing_data import classifications, powers
+from tests.helpers.fuzzing_truth import EPS
 from widemargin import LinearSVC, sources
-from widemargin._messages import UserError
+from widemargin._base.messages import UserError
 from widemargin.cli import app
 from widemargin.reporting.preparation import prepare
-from widemargin.sources import _rows
-from widemargin.sources import letor as letor_module
-from widemargin.sources import table as tables
+from widemargin.sources.reading import rows as _rows
+from widemargin.sources.tables import letor as letor_module
+from widemargin.sources.tables import table as tables
 
 pytestmark = pytest.mark.fuzz
 

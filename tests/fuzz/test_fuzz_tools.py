@@ -6,7 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from fuzzing import (
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers.fuzzing import (
     REFUSED,
     bounded,
     check_predictions,
@@ -17,10 +20,7 @@ from fuzzing import (
     refused_on_purpose,
     short_or_profile,
 )
-from fuzzing_data import classifications, mercer_kernels, powers
-from hypothesis import given
-from hypothesis import strategies as st
-
+from tests.helpers.fuzzing_data import classifications, mercer_kernels, powers
 from widemargin import (
     LOOSVC,
     LPSVC,

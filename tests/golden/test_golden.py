@@ -13,7 +13,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-import byhand
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -24,6 +23,7 @@ from typer.testing import CliRunner
 import widemargin as wm
 from tests.golden import make
 from tests.golden.machines import MACHINES
+from tests.helpers import byhand
 from widemargin.cli import app
 from widemargin.cli._model_file import load_model, trusted_types
 
@@ -32,18 +32,18 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.Inconsistent
 
 HERE = Path(__file__).parent
 PROMISED = {
-    "widemargin.assess._latent_scores.Reading",
-    "widemargin.assess._left_out.LeftOutValues",
-    "widemargin.assess._refits.RefitValues",
-    "widemargin.assess.latent_machine.LatentFunctions",
-    "widemargin.assess.loo.LOOResult",
-    "widemargin.assess.probability.Calibration",
-    "widemargin.assess.record.Record",
+    "widemargin.fitted.latent_scores.Reading",
+    "widemargin.fitted.by_path.LeftOutValues",
+    "widemargin.fitted.by_refit.RefitValues",
+    "widemargin.fitted.latent.LatentFunctions",
+    "widemargin.fitted.leave_one_out.LOOResult",
+    "widemargin.fitted.calibration.Calibration",
+    "widemargin.fitted.record.Record",
     "widemargin.certificate.Certificate",
-    "widemargin.estimators._votes.BaseVotes",
-    "widemargin.estimators._votes.StumpVotes",
-    "widemargin.estimators.adaptive.AdaptiveMarginSVC",
-    "widemargin.estimators.adaptive.LOOSVC",
+    "widemargin.estimators.boosting.votes.BaseVotes",
+    "widemargin.estimators.boosting.votes.StumpVotes",
+    "widemargin.estimators.lp.adaptive.AdaptiveMarginSVC",
+    "widemargin.estimators.lp.adaptive.LOOSVC",
     "widemargin.estimators.boosting.AdaBoostClassifier",
     "widemargin.estimators.cumulative.CumulativeLinkClassifier",
     "widemargin.estimators.gp.MeanFieldGPClassifier",

@@ -8,10 +8,10 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from awkward import Case, classification_cases, largest_nu, regression_cases
-from byhand import Hinge, Nu, NuTube, SquaredHinge, Tube, row_coefficients
 from sklearn.exceptions import ConvergenceWarning
 
+from tests.helpers.awkward import Case, classification_cases, largest_nu, regression_cases
+from tests.helpers.byhand import Hinge, Nu, NuTube, SquaredHinge, Tube, row_coefficients
 from widemargin import SVC, SVR, NuSVC, NuSVR
 
 RELATIVE = 1e-6

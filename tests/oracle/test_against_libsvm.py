@@ -10,10 +10,17 @@ import warnings
 import numpy as np
 import pytest
 import sklearn.svm
-from awkward import COSTS, Case, _blobs, classification_cases, largest_nu, regression_cases
-from byhand import Hinge, Nu, NuTube, Tube, gram, row_coefficients
 from sklearn.exceptions import ConvergenceWarning
 
+from tests.helpers.awkward import (
+    COSTS,
+    Case,
+    _blobs,
+    classification_cases,
+    largest_nu,
+    regression_cases,
+)
+from tests.helpers.byhand import Hinge, Nu, NuTube, Tube, gram, row_coefficients
 from widemargin import SVC, SVR, NuSVC, NuSVR
 
 TOL = 1e-3

@@ -6,11 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
-from awkward import Case, classification_cases, largest_nu, regression_cases
-from byhand import Hinge, Nu, NuTube, SquaredHinge, Tube, rounding, row_coefficients
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
+from tests.helpers.awkward import Case, classification_cases, largest_nu, regression_cases
+from tests.helpers.byhand import Hinge, Nu, NuTube, SquaredHinge, Tube, rounding, row_coefficients
 from widemargin import SVC, SVR, Certificate, LinearSVC, NuSVC, NuSVR
 
 CLOSE = 1e-9

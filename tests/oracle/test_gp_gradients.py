@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from byhand import gram
 
+from tests.helpers.byhand import gram
 from widemargin import MeanFieldGPClassifier
 from widemargin.problems.mean_field import Likelihood, naive
 from widemargin.solvers.mean_field import solve_mean_field

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from byhand import gram
 from scipy.optimize import root
 from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_iris, make_moons
@@ -13,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
+from tests.helpers.byhand import gram
 from widemargin import MeanFieldGPClassifier
 
 

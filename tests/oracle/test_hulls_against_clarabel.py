@@ -12,12 +12,12 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from byhand import gram, row_coefficients
 from sklearn.svm import SVC as LibSVC
 from sklearn.svm import SVR as LibSVR
 from sklearn.svm import NuSVC as LibNuSVC
 from sklearn.svm import NuSVR as LibNuSVR
 
+from tests.helpers.byhand import gram, row_coefficients
 from widemargin import SVC, SVR, NuSVC, NuSVR, ReducedHullSVC, TubeSVR
 
 DIGITS = 1e-6

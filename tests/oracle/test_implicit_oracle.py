@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from widemargin import sources
-from widemargin.solvers.band_qp import solve_band
-from widemargin.solvers.implicit import Form, solve_implicit
+from widemargin.solvers.numerics.box_qp import solve_band
+from widemargin.solvers.out_of_core import Form, solve_implicit
 
 RELATIVE = 1e-6
 

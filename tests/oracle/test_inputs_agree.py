@@ -7,10 +7,10 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from awkward import _blobs
-from byhand import gram
 from sklearn.exceptions import ConvergenceWarning
 
+from tests.helpers.awkward import _blobs
+from tests.helpers.byhand import gram
 from widemargin import SVC, SVR, LinearSVC, NuSVC, NuSVR
 
 TIGHT = 1e-8

@@ -10,7 +10,6 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from byhand import gram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
@@ -18,12 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC as LibSVC
 from sklearn.svm import SVR as LibSVR
 
+from tests.helpers.byhand import gram
 from widemargin import SVC, SVR, LinearSVC, NuSVC, NuSVR, loo
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin, c_classification, epsilon_tube
-from widemargin.solvers.loo_path import Standing, polish
-from widemargin.solvers.loo_response import first_order
-from widemargin.solvers.smo import padded
+from widemargin.solvers.leave_one_out import Standing, polish
+from widemargin.solvers.leave_one_out.response import first_order
+from widemargin.solvers.soft_margin.smo import padded
 
 KERNELS = (
     {"kernel": "linear"},

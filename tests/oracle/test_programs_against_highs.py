@@ -14,9 +14,9 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from byhand import gram
 from scipy.optimize import linprog
 
+from tests.helpers.byhand import gram
 from widemargin import LOOSVC, LPSVC, SVC, AdaptiveMarginSVC, NuLPSVC
 
 RELATIVE = 1e-6

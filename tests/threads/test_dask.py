@@ -11,8 +11,8 @@ import dask.array as da
 import numpy as np
 import psutil
 import pytest
-from clusters import LOST, two_workers
 
+from tests.helpers.clusters import LOST, two_workers
 from widemargin import sources
 from widemargin.sources import DaskEngine, Threads
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._typing import FloatArray
-from widemargin._validation import require_number
-from widemargin.assess._planes import (
+from widemargin._base.typing import FloatArray
+from widemargin._base.validation import require_number
+from widemargin.assess.planes import (
     class_numbers,
     last_step,
     nearest_plane,

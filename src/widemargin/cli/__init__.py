@@ -16,7 +16,7 @@ from widemargin.cli._messages import friendly, note
 
 if TYPE_CHECKING:
     from widemargin.cli._training import Settings
-    from widemargin.sources.table import Table
+    from widemargin.sources.tables.table import Table
 
 app = typer.Typer(
     help="Large-margin machines with a certificate on every fit.",
@@ -185,7 +185,7 @@ def _training_data(data: Path | None, target: str | None) -> tuple[Table, str]:
         from widemargin.cli._demo import breast_cancer
 
         return breast_cancer()
-    from widemargin.sources.table import read_table
+    from widemargin.sources.tables.table import read_table
 
     return read_table(data), target
 
@@ -196,7 +196,7 @@ def _fit(
     from widemargin.cli._model_file import SavedModel
     from widemargin.cli._summary import print_summary
     from widemargin.cli._training import fit_pipeline
-    from widemargin.sources.encoding import learn_encoding, read_target
+    from widemargin.sources.tables.encoding import learn_encoding, read_target
     from widemargin.sources.whole_file import check_writable
 
     check_writable(output)
@@ -282,7 +282,7 @@ def predict(
     with friendly():
         from widemargin.cli._model_file import load_model
         from widemargin.cli._prediction import predicted_columns, report_error, write_columns
-        from widemargin.sources.table import read_table
+        from widemargin.sources.tables.table import read_table
         from widemargin.sources.whole_file import check_writable
 
         if output is not None:

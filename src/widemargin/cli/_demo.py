@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin.sources.table import Column, Table
+from widemargin.sources.tables.table import Column, Table
 
 
 def breast_cancer() -> tuple[Table, str]:

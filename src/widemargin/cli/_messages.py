@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import typer
 
-from widemargin._messages import UserError
+from widemargin._base.messages import UserError
 
 
 def note(text: str, *, label: str = "note", style: str = "yellow") -> None:

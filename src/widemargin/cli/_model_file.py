@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._messages import UserError, listing
-from widemargin.assess._latent_scores import Reading
-from widemargin.assess._left_out import LeftOutValues
-from widemargin.assess._refits import RefitValues
-from widemargin.assess.latent_machine import LatentFunctions
-from widemargin.assess.probability import Calibration
-from widemargin.assess.record import Record
+from widemargin._base.messages import UserError, listing
 from widemargin.cli._model_guard import foreign_types
-from widemargin.estimators._votes import BaseVotes, StumpVotes
-from widemargin.sources.encoding import Encoding, Task
+from widemargin.estimators.boosting.votes import BaseVotes, StumpVotes
+from widemargin.fitted.by_path import LeftOutValues
+from widemargin.fitted.by_refit import RefitValues
+from widemargin.fitted.calibration import Calibration
+from widemargin.fitted.latent import LatentFunctions
+from widemargin.fitted.latent_scores import Reading
+from widemargin.fitted.record import Record
+from widemargin.sources.tables.encoding import Encoding, Task
 from widemargin.sources.whole_file import check_is_file, write_whole
 from widemargin.tuning.gradient import Tuning
 

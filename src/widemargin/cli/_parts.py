@@ -6,11 +6,11 @@ import glob
 from pathlib import Path
 from typing import Any
 
-from widemargin._messages import UserError, listing, nearest
+from widemargin._base.messages import UserError, listing, nearest
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._summary import describe_certificate, describe_parameters, print_lines
 from widemargin.cli._training import Settings
-from widemargin.sources.encoding import Encoding
+from widemargin.sources.tables.encoding import Encoding
 from widemargin.sources.whole_file import check_writable
 
 

@@ -10,12 +10,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from widemargin._messages import UserError
+from widemargin._base.messages import UserError
 from widemargin.cli._messages import note, print_whole
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._summary import describe_error
-from widemargin.sources.encoding import Target, read_target
-from widemargin.sources.table import Table
+from widemargin.sources.tables.encoding import Target, read_target
+from widemargin.sources.tables.table import Table
 from widemargin.sources.whole_file import write_whole
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from widemargin._messages import UserError
+from widemargin._base.messages import UserError
 from widemargin.cli._messages import needs_extra, print_whole
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._training import compacted
@@ -17,8 +17,8 @@ from widemargin.reporting.render import need_page_tools
 from widemargin.reporting.report import study_of, write_report
 from widemargin.reporting.study import Study
 from widemargin.reporting.subject import subject_of_study
-from widemargin.sources.encoding import Task
-from widemargin.sources.table import Table
+from widemargin.sources.tables.encoding import Task
+from widemargin.sources.tables.table import Table
 from widemargin.sources.whole_file import check_writable
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._typing import FloatArray, IntArray
-from widemargin.assess import loo
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import Certificate, in_print
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._training import machine_of
-from widemargin.sources.encoding import Target
+from widemargin.fitted import leave_one_out as loo
+from widemargin.sources.tables.encoding import Target
 
 
 def print_summary(model: SavedModel, X: FloatArray, y: Target, *, source: str, path: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._messages import UserError
-from widemargin._typing import FloatArray
-from widemargin.assess import loo
-from widemargin.sources.encoding import Target, Task
+from widemargin._base.messages import UserError
+from widemargin._base.typing import FloatArray
+from widemargin.fitted import leave_one_out as loo
+from widemargin.sources.tables.encoding import Target, Task
 
 MOST_ROWS_OF_LEAVE_ONE_OUT = 5_000  # up to here it is exact and takes as long as a few fits
 

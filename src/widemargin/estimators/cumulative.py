@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._messages import warn
-from widemargin._progress import Watch
-from widemargin._typing import FloatArray, IntArray, Matrix
-from widemargin._validation import (
+from widemargin._base.messages import warn
+from widemargin._base.progress import Watch
+from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.validation import (
     canonical,
     check_fit,
     check_scale,
@@ -23,14 +23,14 @@ from widemargin._validation import (
     require_number,
 )
 from widemargin.certificate import REASONS, warn_unconverged
-from widemargin.estimators._display import Displayed
-from widemargin.estimators._scored import ProbabilisticClassifier
-from widemargin.estimators._whole_fit import whole_fit
+from widemargin.estimators._base.display import Displayed
+from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators._base.scored import ProbabilisticClassifier
 from widemargin.problems.cumulative import CumulativeProblem
-from widemargin.problems.links import LINKS, log_probabilities
+from widemargin.problems.cumulative.links import LINKS, log_probabilities
 from widemargin.problems.ranks import ordered_classes, used_ranks
-from widemargin.solvers._cumulative_rows import constant_columns
 from widemargin.solvers.cumulative import CumulativeResult, solve_cumulative
+from widemargin.solvers.cumulative.rows import constant_columns
 
 LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 LOG_LEAST = -float(np.finfo(np.float64).max)  # cloglog's logarithms are exponentials of utilities

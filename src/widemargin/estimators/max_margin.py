@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
 
-from widemargin._messages import warn
-from widemargin._progress import Watch
-from widemargin._threads import worker_threads
-from widemargin._typing import FloatArray, IntArray, Matrix
-from widemargin._validation import (
+from widemargin._base.messages import warn
+from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
+from widemargin._base.progress import Watch
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.validation import (
     TrainingSet,
     canonical,
     check_fit,
@@ -25,17 +26,16 @@ from widemargin._validation import (
     require_number,
     seed_of,
 )
-from widemargin.assess.plane_machine import NormMachine
-from widemargin.assess.probability import check_calibration
-from widemargin.assess.record import Machine, PlaneTraining, Record, Training
 from widemargin.certificate import warn_unconverged, worst
-from widemargin.estimators._diagnosed import Diagnosed
-from widemargin.estimators._one_vs_one import OneVsOneClassifier
-from widemargin.estimators._whole_fit import whole_fit
+from widemargin.estimators._base.diagnosed import Diagnosed
+from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
+from widemargin.estimators._base.rollback import whole_fit
+from widemargin.fitted.calibration import check_calibration
+from widemargin.fitted.plane import NormMachine
+from widemargin.fitted.record import Machine, PlaneTraining, Record, Training
 from widemargin.kernels import Kernel
-from widemargin.problems.lp_margin import NormMargin
-from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
-from widemargin.solvers.lp_margin import MarginResult, solve_norm_margin
+from widemargin.problems.norm_margin import NormMargin
+from widemargin.solvers.norm_margin import MarginResult, solve_norm_margin
 
 
 class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):

@@ -10,18 +10,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._messages import warn
-from widemargin._progress import Watch
-from widemargin._threads import worker_threads
-from widemargin._typing import FloatArray, Matrix
-from widemargin._validation import TrainingSet, check_fit, check_scale, check_X, require_number
-from widemargin.assess import bounds
-from widemargin.estimators._kernel_machine import KernelEstimator, check_square
-from widemargin.estimators._scored import AgainstRest
-from widemargin.estimators._whole_fit import whole_fit
+from widemargin._base.messages import warn
+from widemargin._base.multiclass import check_classes, rest_labels
+from widemargin._base.progress import Watch
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray, Matrix
+from widemargin._base.validation import TrainingSet, check_fit, check_scale, check_X, require_number
+from widemargin.estimators._base.kernel import KernelEstimator, check_square
+from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators._base.scored import AgainstRest
 from widemargin.kernels import Kernel, Rows
-from widemargin.problems.one_vs_one import check_classes, rest_labels
-from widemargin.solvers.perceptron import PerceptronResult, train, train_kernel
+from widemargin.problems import training_bounds
+from widemargin.solvers.literature.perceptron import PerceptronResult, train, train_kernel
 
 DEFAULT_PASSES = 1000
 
@@ -321,4 +321,4 @@ def _bound(R: float, values: FloatArray, norm2: float, b: float) -> float:
     if norm2 <= 0:
         return np.inf
     size = float(np.sqrt(norm2))
-    return bounds.perceptron(R, float(values.min()) / size, b / size)
+    return training_bounds.perceptron(R, float(values.min()) / size, b / size)

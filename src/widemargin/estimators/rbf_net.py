@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from widemargin._typing import FloatArray, Matrix
-from widemargin._validation import (
+from widemargin._base.multiclass import check_classes, rest_labels
+from widemargin._base.typing import FloatArray, Matrix
+from widemargin._base.validation import (
     canonical,
     check_fit,
     check_scale,
@@ -18,9 +19,8 @@ from widemargin._validation import (
     require_number,
     seed_of,
 )
-from widemargin.estimators._scored import AgainstRest
-from widemargin.estimators._whole_fit import whole_fit
-from widemargin.problems.one_vs_one import check_classes, rest_labels
+from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators._base.scored import AgainstRest
 from widemargin.problems.rbf_net import RBFNetProblem, network_values
 from widemargin.solvers.rbf_net import RBFNet, adapt, start
 

@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._progress import Watch
-from widemargin._threads import worker_threads
-from widemargin._typing import FloatArray
-from widemargin._validation import check_X, require, require_number
-from widemargin.assess.record import Machine
-from widemargin.estimators._centred import CentredRows
-from widemargin.estimators._soft_margin import Expansion
-from widemargin.estimators._support import SupportRegressor
+from widemargin._base.progress import Watch
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray
+from widemargin._base.validation import check_X, require, require_number
+from widemargin.estimators._base.centred import CentredRows
+from widemargin.estimators._base.soft_margin import Expansion
+from widemargin.estimators.svm.support import SupportRegressor
+from widemargin.fitted.record import Machine
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints, masses
 from widemargin.problems.soft_margin import SoftMargin, nu_tube
 from widemargin.problems.tube import Tube, lifted_rows, lifted_targets, tube_hulls
-from widemargin.solvers.hull_work import HullWork
-from widemargin.solvers.result import SolverResult
-from widemargin.solvers.smallest_epsilon import smallest_epsilon
+from widemargin.solvers.base import SolverResult
+from widemargin.solvers.reduced_hull import HullWork
+from widemargin.solvers.reduced_hull.smallest_epsilon import smallest_epsilon
 
 DOUBLINGS = 60  # of epsilon="auto": beyond, data and tube have no common scale
 

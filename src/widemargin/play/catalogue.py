@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._validation import require
-from widemargin.estimators.adaptive import LOOSVC, AdaptiveMarginSVC
+from widemargin._base.validation import require
 from widemargin.estimators.boosting import AdaBoostClassifier
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.lp import LPSVC, NuLPSVC
+from widemargin.estimators.lp.adaptive import LOOSVC, AdaptiveMarginSVC
 from widemargin.estimators.max_margin import MaxMarginClassifier
 from widemargin.estimators.ordinal import OrdinalSVC
 from widemargin.estimators.perceptron import PerceptronClassifier

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._threads import worker_threads
-from widemargin._typing import FloatArray, IntArray
-from widemargin._validation import require
-from widemargin.assess import loo
-from widemargin.assess.record import Record, RefittedTraining
-from widemargin.estimators._one_vs_one import OneVsOneClassifier
+from widemargin._base.multiclass import class_pairs, combine
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray, IntArray
+from widemargin._base.validation import require
+from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
+from widemargin.fitted import leave_one_out as loo
+from widemargin.fitted.record import Record, RefittedTraining
 from widemargin.play.catalogue import Machine, machine_named
-from widemargin.problems.one_vs_one import class_pairs, combine
 from widemargin.reporting.strengths import strengths
 
 MOST_POINTS = 400

@@ -29,15 +29,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from widemargin.play.catalogue import MACHINES, machine_named
 from widemargin.play.code import python_code
-from widemargin.play.painter import Painter
-from widemargin.play.picture import (
-    EXTENT,
-    GRID,
-    MOST_CLASSES,
-    MOST_POINTS,
-    PIXELS,
-    read_question,
-)
+from widemargin.play.picture import EXTENT, GRID, MOST_CLASSES, MOST_POINTS, PIXELS, read_question
+from widemargin.play.scheduler import Painter
 
 ADDRESS = "127.0.0.1"
 MOST_BYTES = 64 * 1024  # 400 points take a fifth of that

@@ -48,7 +48,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin._typing import FloatArray
+from widemargin._base.typing import FloatArray
 from widemargin.certificate import Certificate
 
 LIMIT = 1e8

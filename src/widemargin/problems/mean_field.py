@@ -57,7 +57,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from widemargin._typing import FloatArray
+from widemargin._base.typing import FloatArray
 from widemargin.certificate import Certificate, sure_bound
 
 FAR_LEFT = -4.0  # from here on z + F(z) cancels; a continued fraction does not

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._typing import FloatArray, Matrix
+from widemargin._base.typing import FloatArray, Matrix
 
 
 @dataclass(frozen=True)

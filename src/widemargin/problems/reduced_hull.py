@@ -50,7 +50,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from widemargin._typing import FloatArray
+from widemargin._base.typing import FloatArray
 from widemargin.problems.soft_margin import SoftMargin, each_class_by_itself
 
 HARD = 2.0  # any D > 1

@@ -45,7 +45,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from widemargin._typing import BoolArray, FloatArray, IntArray
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.certificate import Certificate
 
 

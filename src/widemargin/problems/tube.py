@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from widemargin._typing import FloatArray
+from widemargin._base.typing import FloatArray
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.reduced_hull import NearestPoints, reduced_hulls
 from widemargin.problems.soft_margin import SoftMargin, epsilon_tube

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from widemargin.reporting import rows, words
+from widemargin.reporting import rows
+from widemargin.reporting import texts as words
 from widemargin.reporting.plain import as_code, jsonable, listed, number
 from widemargin.reporting.rivals import Candidate
 from widemargin.reporting.statistics import NORMAL, effective_rows, median_error, normal, wilson

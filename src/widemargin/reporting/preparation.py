@@ -11,10 +11,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from widemargin._messages import UserError, listing
-from widemargin._typing import BoolArray, FloatArray, IntArray
-from widemargin.sources.encoding import Encoding, Target, days, read_target
-from widemargin.sources.table import Column, Table
+from widemargin._base.messages import UserError, listing
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin.sources.tables.encoding import Encoding, Target, days, read_target
+from widemargin.sources.tables.table import Column, Table
 
 Task: TypeAlias = Literal["classification", "ordered", "regression"]
 

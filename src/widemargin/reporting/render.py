@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from typing import Any
 
-from widemargin.reporting import words
+from widemargin.reporting import texts as words
 from widemargin.reporting.figures import figures
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from widemargin._progress import Bar
-from widemargin._validation import require, require_bool, seed_of
+from widemargin._base.progress import Bar
+from widemargin._base.validation import require, require_bool, seed_of
 from widemargin.reporting.collect import collect
 from widemargin.reporting.preparation import Prepared, prepare
 from widemargin.reporting.render import need_page_tools, render
 from widemargin.reporting.study import Study, run_study
 from widemargin.reporting.subject import subject_of_model, subject_of_study
-from widemargin.sources.table import read_table, table_of
+from widemargin.sources.tables.table import read_table, table_of
 from widemargin.sources.whole_file import check_writable, write_whole
 
 TASKS = ("auto", "classification", "ordered", "regression")

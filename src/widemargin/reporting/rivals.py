@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._typing import FloatArray, IntArray
-from widemargin.assess import loo
-from widemargin.estimators.adaptive import LOOSVC, AdaptiveMarginSVC
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.lp import LPSVC
+from widemargin.estimators.lp.adaptive import LOOSVC, AdaptiveMarginSVC
 from widemargin.estimators.ordinal import OrdinalSVC
 from widemargin.estimators.svm import SVC, SVR
-from widemargin.sources.encoding import Target
+from widemargin.fitted import leave_one_out as loo
+from widemargin.sources.tables.encoding import Target
 from widemargin.tuning.gradient import tune
 from widemargin.tuning.search import LOOSearch
 

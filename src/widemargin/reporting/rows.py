@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._typing import FloatArray, IntArray
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.reporting.plain import listed, shown
 from widemargin.reporting.statistics import plane, reliability
 from widemargin.reporting.strengths import are_shares

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._typing import BoolArray, FloatArray
+from widemargin._base.typing import BoolArray, FloatArray
 
 NORMAL = 1.959963984540054  # 97.5 % of a normal distribution lies below
 

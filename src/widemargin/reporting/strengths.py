@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._typing import FloatArray
-from widemargin.assess.record import Training
+from widemargin._base.typing import FloatArray
+from widemargin.fitted.record import Training
 
 
 def strengths(machine: Any, n: int) -> FloatArray | None:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from widemargin._messages import UserError
-from widemargin._typing import FloatArray, IntArray
+from widemargin._base.messages import UserError
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.reporting.preparation import Prepared
 from widemargin.reporting.rivals import (
     MOST_RIVALS,
@@ -23,7 +23,7 @@ from widemargin.reporting.rivals import (
     compared,
     every_class_first,
 )
-from widemargin.sources.encoding import Target
+from widemargin.sources.tables.encoding import Target
 
 MOST_ROWS = 2_000  # that are trained on with two classes, and for regression
 MOST_ROWS_OF_SEVERAL = 1_000  # with more classes, each of which has a machine or more

@@ -10,17 +10,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_regressor
 
-from widemargin._typing import BoolArray, FloatArray, IntArray
-from widemargin.assess import loo
-from widemargin.assess.doubt import evidence
-from widemargin.assess.record import RefitTraining, record_of
-from widemargin.reporting._shown import machine_of
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin.assess.suspects import evidence
+from widemargin.fitted import leave_one_out as loo
+from widemargin.fitted.record import RefitTraining, record_of
+from widemargin.reporting.plots.shown import machine_of
 from widemargin.reporting.preparation import Task
 from widemargin.reporting.rivals import Candidate, Landscape
 from widemargin.reporting.strengths import strengths
 from widemargin.reporting.study import Study
-from widemargin.sources.encoding import Target
-from widemargin.sources.table import MOST_DENSE
+from widemargin.sources.tables.encoding import Target
+from widemargin.sources.tables.table import MOST_DENSE
 
 
 @dataclass(frozen=True, eq=False)

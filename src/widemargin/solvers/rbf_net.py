@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin._typing import FloatArray, IntArray, Matrix
+from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin.problems.rbf_net import (
     RBFNetProblem,
     ReducedError,

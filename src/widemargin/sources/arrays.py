@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from widemargin.sources._convert import feature_type
-from widemargin.sources._engines import Engine, Threads
-from widemargin.sources._rows import StripRows
-from widemargin.sources._strips import AnyArray, FileStrip, strip_of_array
 from widemargin.sources.dataset import Dataset
+from widemargin.sources.engines import Engine, Threads
+from widemargin.sources.reading.convert import feature_type
+from widemargin.sources.reading.rows import StripRows
+from widemargin.sources.reading.strips import AnyArray, FileStrip, strip_of_array
 
 
 def from_arrays(

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from widemargin.sources._strips import AnyArray
+from widemargin.sources.reading.strips import AnyArray
 from widemargin.sources.whole_file import write_whole
 
 TITLE = b"widemargin checkpoint 1 "

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from widemargin._typing import RealArray
-from widemargin._validation import require
-from widemargin.sources._engines import Engine
+from widemargin._base.typing import RealArray
+from widemargin._base.validation import require
 from widemargin.sources.describe import Description, merged, summarise
+from widemargin.sources.engines import Engine
 from widemargin.sources.training_part import View, on_training_part
 
 _Found = TypeVar("_Found")

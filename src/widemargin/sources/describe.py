@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._typing import FloatArray, RealArray
-from widemargin.sources._rows import Rows
-from widemargin.sources._strips import AnyArray
+from widemargin._base.typing import FloatArray, RealArray
+from widemargin.sources.reading.rows import Rows
+from widemargin.sources.reading.strips import AnyArray
 
 MOST_CLASSES = 1_000  # a target with more distinct values is a number, not a class
 FEW_CLASSES = 16  # counted by comparison; more are sorted

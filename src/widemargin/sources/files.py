@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._validation import require
-from widemargin.sources._convert import feature_type
-from widemargin.sources._engines import Engine, Threads
-from widemargin.sources._parquet import ParquetRows, parquet_rows
-from widemargin.sources._rows import StripRows
-from widemargin.sources._strips import FileStrip, strip_of_npy
+from widemargin._base.validation import require
 from widemargin.sources.dataset import Dataset
+from widemargin.sources.engines import Engine, Threads
+from widemargin.sources.reading.convert import feature_type
+from widemargin.sources.reading.parquet import ParquetRows, parquet_rows
+from widemargin.sources.reading.rows import StripRows
+from widemargin.sources.reading.strips import FileStrip, strip_of_npy
 
 
 def from_files(

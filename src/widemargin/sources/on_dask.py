@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from widemargin._threads import worker_threads
-from widemargin.sources._convert import feature_type, labels_of, missing_target
-from widemargin.sources._rows import StripRows
-from widemargin.sources._strips import AnyArray, ArrayStrip
+from widemargin._base.threads import worker_threads
 from widemargin.sources.dataset import Dataset
+from widemargin.sources.reading.convert import feature_type, labels_of, missing_target
+from widemargin.sources.reading.rows import StripRows
+from widemargin.sources.reading.strips import AnyArray, ArrayStrip
 
 _Found = TypeVar("_Found")
 

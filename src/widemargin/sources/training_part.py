@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from widemargin._typing import BoolArray, FloatArray, IntArray, RealArray
-from widemargin.sources._rows import Rows
-from widemargin.sources._strips import AnyArray
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, RealArray
+from widemargin.sources.reading.rows import Rows
+from widemargin.sources.reading.strips import AnyArray
 
 WIDE = 4_096  # numbers that NumPy handles in one stretch
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from widemargin._messages import UserError, nearest
+from widemargin._base.messages import UserError, nearest
 
 
 def check_is_file(path: Path) -> None:

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from widemargin._typing import BoolArray, FloatArray
-from widemargin._validation import TrainingSet, canonical, check_fit
-from widemargin.assess import loo
-from widemargin.assess._left_out import Workshop, machine_values
-from widemargin.assess.record import KeptTraining, Machine, Training, class_codes, record_of
-from widemargin.estimators._kernel_machine import check_square
+from widemargin._base.typing import BoolArray, FloatArray
+from widemargin._base.validation import TrainingSet, canonical, check_fit
+from widemargin.estimators._base.kernel import check_square
 from widemargin.estimators.svm import SVC, SVR
+from widemargin.fitted import leave_one_out as loo
+from widemargin.fitted.by_path import Workshop, machine_values
+from widemargin.fitted.record import KeptTraining, Machine, Training, class_codes, record_of
 from widemargin.kernels import Rows
 
 SHARED_ROWS = 1_500  # beyond that, fits steer in float32 and are faster than shared float64

@@ -8,7 +8,7 @@ C'/C is feasible at C' and nearly right. The loss is
 .. math:: J = \min_s \sum_l p_l \log(1 + \exp(-s t_l)) , \qquad p_l = w_l / \sum w ,
 
 with t_l the margins of the machine without row l (without min(1, w_l) of it), to first order as
-in :mod:`widemargin.solvers.loo_path`. The exact path chose about as well (0.1 to 0.2 points of
+in :mod:`widemargin.solvers.leave_one_out`. The exact path chose about as well (0.1 to 0.2 points of
 test error better on six sets, within their noise), but its price has no bound: at large C it may
 have to retrain.
 A cost at which the machine does not converge within its budget counts as infinitely bad.
@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin._typing import FloatArray
+from widemargin._base.typing import FloatArray
 from widemargin.problems.soft_margin import c_classification
-from widemargin.solvers.loo_path import Standing
-from widemargin.solvers.result import Budget
-from widemargin.solvers.smo import padded, solve_dense
+from widemargin.solvers.base import Budget
+from widemargin.solvers.leave_one_out import Standing
+from widemargin.solvers.soft_margin.smo import padded, solve_dense
 from widemargin.tuning._smooth_loss import Pair, log_loss
 
 RATIO = 2.0

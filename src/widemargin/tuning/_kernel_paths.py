@@ -24,7 +24,7 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._typing import BoolArray, FloatArray, IntArray, Matrix
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 
 
 class KernelGradient(Protocol):

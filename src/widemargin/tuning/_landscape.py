@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from widemargin._typing import BoolArray, FloatArray, IntArray
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.tuning._kernel_paths import KernelPath
 from widemargin.tuning._smooth_loss import Pair, smooth_loss
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin._typing import FloatArray, IntArray
+from widemargin._base.multiclass import rest_labels
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.mean_field import naive
-from widemargin.problems.one_vs_one import rest_labels
 from widemargin.solvers.mean_field import MeanFieldResult, solve_mean_field
 from widemargin.tuning._kernel_paths import KernelPath
 from widemargin.tuning._landscape import Point, Scale, Slope, Surface, effective_rows

@@ -50,7 +50,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from widemargin._typing import FloatArray
+from widemargin._base.typing import FloatArray
 from widemargin.problems.mean_field import Likelihood, MeanField
 from widemargin.solvers.mean_field import MeanFieldResult, fit_scale
 from widemargin.tuning._latent_response import (

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetri, dgetri_lwork
 
-from widemargin._typing import BoolArray, FloatArray
+from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.problems.mean_field import Likelihood
 from widemargin.solvers.mean_field import MeanFieldResult
 

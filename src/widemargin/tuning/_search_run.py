@@ -11,10 +11,10 @@ from sklearn import config_context
 from sklearn.base import is_regressor
 from sklearn.exceptions import FitFailedWarning
 
-from widemargin._messages import warn
-from widemargin._progress import Bar
-from widemargin._threads import for_each, worker_threads
-from widemargin._typing import FloatArray, IntArray
+from widemargin._base.messages import warn
+from widemargin._base.progress import Bar
+from widemargin._base.threads import for_each, worker_threads
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.tuning._candidates import (
     Branch,
     Score,

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._typing import FloatArray, IntArray, Matrix
-from widemargin._validation import (
+from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
+from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.validation import (
     TrainingSet,
     canonical,
     check_fit,
@@ -19,12 +20,11 @@ from widemargin._validation import (
     require_number,
     scale_gamma,
 )
-from widemargin.estimators._kernel_machine import check_range
+from widemargin.estimators._base.kernel import check_range
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.svm import SVC
 from widemargin.kernels import Kernel, Rows, is_mercer
-from widemargin.problems.one_vs_one import check_classes, class_pairs, pair_rows
 from widemargin.tuning._kernel_paths import (
     FixedPath,
     KernelPath,

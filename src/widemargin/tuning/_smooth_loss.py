@@ -37,8 +37,8 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotri, dpotrs
 from scipy.special import expit
 
-from widemargin._typing import BoolArray, FloatArray
-from widemargin.tuning._squared_hinge import Machine, solve_squared_hinge
+from widemargin._base.typing import BoolArray, FloatArray
+from widemargin.solvers.soft_margin.squared_newton import Machine, solve_squared_hinge
 
 SLOPES = (0.05, 50.0)  # s_min, s_max: without a bound s runs away where no margin is negative
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from widemargin._progress import Watch
-from widemargin._threads import worker_threads
-from widemargin._typing import FloatArray
-from widemargin._validation import require_integer, require_number, seed_of
+from widemargin._base.progress import Watch
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray
+from widemargin._base.validation import require_integer, require_number, seed_of
 from widemargin.tuning._hinge_cost import choose_hinge_cost
 from widemargin.tuning._landscape import Landscape, Point, Surface, descend
 from widemargin.tuning._latent_landscape import LatentTask

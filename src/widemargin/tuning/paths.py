@@ -10,19 +10,19 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from widemargin._messages import warn
-from widemargin._threads import worker_threads
-from widemargin._typing import BoolArray, FloatArray, IntArray
-from widemargin._validation import require, require_bool
-from widemargin.assess import loo
-from widemargin.assess._refits import fitted_values, own_parts, rows_that_matter
-from widemargin.assess.program_machine import ProgramMachine
-from widemargin.assess.record import Record, RefitMachine, RefitTraining, record_of
-from widemargin.estimators.adaptive import AdaptiveMarginSVC
+from widemargin._base.messages import warn
+from widemargin._base.multiclass import predicted_class
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin._base.validation import require, require_bool
 from widemargin.estimators.lp import LPSVC, NuLPSVC
+from widemargin.estimators.lp.adaptive import AdaptiveMarginSVC
+from widemargin.fitted import leave_one_out as loo
+from widemargin.fitted.by_refit import fitted_values, own_parts, rows_that_matter
+from widemargin.fitted.program import ProgramMachine
+from widemargin.fitted.record import Record, RefitMachine, RefitTraining, record_of
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram, adaptive_margin, lp_machine
-from widemargin.problems.one_vs_one import predicted_class
 
 __all__ = ["RegularisationPath", "regularisation_path"]
 

@@ -13,8 +13,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._validation import require, require_bool
-from widemargin.estimators._diagnosed import Diagnosed
+from widemargin._base.validation import require, require_bool
+from widemargin.estimators._base.diagnosed import Diagnosed
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.tuning._candidates import changed_by, is_pipeline
 from widemargin.tuning._search_run import SCORINGS, Run, table

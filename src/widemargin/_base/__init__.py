@@ -1,0 +1,1 @@
+"""What all rooms share: types, compilation, threads, messages, progress, validation."""

@@ -1,0 +1,135 @@
+"""Bound, the number that every theorem about errors gives, and the checks of its arguments."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, Self
+
+from widemargin._base.validation import require, require_integer
+
+ROUNDING = 1e-12  # a product may be this much too small; a floor must not turn that into 1
+
+
+class Bound(float):
+    """A bound on an error rate, and what it is worth.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    name : str
+        The theorem.
+    unmet : tuple of str
+        Conditions of the theorem that do not hold here.
+    dimension : float or None
+        The number that measures how rich the class of functions is (kappa, k or h), where there is
+        one.
+    of : str
+        What is bounded.
+    lower : bool
+        Whether it is bounded from below.
+
+    Attributes
+    ----------
+    name, unmet, dimension, of, lower
+        As above.
+    vacuous : bool
+        Whether it says nothing: a condition is not met, or it is at least 1 (a lower bound: at
+        most 0).
+
+    Examples
+    --------
+    >>> from widemargin import bounds
+    >>> bound = bounds.adaptive_margin(m=100_000, R=1.0, W=1.0, D=0.0, delta=0.05)
+    >>> round(bound, 4), bound.vacuous, bound.dimension
+    (0.4228, False, 65)
+    >>> bounds.adaptive_margin(m=1_000, R=1.0, W=1.0, D=0.0, delta=0.05)
+    Bound(16.36, vacuous: not below 1)
+    """
+
+    name: str
+    unmet: tuple[str, ...]
+    dimension: float | None
+    of: str
+    lower: bool
+
+    def __new__(
+        cls,
+        value: float,
+        name: str,
+        unmet: tuple[str, ...] = (),
+        dimension: float | None = None,
+        of: str = "error rate on new rows",
+        lower: bool = False,
+    ) -> Self:
+        """Make a float with a name."""
+        bound = super().__new__(cls, value)
+        bound.name, bound.unmet, bound.dimension = name, unmet, dimension
+        bound.of, bound.lower = of, lower
+        return bound
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says nothing about the error."""
+        return bool(self.unmet) or not (self > 0.0 if self.lower else self < 1.0)
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return float(self), self.name, self.unmet, self.dimension, self.of, self.lower
+
+    def __repr__(self) -> str:
+        if not self.vacuous:
+            return f"Bound({float(self):.4g})"
+        trivial = "not above 0" if self.lower else "not below 1"
+        return f"Bound({float(self):.4g}, vacuous: {', '.join(self.unmet or (trivial,))})"
+
+
+def ratio_squared(R: float, rho: float) -> float:
+    """Return (R / rho)^2; infinite where that is too large for a number."""
+    ratio = R / rho
+    return ratio * ratio
+
+
+def rounded_down(size: float) -> float:
+    """Return the integer below `size`, which may be infinite or a rounding error too small."""
+    return math.floor(size * (1.0 + ROUNDING)) if math.isfinite(size) else math.inf
+
+
+def check_rows(name: str, value: Any) -> None:
+    """Require a number of rows."""
+    require_integer(name, value, "a positive integer")
+
+
+def check_probability(name: str, value: Any) -> None:
+    """Require a probability that is neither 0 nor 1."""
+    require(_real(value) and 0 < value < 1, name, value, "a probability in (0, 1)")
+
+
+def check_share(**shares: Any) -> None:
+    """Require fractions of rows."""
+    for name, value in shares.items():
+        require(_real(value) and 0 <= value <= 1, name, value, "a fraction in [0, 1]")
+
+
+def check_lengths(**lengths: Any) -> None:
+    """Require finite numbers that are not negative."""
+    for name, value in lengths.items():
+        good = _real(value) and math.isfinite(value) and value >= 0
+        require(good, name, value, "a finite number, not negative")
+
+
+def check_positive(**values: Any) -> None:
+    """Require finite numbers above zero."""
+    for name, value in values.items():
+        good = _real(value) and math.isfinite(value) and value > 0
+        require(good, name, value, "a positive number")
+
+
+def check_constant(c: Any) -> None:
+    """Require the universal constant of a theorem, which nobody has printed."""
+    good = _real(c) and math.isfinite(c) and c > 0
+    require(good, "c", c, "a positive number, the constant that the theorem does not name")
+
+
+def _real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

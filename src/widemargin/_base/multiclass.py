@@ -1,0 +1,77 @@
+"""Several classes as pairs (or one against the rest): the binary problems and their answers."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from widemargin._base.typing import FloatArray, IntArray
+
+
+def check_classes(y: Any) -> tuple[Any, IntArray]:
+    """Return the classes and the code of each row's class."""
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two classes; got one class, {classes.tolist()[0]!r} "
+            "(rows of zero sample_weight do not count)"
+        )
+    return classes, codes.astype(np.intp)
+
+
+def class_pairs(n_classes: int) -> list[tuple[int, int]]:
+    """Return the pairs (positive class, negative class), in LIBSVM's order.
+
+    With two classes the second one is positive, as in scikit-learn.
+    """
+    if n_classes == 2:
+        return [(1, 0)]
+    return list(combinations(range(n_classes), 2))
+
+
+def pair_rows(codes: IntArray, pair: tuple[int, int]) -> tuple[IntArray, FloatArray]:
+    """Return the rows of two classes and their labels +1 and -1."""
+    positive, negative = pair
+    rows = np.flatnonzero((codes == positive) | (codes == negative))
+    return rows, np.where(codes[rows] == positive, 1.0, -1.0)
+
+
+def rest_labels(codes: IntArray, n_classes: int) -> list[FloatArray]:
+    """Return the labels of machines of one class against the rest.
+
+    +1 is the second of two classes, or each of more in turn.
+    """
+    return [np.where(codes == k, 1.0, -1.0) for k in positive_classes(n_classes)]
+
+
+def positive_classes(n_classes: int) -> range:
+    """Return the positive class of each machine of one class against the rest."""
+    return range(1, 2) if n_classes == 2 else range(n_classes)
+
+
+def combine(pair_values: FloatArray, n_classes: int) -> FloatArray:
+    """Turn pairwise decision values into one score a class.
+
+    A score is the number of pairs that the class wins plus a fraction between -1/3 and 1/3 that
+    grows with the sum of its margins: votes decide, margins break ties.
+    """
+    if n_classes == 2:
+        return pair_values[:, 0]
+    votes = np.zeros((len(pair_values), n_classes))
+    margins = np.zeros_like(votes)
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
+        value = pair_values[:, k]
+        votes[:, i] += value > 0
+        votes[:, j] += value <= 0
+        margins[:, i] += value
+        margins[:, j] -= value
+    return votes + margins / (3.0 * (np.abs(margins) + 1.0))
+
+
+def predicted_class(scores: FloatArray) -> IntArray:
+    """Return the code of the class with the highest score (two classes: the sign)."""
+    if scores.ndim == 1:
+        return (scores > 0).astype(np.intp)
+    return scores.argmax(axis=1)

@@ -1,0 +1,338 @@
+"""(X, y, sample_weight) -> checked arrays, in an order that does not depend on the input's.
+
+Errors name the argument, the value and the fix, and come before any kernel is computed.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from widemargin._base.typing import FloatArray, IntArray, Matrix
+
+CANONICAL_ROWS = 5_000
+SMALLEST_ENTRY, LARGEST_ENTRY = 1e-100, 1e50  # products of a few squares fit float64
+FAR_FROM_ALL_LIMITS = 1e-20, 1e20  # sums of squares whose largest term cannot be near them
+
+
+def require(condition: bool, name: str, value: object, fix: str) -> None:
+    """Raise a ValueError that names a parameter, its value and what it must be."""
+    if not condition:
+        raise ValueError(f"{name} must be {fix}; got {name}={value!r}")
+
+
+def require_number(
+    name: str,
+    value: Any,
+    fix: str,
+    *,
+    above: float = 0.0,
+    least: float | None = None,
+    most: float = np.inf,
+) -> None:
+    """Require a finite real number greater than `above` (or from `least` on), at most `most`."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    good = real and bool(np.isfinite(float(value)))
+    good = good and bool(value > above if least is None else value >= least)
+    require(good and bool(value <= most), name, value, fix)
+
+
+def require_integer(name: str, value: Any, fix: str, *, least: int = 1) -> None:
+    """Require an integer from `least` on."""
+    good = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    require(good and value >= least, name, value, fix)
+
+
+def require_budget(max_iter: Any, time_limit: Any, *, default: bool = False) -> None:
+    """Require what may end a fit early; max_iter=-1 is allowed where it means a default."""
+    if default and isinstance(max_iter, numbers.Integral) and max_iter == -1:
+        max_iter = 1
+    fix = "a positive integer" + (", or -1 for the default budget" if default else "")
+    require_integer("max_iter", max_iter, fix)
+    require_time_limit(time_limit)
+
+
+def require_time_limit(time_limit: Any) -> None:
+    """Require a number of seconds, or None."""
+    if time_limit is not None:
+        require_number("time_limit", time_limit, "a positive number of seconds or None")
+
+
+def require_choice(name: str, value: Any, choices: Collection[str]) -> None:
+    """Require one of some words."""
+    words = [f'"{choice}"' for choice in choices]
+    fix = " or ".join([", ".join(words[:-1]), words[-1]])
+    require(isinstance(value, str) and value in choices, name, value, fix)
+
+
+def require_bool(name: str, value: Any) -> None:
+    """Require True or False."""
+    require(isinstance(value, bool | np.bool_), name, value, "True or False")
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed for numpy's Generator; None is a fixed one, so that fits repeat."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, numbers.Integral):
+        require(int(random_state) >= 0, "random_state", random_state, "a seed, not negative")
+        return int(random_state)
+    try:
+        generator = check_random_state(random_state)
+    except ValueError:
+        fix = "None, a seed or a numpy RandomState"
+        require(False, "random_state", random_state, fix)
+    return int(generator.randint(2**31 - 1))
+
+
+def check_X(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = True) -> Matrix:
+    """Check data for fit (reset) or prediction; float32 stays float32."""
+    with np.errstate(invalid="ignore"):  # infinities of both signs are refused, not added
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=(np.float64, np.float32),
+            order="C",
+        )
+    return _canonical_csr(X) if sp.issparse(X) else X
+
+
+def check_fit(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    numeric: bool,
+    accept_sparse: bool = True,
+    any_labels: bool = False,
+) -> tuple[Matrix, Any, FloatArray]:
+    """Check the arguments of fit; returns X, y and weights (ones where none were given).
+
+    With any_labels, labels may be real values too.
+    """
+    with np.errstate(invalid="ignore"):  # infinities of both signs are refused, not added
+        X, y = validate_data(
+            estimator,
+            X,
+            y,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=(np.float64, np.float32),
+            order="C",
+            y_numeric=numeric,
+        )
+    if not (numeric or any_labels):
+        check_classification_targets(y)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight must have a positive entry; all weights are zero")
+    return (_canonical_csr(X) if sp.issparse(X) else X), y, weight
+
+
+def check_scale(
+    X: Matrix, smallest: float = SMALLEST_ENTRY, largest_entry: float = LARGEST_ENTRY
+) -> None:
+    """Refuse rows whose squares would overflow or vanish, for machines that work on them alone."""
+    values = X.data if sp.issparse(X) else X
+    flat = values.ravel()
+    with np.errstate(over="ignore", under="ignore"):
+        squares = float(flat @ flat)
+    if FAR_FROM_ALL_LIMITS[0] < squares < FAR_FROM_ALL_LIMITS[1]:
+        return  # one fast product tells it of nearly all data
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    if largest > 0 and not smallest <= largest <= largest_entry:
+        raise ValueError(
+            f"X has entries of at most {largest:.1e}, too {'small' if largest < 1 else 'large'} to "
+            "compute with: scale the features (e.g. with StandardScaler)"
+        )
+
+
+def _canonical_csr(X: Any) -> Any:
+    """Return X with sorted, unique, non-zero entries; copied only where it has others."""
+    if not X.has_canonical_format or (X.data == 0).any():
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    return X
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """Rows ready for a solver, and how they came about.
+
+    Attributes
+    ----------
+    X : ndarray or CSR
+        Rows with positive weight; of a precomputed kernel, the block of these rows.
+    y : ndarray
+        Their targets.
+    weight : ndarray
+        Their weights, those of equal rows added up.
+    index : ndarray
+        For each row, its number in the user's data (of equal rows, the first).
+    member : ndarray of shape (n_given,)
+        For each row of the user's data, the row here that stands for it; -1 for zero weight.
+    given_y, given_weight : ndarray of shape (n_given,)
+        Targets and weights of the user's data.
+    outside : ndarray or CSR
+        The user's rows of zero weight.
+    """
+
+    X: Matrix
+    y: Any
+    weight: FloatArray
+    index: IntArray
+    member: IntArray
+    given_y: Any
+    given_weight: FloatArray
+    outside: Matrix
+
+    def given_codes(self) -> IntArray:
+        """Return the number of the class of each of the user's rows, -1 for zero weight."""
+        codes = np.unique(self.y, return_inverse=True)[1]
+        return np.append(codes, -1)[self.member]
+
+
+def canonical(
+    X: Matrix,
+    y: Any,
+    weight: FloatArray,
+    *,
+    group: IntArray | None = None,
+    precomputed: bool = False,
+    always: bool = False,
+) -> TrainingSet:
+    """Drop rows of zero weight; up to CANONICAL_ROWS rows, or always, merge equal ones and sort.
+
+    Weighting a row, repeating it and permuting rows then give the same arrays, hence the same
+    model to the last bit. A precomputed kernel has no rows that could be compared. Rows of
+    different groups are not equal.
+    """
+    used = np.flatnonzero(weight > 0)
+    unused = np.flatnonzero(weight <= 0)
+    member = np.full(len(weight), -1, dtype=np.intp)
+    if precomputed:
+        member[used] = np.arange(len(used))
+        inside, outside = X, X[:0]
+        if len(unused):
+            inside, outside = X[np.ix_(used, used)], X[np.ix_(unused, used)]
+        return TrainingSet(inside, y[used], weight[used], used, member, y, weight, outside)
+    outside = X[unused]
+    given_y, given_weight = y, weight
+    if len(unused):
+        X, y, weight = X[used], y[used], weight[used]
+    if len(used) > CANONICAL_ROWS and not always:
+        member[used] = np.arange(len(used))
+        return TrainingSet(X, y, weight, used, member, given_y, given_weight, outside)
+    codes = np.unique(y, return_inverse=True)[1]
+    if group is not None:
+        codes = codes + group[used] * (int(codes.max()) + 1)
+    order = np.lexsort((used, row_hash(X), codes))
+    first = ~_equal_to_previous(X, codes, order)
+    member[used[order]] = np.cumsum(first) - 1
+    starts = np.flatnonzero(first)
+    rows = order[starts]
+    merged = np.add.reduceat(weight[order], starts)
+    return TrainingSet(X[rows], y[rows], merged, used[rows], member, given_y, given_weight, outside)
+
+
+def row_hash(X: Matrix) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return 64 bits per row that depend on its values alone, by exact integer arithmetic."""
+    rng = np.random.default_rng(20250701)
+    factor = rng.integers(0, 2**63, X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    with np.errstate(over="ignore"):
+        if sp.issparse(X):
+            running = np.zeros(len(X.data) + 1, dtype=np.uint64)
+            np.cumsum(_bits(X.data) * factor[X.indices], out=running[1:])
+            sums = running[X.indptr[1:]] - running[X.indptr[:-1]]
+        else:
+            sums = (_bits(X) * factor).sum(axis=1, dtype=np.uint64)
+    return np.asarray(sums)
+
+
+def _bits(values: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """The bits of float64 values, mixed so that their low-order zeros do not matter."""
+    bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0 makes -0.0 equal to 0.0
+    return np.asarray(bits ^ (bits >> np.uint64(29)))
+
+
+def _equal_to_previous(X: Matrix, codes: IntArray, order: IntArray) -> Any:
+    """For each row in sorted order, whether it equals the one before it."""
+    hashes = row_hash(X)[order]
+    equal = np.zeros(len(order), dtype=bool)
+    equal[1:] = (hashes[1:] == hashes[:-1]) & (codes[order][1:] == codes[order][:-1])
+    suspects = np.flatnonzero(equal)
+    if len(suspects):
+        here, before = X[order[suspects]], X[order[suspects - 1]]
+        if sp.issparse(X):
+            different = np.asarray(abs(here - before).sum(axis=1)).ravel() > 0
+        else:
+            different = (here != before).any(axis=1)
+        equal[suspects] = ~different
+    return equal
+
+
+def class_costs(class_weight: Any, classes: Any, codes: IntArray, weight: FloatArray) -> FloatArray:
+    """Return the factor of each class; "balanced" counts rows by their weights."""
+    factors = np.ones(len(classes))
+    if class_weight is None:
+        return factors
+    if isinstance(class_weight, str):
+        require(
+            class_weight == "balanced", "class_weight", class_weight, 'a dict, "balanced" or None'
+        )
+        counts = np.bincount(codes, weights=weight, minlength=len(classes))
+        return np.asarray(weight.sum() / (len(classes) * counts))
+    require(
+        isinstance(class_weight, dict), "class_weight", class_weight, 'a dict, "balanced" or None'
+    )
+    known = {label: k for k, label in enumerate(classes.tolist())}
+    for label, factor in class_weight.items():
+        key = label.item() if isinstance(label, np.generic) else label
+        if key not in known:
+            raise ValueError(
+                f"class_weight has the label {label!r}, which is not among the classes "
+                f"{classes.tolist()}; remove it or correct it"
+            )
+        require_number(f"class_weight[{label!r}]", factor, "a positive number")
+        factors[known[key]] = factor
+    return factors
+
+
+def scale_gamma(X: Matrix, weight: FloatArray) -> float:
+    """Return 1 / (n_features * variance of the entries of X), rows counted by their weights."""
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        variance = _entry_variance(X, weight)
+    if variance <= 0:
+        return 1.0
+    gamma = 1.0 / (X.shape[1] * variance)
+    if not (np.isfinite(gamma) and gamma > 0):
+        raise ValueError(
+            f'gamma="scale" cannot be computed: the variance of X is {variance:g}. '
+            "Scale the features (e.g. with StandardScaler) or give gamma as a number."
+        )
+    return gamma
+
+
+def _entry_variance(X: Matrix, weight: FloatArray) -> float:
+    """Return the variance of all entries of X, rows counted by their weights."""
+    total = float(weight.sum()) * X.shape[1]
+    if sp.issparse(X):
+        per_entry = np.repeat(weight, np.diff(X.indptr))
+        values = X.data.astype(np.float64)
+        mean = float(per_entry @ values) / total
+        second = float(per_entry @ (values - mean) ** 2)
+        return (second + (total - float(per_entry.sum())) * mean * mean) / total
+    mean = float(weight @ X.sum(axis=1, dtype=np.float64)) / total
+    squares = np.square(X - np.asarray(mean, dtype=X.dtype), dtype=np.float64)
+    return float(weight @ squares.sum(axis=1)) / total

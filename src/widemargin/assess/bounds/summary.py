@@ -1,0 +1,209 @@
+"""All bounds that apply to a fitted model: `bounds.summary`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from widemargin._base.bound import Bound, check_constant, check_positive, check_probability
+from widemargin._base.typing import FloatArray
+from widemargin.assess.bounds.applicable import (
+    Found,
+    linear_bounds,
+    mean_bounds,
+    promise,
+    rows_needed,
+    with_unmet,
+)
+from widemargin.assess.bounds.margin import ordinal_margin
+from widemargin.assess.bounds.table import THEOREMS, AppliedBound, BoundSummary, NotApplied
+from widemargin.assess.bounds.view import linear_view, longest_row, not_in_advance, plain
+from widemargin.assess.margins import margins
+from widemargin.assess.planes import class_numbers, last_step, planes_of
+
+TWO_CLASSES = "is for two classes; look at two of them at a time"
+ABOUT_TWO_CLASSES = (
+    "vc", "margin_cover", "linear_margin", "fat_l1", "convex_combination", "margin_distribution",
+    "adaptive_margin", "shawe_taylor", "adaboost", "perceptron",
+)  # fmt: skip
+NO_PLANE = "is for planes in a feature space, with coef_ or dual_coef_"
+DEFAULT_WHY = {
+    "vc": "needs a class of known VC dimension",
+    "vc_lower": "speaks of the worst distribution for any algorithm, not of this model",
+    "vc_margin_dimension": "is a dimension: new rows, too, would have to keep the margin",
+    "margin_cover": NO_PLANE,
+    "regression_cover": "is for regression with values in [0, 1], by a class fixed in advance",
+    "linear_margin": NO_PLANE,
+    "fat_l1": NO_PLANE,
+    "convex_combination": "is for weighted means of hypotheses, as of AdaBoostClassifier",
+    "margin_distribution": NO_PLANE,
+    "adaptive_margin": "is for LOOSVC and AdaptiveMarginSVC with lam > 0",
+    "ordinal_margin": "is for utilities that put rows in order, as of OrdinalSVC",
+    "shawe_taylor": NO_PLANE,
+    "adaboost": "is for AdaBoostClassifier with reg=0",
+    "perceptron": "counts the updates of PerceptronClassifier",
+}
+
+
+def summary(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    delta: float = 0.05,
+    *,
+    c: float | None = None,
+    R: float | None = None,
+) -> BoundSummary:
+    r"""List all bounds that apply to a fitted model, smallest first, in plain words.
+
+    Nothing is claimed that a theorem does not say. A margin that was chosen by looking at the rows
+    is paid for (delta is shared out over a grid of margins where a theorem wants it fixed in
+    advance); a threshold counts as the weight of a constant feature, since the theorems have none;
+    what should have been fixed in advance and was not, such as ``gamma="scale"`` or a scaler in a
+    pipeline, makes a bound vacuous, and the list says so. That C or gamma were tuned on the same
+    rows cannot be seen and is not accounted for.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted classifier for two classes, a rank machine, or a pipeline that ends in one.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The rows that the model was fitted to. Most bounds hold for any independent rows, but
+        these are what they are meant for; AdaBoost's and the adaptive margins' need them.
+    y : array-like of shape (n_samples,)
+        Their labels.
+    delta : float, default=0.05
+        Probability with which each bound may fail, in (0, 1).
+    c : float, default=None
+        The universal constant of theorems 1.2, 1.8, 1.9 and 1.10 of Smola et al. (2000), which do
+        not name it; without it these are not computed.
+    R : float, default=None
+        Length, in feature space, that no row exceeds, those to come included. None: that of the
+        longest row seen (1 for the Gaussian kernel, which is exact).
+
+    Returns
+    -------
+    BoundSummary
+        Prints as a list; `rows` holds the theorems with their values, inputs and words, `others`
+        why the rest do not apply.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from widemargin import SVC, bounds
+    >>> X, y = make_blobs(2_000, centers=[[-3, -3], [3, 3]], random_state=0)
+    >>> model = SVC(gamma=0.05, fit_intercept=False).fit(X, y)
+    >>> found = bounds.summary(model, X, y, delta=0.05)
+    >>> for row in found:
+    ...     print(row.function, repr(row.value))
+    margin_cover Bound(26.94, vacuous: not below 1)
+    margin_distribution Bound(72.47, vacuous: not below 1)
+    shawe_taylor Bound(89.45, vacuous: not below 1)
+    """
+    check_probability("delta", delta)
+    if c is not None:
+        check_constant(c)
+    if R is not None:
+        check_positive(R=R)
+    found = _found(estimator, X, y, float(delta), c, R)
+    rows = [row for row in found.values() if isinstance(row, AppliedBound)]
+    others = [
+        NotApplied(function, str(found.get(function, DEFAULT_WHY[function])))
+        for function in THEOREMS
+        if not isinstance(found.get(function), AppliedBound)
+    ]
+    machine = estimator[-1] if hasattr(estimator, "steps") else estimator
+    return BoundSummary(type(machine).__name__, len(y), delta, rows, others)
+
+
+def _found(
+    est: Any, X: Any, y: Any, delta: float, c: float | None, R: float | None
+) -> dict[str, Found]:
+    """Ask the theorems that are about machines of this kind."""
+    machine, seen = last_step(est, X)
+    if not hasattr(machine, "classes_"):
+        return {}
+    if hasattr(machine, "utility"):
+        return {"ordinal_margin": _of_ranks(est, machine, seen, y, delta, R)}
+    if len(machine.classes_) > 2:
+        class_numbers(machine, y)
+        found: dict[str, Found] = dict.fromkeys(ABOUT_TWO_CLASSES, TWO_CLASSES)
+        if hasattr(machine, "margin_bound"):
+            found["adaboost"] = _by_weighted_errors(machine, margins(machine, seen, y))
+        return found
+    if hasattr(machine, "margin_bound"):
+        return _of_boosting(machine, seen, y, delta, c)
+    if not (hasattr(machine, "coef_") or hasattr(machine, "dual_coef_")):
+        return {}
+    return linear_bounds(linear_view(est, X, y, R), delta, c)
+
+
+def _of_boosting(machine: Any, X: Any, y: Any, delta: float, c: float | None) -> dict[str, Found]:
+    """Return theorems 1.10 and 1.12 of Smola et al. (2000) for a weighted mean of hypotheses."""
+    found = margins(machine, X, y)
+    stumps = getattr(machine, "base", None) is None
+    h = stump_dimension(int(machine.n_features_in_)) if stumps else None
+    return {
+        **mean_bounds(len(found), found, h, delta, c),
+        "adaboost": _by_weighted_errors(machine, found),
+    }
+
+
+def _by_weighted_errors(machine: Any, found: FloatArray) -> Found:
+    if getattr(machine, "reg", 0) > 0:
+        return "is for AdaBoost without regularisation (reg=0)"
+    value = machine.margin_bound(0.0)
+    wrong = float((found < 0.0).mean())
+    words = (
+        "The share of training rows with a margin below rho = 0, that is of misclassified ones, is "
+        "at most that, by the weighted errors of the rounds alone (rows count by their weights); "
+        f"it is {100 * wrong:.3g} %, all rows alike"
+    )
+    return AppliedBound("adaboost", value, {"m": len(found), "rho": 0.0}, words)
+
+
+def stump_dimension(n_features: int) -> int:
+    """Return the largest h with 2^h <= 2 n (h - 1) + 2, which bounds the VC dimension of stumps.
+
+    On h points a feature has h - 1 cuts, each read in two ways, and there are two constants.
+    """
+    h = 1
+    while 2 ** (h + 1) <= 2 * n_features * h + 2:
+        h += 1
+    return h
+
+
+def _of_ranks(est: Any, machine: Any, X: Any, y: Any, delta: float, R: float | None) -> Found:
+    """Return theorem 2.2 of Herbrich et al. (2000), with pairs that share no row."""
+    if not hasattr(machine, "thresholds_"):
+        return "rows of different queries are not compared, so that they form no independent pairs"
+    codes, utility = class_numbers(machine, y), machine.utility(X)
+    lowest = [utility[codes > k].min(initial=math.inf) for k in range(len(machine.classes_) - 1)]
+    highest = [utility[codes <= k].max(initial=-math.inf) for k in range(len(lowest))]
+    gap = float(np.min(np.subtract(lowest, highest)))
+    if not gap > 0:
+        return "some rows are in the wrong order, and the theorem is for utilities without error"
+    size = math.sqrt(float(planes_of(machine, X).gram[0, 0]))
+    length, assumes = longest_row(machine, X, R)
+    even = len(codes) - len(codes) % 2
+    pairs = int((codes[0:even:2] != codes[1:even:2]).sum())
+    if pairs == 0:
+        return "no two neighbouring rows (1 and 2, 3 and 4, ...) have different ranks"
+    kernel = getattr(machine, "_kernel_", None)
+    # Values of the Gaussian kernel are positive, so that no two rows are at more than right angles.
+    factor = math.sqrt(2.0) if kernel is not None and kernel.name == "rbf" else 2.0
+    distance, rho = factor * length, gap / size
+
+    def at(n: int) -> Bound:
+        return ordinal_margin(2 * n, distance, rho, delta)
+
+    bound = with_unmet(at(pairs), not_in_advance(est, machine, plain(X)))
+    words = (
+        "Pairs (1, 2), (3, 4), ... of rows with different ranks count, by the smallest difference "
+        f"of utilities; two rows are at most {factor:.3g} R apart. {assumes}. "
+        f"{promise(bound, delta, rows_needed(at))}"
+    )
+    inputs = {"pairs": pairs, "largest distance": distance, "rho": rho}
+    return AppliedBound("ordinal_margin", bound, inputs, words)

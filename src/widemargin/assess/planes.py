@@ -1,0 +1,179 @@
+"""A fitted classifier as planes in its feature space: values, normals, thresholds, lengths of rows.
+
+Linear machines have their weights in `coef_`, kernel machines their coefficients in `dual_coef_`;
+nothing else is asked of an estimator, so that it need not be known here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._base.multiclass import class_pairs
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
+from widemargin._base.validation import check_X
+from widemargin.fitted.record import KeptTraining
+from widemargin.kernels import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Planes:
+    """The normals of a model's machines, one machine for two classes.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (n_machines, n_machines)
+        Inner products of the normals in feature space.
+    coef : ndarray of shape (n_machines, n_features) or None
+        The normals themselves, of linear machines.
+    threshold : ndarray of shape (n_machines,)
+        What is added to w'x.
+    power : float
+        The p of the norm that the machine measures its weights by.
+    by_pairs : bool
+        Whether several classes have a machine a pair, or one a class.
+    """
+
+    gram: FloatArray
+    coef: FloatArray | None
+    threshold: FloatArray
+    power: float
+    by_pairs: bool
+
+    def size(self, difference: FloatArray) -> float:
+        """Return the norm of a combination of the normals, in the machine's own sense."""
+        if self.power == 2 or self.coef is None:
+            return math.sqrt(max(0.0, float(difference @ self.gram @ difference)))
+        return float(np.linalg.norm(difference @ self.coef, ord=self.power))
+
+
+def last_step(est: Any, X: Any) -> tuple[Any, Any]:
+    """Return the machine at the end of a pipeline, and the rows as it sees them."""
+    if not hasattr(est, "steps"):
+        check_is_fitted(est)
+        return est, X
+    check_is_fitted(est[-1])
+    return est[-1], (est[:-1].transform(X) if len(est.steps) > 1 else X)
+
+
+def class_numbers(est: Any, y: Any) -> IntArray:
+    """Return the number of each label among the classes of a fitted classifier."""
+    if not hasattr(est, "classes_"):
+        raise TypeError(
+            f"{type(est).__name__} is no classifier: margins are those of predicted classes"
+        )
+    place = {label: k for k, label in enumerate(np.asarray(est.classes_).tolist())}
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y must be one label a row; got an array of shape {labels.shape}")
+    unknown = sorted({str(label) for label in labels.tolist() if label not in place})
+    if unknown:
+        raise ValueError(
+            f"y has labels that the model was not fitted with: {', '.join(unknown[:5])}; its "
+            f"classes are {list(place)}"
+        )
+    return np.array([place[label] for label in labels.tolist()], dtype=np.intp)
+
+
+def planes_of(est: Any, X: Matrix) -> Planes:
+    """Return the planes of a fitted machine; X is needed for precomputed kernels only."""
+    coef, gram = None, None
+    if hasattr(est, "coef_"):
+        coef = _dense(est.coef_)
+        gram = coef @ coef.T
+    elif hasattr(est, "dual_coef_") and hasattr(est, "_kernel_"):
+        gram = _kernel_gram(est, X)
+    if gram is None:
+        raise TypeError(
+            f"{type(est).__name__} is no plane in a feature space (it has neither coef_ nor "
+            "dual_coef_), so that no length of w divides its margins: use margins.margins"
+        )
+    threshold = np.broadcast_to(np.ravel(getattr(est, "intercept_", 0.0)), (len(gram),))
+    power = float(getattr(est, "norm", 2)) if coef is not None else 2.0
+    return Planes(gram, coef, np.asarray(threshold), power, hasattr(est, "_pair_values"))
+
+
+def plane_values(est: Any, planes: Planes, X: Any) -> FloatArray:
+    """Return the decision values of the machines, a column each."""
+    several = len(planes.gram) > 1 and planes.by_pairs
+    values = est._pair_values(X) if several else est.decision_function(X)
+    return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+
+
+def nearest_plane(
+    planes: Planes, values: FloatArray, codes: IntArray, n_classes: int
+) -> FloatArray:
+    """Return the signed distance of each row from the nearest boundary of its own class."""
+    if n_classes == 2:
+        size = _positive(planes.size(np.ones(1)))
+        return np.where(codes == 1, 1.0, -1.0) * values[:, 0] / size
+    nearest = np.full(len(codes), np.inf)
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
+        between = np.zeros(len(planes.gram))
+        if planes.by_pairs:
+            between[k], away = 1.0, values[:, k]
+        else:
+            between[i], between[j], away = 1.0, -1.0, values[:, i] - values[:, j]
+        size = _positive(planes.size(between))
+        for code, sign in ((i, 1.0), (j, -1.0)):
+            own: BoolArray = codes == code
+            nearest[own] = np.minimum(nearest[own], sign * away[own] / size)
+    return nearest
+
+
+def squared_lengths(est: Any, X: Any) -> FloatArray:
+    """Return the squared length of each row in the feature space of a machine."""
+    kernel = getattr(est, "_kernel_", None)
+    if kernel is None:
+        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.square(X).sum(axis=1)
+        return np.asarray(squares, dtype=np.float64).ravel()
+    X = check_X(est, X, reset=False, accept_sparse=kernel.name != "precomputed")
+    if kernel.name == "precomputed" and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            "X must be the square kernel matrix of the training rows: k(x, x) of other rows is "
+            f"not in it; got shape {X.shape}"
+        )
+    return Rows(kernel, X, est._centre_).diagonal()
+
+
+def _kernel_gram(est: Any, X: Matrix) -> FloatArray:
+    """Return the inner products of the normals sum_j beta_j phi(x_j) of a kernel machine."""
+    pairs = hasattr(est, "_pair_coefficients")
+    beta = est._pair_coefficients() if pairs else np.asarray(est.dual_coef_).T
+    rows, used = _support_rows(est, X)
+    return np.asarray(beta.T @ rows.weighted_sum(used, rows, used, beta))
+
+
+def _support_rows(est: Any, X: Matrix) -> tuple[Rows, IntArray]:
+    """Return rows seen through the kernel, and which of them are the support vectors."""
+    kernel = est._kernel_
+    if kernel.name != "precomputed":
+        rows = Rows(kernel, est.support_vectors_, est._centre_)
+        return rows, np.arange(rows.n)
+    training = getattr(getattr(est, "_record_", None), "training", None)
+    if isinstance(training, KeptTraining):
+        member = training.data.member[est.support_]
+        return Rows(kernel, training.data.X), np.asarray(member, dtype=np.intp)
+    X = np.asarray(X)
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            "X must be the square kernel matrix of the training rows: the model has kept no "
+            f"kernel values between its support vectors; got shape {X.shape}"
+        )
+    return Rows(kernel, X), est.support_.astype(np.intp)
+
+
+def _dense(coef: Any) -> FloatArray:
+    return np.atleast_2d(coef.toarray() if sp.issparse(coef) else np.asarray(coef, np.float64))
+
+
+def _positive(size: float) -> float:
+    if not size > 0:
+        raise ValueError("est has a machine with w = 0, a constant: no row has a distance from it")
+    return size

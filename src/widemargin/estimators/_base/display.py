@@ -1,0 +1,84 @@
+"""What a notebook shows of a fitted machine: scikit-learn's diagram and the proof of the fit."""
+
+from __future__ import annotations
+
+import html
+from types import SimpleNamespace
+from typing import Any
+
+from widemargin.certificate import Certificate, in_print
+from widemargin.fitted.leave_one_out import LOOResult, known_result
+from widemargin.fitted.record import Record
+
+BLOCK = (
+    '<div class="widemargin-certificate" style="font: 0.9em/1.5 monospace; '
+    "margin: 0.4em 0 0 0.2em; padding-left: 0.6em; "
+    'border-left: 3px solid {colour}; white-space: pre-line">{text}</div>'
+)
+PROVED, OPEN = "#009E73", "#D55E00"
+
+
+class Displayed:
+    """The certificate, and the leave-one-out error if it is known already, in HTML diagrams.
+
+    Nothing is computed to be shown. Stands before scikit-learn's BaseEstimator.
+    """
+
+    def _known(self) -> tuple[Certificate | None, LOOResult | None]:
+        """Return what is known of the fit; nothing before it."""
+        proof = getattr(self, "certificate_", None)
+        record = getattr(self, "_record_", None)
+        return proof, known_result(record) if isinstance(record, Record) else None
+
+    def _block(self) -> str:
+        proof, left_out = self._known()
+        lines = [] if proof is None else [f"certificate: {proof}"]
+        lines += [] if left_out is None else [str(left_out)]
+        colour = PROVED if proof is None or proof.converged else OPEN
+        text = html.escape("\n".join(lines))
+        return BLOCK.format(colour=colour, text=text) if lines else ""
+
+    def _repr_html_inner(self) -> str:
+        """Return the diagram with the certificate below it; `_repr_html_` hands this out."""
+        diagram: str = super()._repr_html_inner()  # type: ignore[misc]
+        return diagram + self._block()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in shown:
+            shown["text/html"] += self._block()
+        return shown
+
+    def _sk_visual_block_(self) -> Any:
+        """Return the machine as a box of a diagram, a pipeline's for one, with a caption."""
+        name = type(self).__name__
+        return SimpleNamespace(
+            kind="single",
+            estimators=self,
+            names=name,
+            name_details=str(self),
+            name_caption=self._caption(),
+            doc_link_label=None,
+            dash_wrapped=True,
+        )
+
+    def _caption(self) -> str | None:
+        proof, left_out = self._known()
+        parts = []
+        if proof is not None:
+            state = "" if proof.converged else ", not converged"
+            parts.append(f"relative gap {in_print(proof.relative_gap):.1e}{state}")
+        if left_out is not None:
+            parts.append(f"leave-one-out error {left_out.error:.3g}")
+        return "; ".join(parts) or None
+
+    def __dir__(self) -> list[str]:
+        # Both dir() and scikit-learn's list of fitted attributes read all that is listed here:
+        # properties that end in "_" are found when they are asked for, and that can take long.
+        kind = type(self)
+        return [
+            name
+            for name in object.__dir__(self)
+            if not (name.endswith("_") and isinstance(getattr(kind, name, None), property))
+            and hasattr(self, name)
+        ]

@@ -1,0 +1,271 @@
+"""What the kernel machines share: parameters, kernels, training rows, decision values."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from widemargin._base.messages import warn
+from widemargin._base.progress import Watch
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.validation import (
+    TrainingSet,
+    canonical,
+    check_fit,
+    check_X,
+    require,
+    require_budget,
+    require_number,
+    scale_gamma,
+    seed_of,
+)
+from widemargin.estimators._base.diagnosed import Diagnosed
+from widemargin.fitted.record import Record, RefitMachine, RefitTraining
+from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
+
+SINGLE_ERROR = 1e-3  # of a decision value, whose unit is the margin, by sums in float32
+# Of k(x, x): products of three such values, and one over it times a cost, still fit float64.
+SMALLEST_VALUE, LARGEST_VALUE = 1e-200, 1e100
+MERCER_ROWS = 2_000  # a principal block of this size is checked: an indefinite one proves it all
+
+
+class KernelEstimator(BaseEstimator):
+    """Base of all estimators that expand their decision function in kernel values."""
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float = 500,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    # -- parameters ------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Check every parameter that does not need the data."""
+        require(
+            self._knows_kernel(),
+            "kernel", self.kernel, f"one of {', '.join(NAMES)} or a function of two arrays",
+        )  # fmt: skip
+        require_number("tol", self.tol, "a positive number")
+        require_number("cache_size", self.cache_size, "a positive number of megabytes")
+        require_budget(self.max_iter, self.time_limit, default=True)
+        if self.kernel == "poly":
+            require_number("degree", self.degree, "a positive number")
+        if self.kernel in ("poly", "sigmoid"):
+            require_number("coef0", self.coef0, "a finite number", above=-np.inf)
+        self._check_gamma()
+        self._warn_unused()
+
+    def _knows_kernel(self) -> bool:
+        named = isinstance(self.kernel, str)
+        return callable(self.kernel) or (named and self.kernel in NAMES)
+
+    def _check_gamma(self) -> None:
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            require(
+                gamma in ("scale", "auto"), "gamma", gamma, '"scale", "auto" or a positive number'
+            )
+        elif isinstance(gamma, numbers.Real):
+            require_number("gamma", gamma, "a positive number")
+        else:
+            values = np.asarray(gamma)
+            good = values.ndim == 1 and np.issubdtype(values.dtype, np.number)
+            require(good, "gamma", gamma, '"scale", "auto", a number or one number per feature')
+            require(
+                self.kernel == "rbf", "gamma", gamma, "a number: only rbf takes one per feature"
+            )
+            finite = bool(np.isfinite(values).all() and (values >= 0).all() and values.any())
+            require(finite, "gamma", gamma, "finite, not negative and not all zero")
+
+    def _warn_unused(self) -> None:
+        """Warn of kernel parameters that were set although the kernel does not use them."""
+        users = {
+            "degree": ("poly",),
+            "coef0": ("poly", "sigmoid"),
+            "gamma": ("poly", "rbf", "sigmoid"),
+        }
+        defaults = {"degree": 3, "coef0": 0.0, "gamma": "scale"}
+        for name, kernels in users.items():
+            value = getattr(self, name)
+            changed = isinstance(value, np.ndarray) or value != defaults[name]
+            if self.kernel not in kernels and changed:
+                warn(
+                    f"{name}={value!r} has no effect: kernel={self.kernel!r} does not use it",
+                    UserWarning,
+                )  # fmt: skip
+
+    def _resolved_kernel(self, X: Matrix, weight: FloatArray) -> Kernel:
+        """Return the kernel with numbers for its parameters."""
+        if callable(self.kernel):
+            return Kernel("callable", function=self.kernel)
+        gamma: Any = self.gamma
+        if self.kernel in ("linear", "precomputed"):
+            gamma = 1.0
+        elif isinstance(gamma, str):
+            gamma = scale_gamma(X, weight) if gamma == "scale" else 1.0 / X.shape[1]
+        elif not isinstance(gamma, numbers.Real):
+            gamma = np.asarray(gamma, dtype=np.float64)
+            require(len(gamma) == X.shape[1], "gamma", self.gamma,
+                    f"a number or one number per feature (X has {X.shape[1]})")  # fmt: skip
+        return Kernel(self.kernel, gamma, self.degree, self.coef0)
+
+    def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
+        """Warn of kernels that are not positive semi-definite; return whether this one is not."""
+        if kernel.name in ("poly", "sigmoid") and not kernel.is_mercer_by_name:
+            warn(
+                f"kernel={kernel.name!r} with these parameters is not positive semi-definite in "
+                "general: the fit may end at a stationary point that is not the optimum",
+                UserWarning,
+            )  # fmt: skip
+        if kernel.name != "precomputed":
+            return False
+        block = X[:MERCER_ROWS, :MERCER_ROWS]
+        if is_mercer(block):
+            return False
+        warn(
+            "the precomputed kernel matrix is not symmetric positive semi-definite "
+            "(widemargin.kernels.is_mercer): the problem is not convex, the result is a "
+            "stationary point and its certificate no bound", UserWarning,
+        )  # fmt: skip
+        return True
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    def _training_set(
+        self, X: Any, y: Any, sample_weight: Any, *, numeric: bool, always_merge: bool = False
+    ) -> TrainingSet:
+        """Check the arguments of fit and bring the rows into their canonical order."""
+        precomputed = self.kernel == "precomputed"
+        X, y, weight = check_fit(
+            self, X, y, sample_weight, numeric=numeric, accept_sparse=not precomputed
+        )
+        check_square(X, precomputed)
+        y = y.astype(np.float64) if numeric else y
+        return canonical(X, y, weight, precomputed=precomputed, always=always_merge)
+
+    def _begin(self, data: TrainingSet) -> Rows:
+        """Prepare the training rows for the solver and note what prediction needs."""
+        kernel = self._resolved_kernel(data.X, data.weight)
+        self._indefinite = self._check_kernel_matrix(kernel, data.X)
+        self.gamma_ = kernel.gamma
+        self._kernel_ = kernel
+        rows = Rows(kernel, data.X)
+        check_range(rows)
+        self._centre_ = rows.centre
+        return rows
+
+    def _solver_options(self, n: int, watch: Watch) -> dict[str, Any]:
+        """Return what the solvers take besides the problem and the tolerance."""
+        budget = self.max_iter if self.max_iter > 0 else max(500_000, 100 * n)
+        return {
+            "max_iter": int(budget),
+            "cache_bytes": self.cache_size * 1e6,
+            "seed": seed_of(self.random_state),
+            "monitor": watch,
+        }
+
+    def _keep_support(self, data: TrainingSet, rows: IntArray) -> None:
+        """Store the support vectors, given as rows of the training set."""
+        self.support_ = data.index[rows].astype(np.int32)
+        # A precomputed kernel has no vectors: prediction picks columns by support_.
+        self.support_vectors_ = np.empty((0, 0)) if self.kernel == "precomputed" else data.X[rows]
+
+    # -- prediction ------------------------------------------------------------------------
+
+    def _expansion_values(self, X: Any, coefficients: FloatArray) -> FloatArray:
+        """Return sum_j coefficients_j k(x_j, x) for every row of X, j over the support."""
+        X = check_X(self, X, reset=False, accept_sparse=self.kernel != "precomputed")
+        if not len(coefficients):  # a machine that has learnt nothing has no support vectors
+            return np.zeros((X.shape[0], *coefficients.shape[1:]))
+        kernel = self._kernel_
+        if kernel.name == "precomputed":
+            columns, right = self.support_.astype(np.intp), Rows(kernel, X)
+        else:
+            X, support = same_container(X, self.support_vectors_)
+            right = Rows(kernel, support, self._centre_)
+            columns = np.arange(support.shape[0])
+        dtype = self._summing_precision(X, coefficients)
+        with worker_threads() as threads:
+            left = Rows(kernel, X, right.centre, threads)
+            return left.weighted_sum(np.arange(left.n), right, columns, coefficients, dtype)
+
+    def _summing_precision(self, X: Matrix, coefficients: FloatArray) -> type:
+        """Return float32 for float32 rows, unless the result would have too few digits."""
+        bounded = self._kernel_.name in ("rbf", "sigmoid")
+        rounding = float(np.finfo(np.float32).eps) * float(np.abs(coefficients).sum(axis=0).max())
+        single = X.dtype == np.float32 and bounded and rounding < SINGLE_ERROR
+        return np.float32 if single else np.float64
+
+
+class KernelMachine(Diagnosed, KernelEstimator):
+    """Base of the kernel machines that can leave out each of their rows."""
+
+    def _keep_refits(self, data: TrainingSet, machines: Iterable[RefitMachine], seed: int) -> None:
+        """Keep machines that can be trained again, for leave-one-out and what rests on it."""
+        kept = list(machines)
+        self._record_ = Record(RefitTraining(data, self._kernel_, self._centre_, kept, seed))
+
+
+def same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
+    """Make both dense or both sparse; the model's side is the one that changes."""
+    if sp.issparse(X) and not sp.issparse(support):
+        return X, sp.csr_array(support)
+    if sp.issparse(support) and not sp.issparse(X):
+        return X, support.toarray()
+    return X, support
+
+
+def check_range(rows: Rows) -> None:
+    """Refuse kernel values whose squares and sums would not fit float64."""
+    if rows.kernel.name not in ("linear", "poly", "sigmoid"):
+        return  # the others are bounded, or given
+    # Of the sigmoid, which is bounded itself, the inner products.
+    seen = Rows(Kernel("linear"), rows.X) if rows.kernel.name == "sigmoid" else rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = float(np.abs(seen.diagonal()).max())
+    if largest > 0 and not SMALLEST_VALUE < largest < LARGEST_VALUE:
+        raise ValueError(
+            f"kernel={rows.kernel.name!r} has values up to {largest:.1e} on the rows of X, too "
+            f"{'small' if largest < 1 else 'large'} to compute with: scale the features (e.g. with "
+            "StandardScaler)"
+        )
+
+
+def check_square(X: Any, precomputed: bool) -> None:
+    if precomputed and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f'X must be the square kernel matrix of the training rows when kernel="precomputed"; '
+            f"got shape {X.shape}"
+        )

@@ -1,0 +1,322 @@
+"""Boosting as a large-margin method."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import get_tags
+
+from widemargin._base.messages import warn
+from widemargin._base.multiclass import check_classes, positive_classes
+from widemargin._base.progress import Bar, Watch
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray, Matrix
+from widemargin._base.validation import (
+    TrainingSet,
+    canonical,
+    check_fit,
+    require_choice,
+    require_integer,
+    require_number,
+    require_time_limit,
+    seed_of,
+)
+from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators.boosting.base_learner import BaseLearner, check_base
+from widemargin.estimators.boosting.committee import BoostedClassifier, normalised
+from widemargin.estimators.boosting.votes import BaseVotes, StumpVotes
+from widemargin.problems.boosting import BoostingProblem, margins_of
+from widemargin.solvers.boosting import BoostingResult, Learner, boost, boost_regularised
+from widemargin.solvers.boosting.bins import BinnedColumns
+from widemargin.solvers.boosting.stumps import StumpLearner
+
+
+class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
+    r"""AdaBoost: a convex combination of weak classifiers, as a large-margin method.
+
+    Smola et al. (2000), Table 1.2. Each round adds the hypothesis :math:`g_t` of least weighted
+    error :math:`\varepsilon_t` with the coefficient
+    :math:`\alpha_t = \frac12 \ln \frac{1 - \varepsilon_t}{\varepsilon_t}` and shifts weight to the
+    rows that it gets wrong. The decision function
+    :math:`f = \sum_t \alpha_t g_t / \sum_t \alpha_t` is in [-1, 1]; :math:`y f(x)` is the margin of
+    a row, and theorem 1.12 bounds the share of training rows with small margins.
+
+    The stumps that are built in minimise the weighted error exactly (scikit-learn's minimise the
+    Gini impurity), over all features, thresholds and signs, the constant included. Equal ones
+    (within 1e-12 of all weights) are settled by the smallest feature, then the smallest threshold,
+    then the sign +1.
+
+    Three and more classes: one machine for each class against all others.
+
+    Parameters
+    ----------
+    n_rounds : int, default=50
+        Largest number of rounds, positive.
+    base : classifier, default=None
+        Any classifier of scikit-learn's whose fit takes sample_weight; None is the stumps built
+        in. It is cloned in every round, gets labels -1 and +1, weights that sum up to the sum of
+        the sample weights, and, where it takes seeds, a seed of the round's own.
+    reg : float, default=0.0
+        C of AdaBoost_Reg: rows that have had much weight on average may have smaller margins. 0 is
+        AdaBoost. Weights of a round sum up to 1, so that useful values grow with the number of
+        rows to the power `reg_power`. See the notes.
+    reg_power : float, default=2
+        The power p of AdaBoost_Reg, at least 1.
+    binning : {"exact", "histogram"}, default="exact"
+        How stumps are found: over all thresholds, or over those between 255 bins with about
+        equally many rows. The two agree where no feature has more than 255 different values.
+    cache_size : float, default=4000
+        Megabytes that the bins may take: a byte for each entry of X, sparse or not.
+    time_limit : float, default=None
+        Seconds after which no more rounds are begun.
+    random_state : int, RandomState or None, default=None
+        For the seeds of `base`, and for the sample of rows whose quantiles are the bins. None is a
+        fixed seed.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    alphas_ : ndarray of shape (n_hypotheses,)
+        Coefficients of the hypotheses (b / 2 of AdaBoost_Reg). With more than two classes, this
+        and the next ones are lists, an entry for each class.
+    errors_ : ndarray of shape (n_hypotheses,)
+        Weighted errors of the hypotheses, each in its round.
+    estimators_ : list
+        The hypotheses: stumps as named tuples (feature, threshold, sign), or classifiers.
+    n_rounds_ : int
+        Number of hypotheses; with more than two classes, the largest.
+    stopped_ : str
+        Why there are no more: "n_rounds", all were made; "perfect", a hypothesis had no error, and
+        is all of the model; "no_edge", the next one was no better than a coin; "no_edge_at_all",
+        nor was the first, and the model is a constant; "reg", along the next one the regularised
+        loss does not fall, or falls for ever; "time_limit".
+    margins_ : ndarray of shape (n_samples,)
+        Margins of the training rows, y f(x); with more classes (f_y - largest other f) / 2. NaN for
+        rows of zero weight whose class no other row has.
+    margin_limit_ : float or ndarray of shape (n_classes,)
+        Stumps only: no convex combination of stumps leaves every training row a margin above it,
+        so that the least of `margins_` is that close to the best there is. The stumps are those
+        that the search considers (`binning`).
+    feature_importances_ : ndarray of shape (n_features,)
+        Stumps only: the share of the coefficients that each feature's stumps have.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    RBFNetClassifier : A base to boost.
+    bounds.adaboost : The bound on the margins, theorem 1.12.
+
+    Notes
+    -----
+    AdaBoost_Reg is a reconstruction of Raetsch, Onoda and Mueller (2001): with
+    :math:`\mu_i = \sum_t c_t w_i^t` the average weight of a row, the margins of its loss are
+    :math:`\tilde\rho_i = y_i f(x_i) + C \mu_i^p`. The power and the scale of C may differ from the
+    authors'; see :mod:`widemargin.problems.boosting`.
+
+    There is no class_weight: factors on the weights of the classes amount to a constant that is
+    added to the sum of the hypotheses, and counts for less the more of them there are.
+
+    An error within 1e-12 of 1/2 counts as 1/2. A score of exactly 0 is predicted as
+    ``classes_[0]``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from widemargin import AdaBoostClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = AdaBoostClassifier(n_rounds=100).fit(X[::2], y[::2])
+    >>> model.estimators_[0]
+    Stump(feature=22, threshold=112.85, sign=-1)
+    >>> model.margins_.min().round(2), round(model.score(X[1::2], y[1::2]), 2)
+    (np.float64(0.21), 0.95)
+    >>> model.margin_bound(rho=0.1)
+    Bound(9.562e-05)
+    """
+
+    def __init__(
+        self,
+        n_rounds: int = 50,
+        *,
+        base: Any = None,
+        reg: float = 0.0,
+        reg_power: float = 2,
+        binning: str = "exact",
+        cache_size: float = 4000,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.base = base
+        self.reg = reg
+        self.reg_power = reg_power
+        self.binning = binning
+        self.cache_size = cache_size
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse()
+        return tags
+
+    def _takes_sparse(self) -> bool:
+        return self.base is None or bool(get_tags(self.base).input_tags.sparse)
+
+    # -- parameters ------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        require_integer("n_rounds", self.n_rounds, "a positive integer")
+        require_number("reg", self.reg, "a number, not negative", least=0.0)
+        require_number("reg_power", self.reg_power, "a number, at least 1", least=1.0)
+        require_choice("binning", self.binning, ("exact", "histogram"))
+        require_number("cache_size", self.cache_size, "a positive number of megabytes")
+        require_time_limit(self.time_limit)
+        if self.base is not None:
+            check_base(self.base)
+        self._warn_unused()
+
+    def _warn_unused(self) -> None:
+        unused = []
+        if self.reg == 0 and self.reg_power != 2:
+            unused.append(f"reg_power={self.reg_power!r} has no effect: reg=0 is plain AdaBoost")
+        if self.base is not None and self.binning != "exact":
+            unused.append(f"binning={self.binning!r} has no effect: base is not a stump")
+        for message in unused:
+            warn(message, UserWarning)
+
+    def _check_memory(self, X: Matrix) -> None:
+        needed = 1e-6 * X.shape[0] * X.shape[1]
+        if needed > self.cache_size:
+            raise ValueError(
+                f"cache_size must be at least {math.ceil(needed)} megabytes for stumps on "
+                f"{X.shape[0]} x {X.shape[1]} entries, a byte for each; got "
+                f"cache_size={self.cache_size!r}. Raise it if the machine has the memory, select "
+                "features, or give a base that reads sparse rows as they are"
+            )
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    @whole_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdaBoostClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind, two or more classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 means the same as the row twice, 0 the same as its absence.
+
+        Returns
+        -------
+        self : AdaBoostClassifier
+            The fitted model.
+        """
+        self._check_parameters()
+        X, y, weight = check_fit(
+            self, X, y, sample_weight, numeric=False, accept_sparse=self._takes_sparse()
+        )
+        data = canonical(X, y, weight)
+        self.classes_, codes = check_classes(data.y)
+        positives = positive_classes(len(self.classes_))
+        problems = [BoostingProblem(codes == k, data.weight) for k in positives]
+        boosted = self._boost_stumps if self.base is None else self._boost_base
+        results = boosted(data.X, problems)
+        self._keep(results)
+        self.margins_ = self._training_margins(data, results)
+        self._warn_of_early_ends(results)
+        return self
+
+    def _boost_stumps(self, X: Matrix, problems: list[BoostingProblem]) -> list[BoostingResult]:
+        self._check_memory(X)
+        with worker_threads() as threads:
+            columns = BinnedColumns(X, seed_of(self.random_state), threads)
+            exact = self.binning == "exact"
+            learners = [
+                StumpLearner(columns, p.positive, exact=exact, threads=threads) for p in problems
+            ]
+            return self._boost(problems, learners)
+
+    def _boost_base(self, X: Matrix, problems: list[BoostingProblem]) -> list[BoostingResult]:
+        seed = seed_of(self.random_state)
+        learners = [
+            BaseLearner(self.base, X, p.positive, float(p.weight.sum()), (seed, k))
+            for k, p in enumerate(problems)
+        ]
+        return self._boost(problems, learners)
+
+    def _boost(self, problems: list[BoostingProblem], learners: Any) -> list[BoostingResult]:
+        """Run the rounds of each machine."""
+        name, n_rounds = type(self).__name__, int(self.n_rounds)
+        watch = Watch(name, 1.0, 0, self.time_limit)
+        with Bar(name, self.verbose, len(problems) * n_rounds) as bar:
+
+            def monitor(error: float) -> bool:
+                bar.advance(f"weighted error {error:.4f}")
+                return watch(0, np.nan)
+
+            def run(problem: BoostingProblem, learner: Learner) -> BoostingResult:
+                if self.reg == 0:
+                    return boost(problem, learner, n_rounds=n_rounds, monitor=monitor)
+                return boost_regularised(
+                    problem,
+                    learner,
+                    C=float(self.reg),
+                    power=float(self.reg_power),
+                    n_rounds=n_rounds,
+                    monitor=monitor,
+                )
+
+            return [run(p, learner) for p, learner in zip(problems, learners, strict=True)]
+
+    def _keep(self, results: list[BoostingResult]) -> None:
+        """Store the machines; of a single one not as a list."""
+        kind: Any = StumpVotes.of if self.base is None else BaseVotes
+        self._votes_ = [kind(result.hypotheses) for result in results]
+        self._alphas_ = [result.alpha for result in results]
+        several = len(results) > 1
+        self.alphas_ = self._alphas_ if several else results[0].alpha
+        self.errors_ = [r.error for r in results] if several else results[0].error
+        self.stopped_ = [r.stopped for r in results] if several else results[0].stopped
+        self.n_rounds_ = max(len(result.alpha) for result in results)
+
+    def _training_margins(self, data: TrainingSet, results: list[BoostingResult]) -> FloatArray:
+        """Return the margins of the given rows, those of zero weight included."""
+        values = np.empty((len(data.member), len(results)))
+        used = data.member >= 0
+        values[used] = np.column_stack([result.F for result in results])[data.member[used]]
+        if not used.all():
+            values[~used] = self._totals(data.outside)
+        known = np.isin(data.given_y, self.classes_)
+        codes = np.searchsorted(self.classes_, data.given_y[known])
+        margins = np.full(len(known), np.nan)
+        margins[known] = margins_of(normalised(values[known], self._scale()), codes)
+        return margins
+
+    def _warn_of_early_ends(self, results: list[BoostingResult]) -> None:
+        reasons = {result.stopped for result in results}
+        if "no_edge_at_all" in reasons:
+            warn(
+                "no hypothesis of the first round has a weighted error below 1/2: the model is the "
+                "constant of the heavier class. The features tell nothing about the labels, or "
+                "base is too weak",
+                UserWarning,
+            )
+        if "time_limit" in reasons:
+            warn(
+                f"time_limit={self.time_limit!r} was reached after {self.n_rounds_} of "
+                f"{self.n_rounds} rounds; raise it to go on",
+                ConvergenceWarning,
+            )

@@ -1,0 +1,336 @@
+"""Nearest points of reduced convex hulls as a classifier: ReducedHullSVC."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
+
+from widemargin._base.multiclass import class_pairs
+from widemargin._base.progress import Watch
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray, IntArray
+from widemargin._base.validation import TrainingSet, check_X, require, require_choice
+from widemargin.estimators._base.centred import CentredRows
+from widemargin.estimators._base.soft_margin import Expansion
+from widemargin.estimators.hull.expansion import NEEDS_THETA, Answer, HullExpansion, ThetaOnly
+from widemargin.estimators.hull.sizes import (
+    Sizes,
+    asked_sizes,
+    check_limits,
+    check_sizes,
+    single,
+    smallest_sizes,
+    tidy,
+    why_not,
+)
+from widemargin.estimators.svm.support import SupportClassifier
+from widemargin.fitted.calibration import check_calibration
+from widemargin.fitted.record import Machine
+from widemargin.kernels import Rows
+from widemargin.problems.reduced_hull import (
+    class_masses,
+    equivalent_nu,
+    masses,
+    reduced_hulls,
+    shrink,
+)
+from widemargin.problems.soft_margin import SoftMargin
+from widemargin.solvers.reduced_hull import HullWork
+from widemargin.solvers.reduced_hull.linear import METHODS
+
+SOLVERS = ("auto", "smo", "qp", "implicit", "sampling")
+
+
+def _cut_is_theta(model: ReducedHullSVC) -> bool:
+    """Tell whether there are probabilities; scikit-learn shows the error as the reason."""
+    if model.cut == "hull":
+        raise AttributeError(f"probabilities {NEEDS_THETA}")
+    return True
+
+
+class ReducedHullSVC(CentredRows, SupportClassifier):
+    r"""Classifier between the nearest points of the classes' reduced convex hulls.
+
+    A class may put at most the mass D = 1/k on any one example: its hull shrinks as k grows, and up
+    to about k examples of each class may lie on the wrong side. The machine minimises
+    :math:`\frac12 |w|^2 - (\theta_+ - \theta_-) + \sum_i D_i \xi_i` subject to
+    :math:`\langle w, \phi(x_i) \rangle \ge \theta_+ - \xi_i` for the positive examples and
+    :math:`\le \theta_- + \xi_i` for the negative ones (P2 of Balcázar et al. 2008). k = 1 is
+    the hard margin. The same boundary is that of ``NuSVC(nu=nu_)`` and ``SVC(C=equivalent_C_)``;
+    what is new is that k counts examples, and that the smallest workable k is found.
+
+    Parameters
+    ----------
+    k : "auto", number, or pair (k_plus, k_minus), default="auto"
+        How many examples share the mass of a class at least. A number from 1 on counts examples
+        (by weight); a float in (0, 1) is a fraction of the class. "auto" is the smallest
+        integer at which the hulls are apart (for kernels other than the linear one: by more
+        than 1e-5 of the data's extent); where no common k works it is, with a warning, the smallest
+        pair in proportion to the sizes of the classes. In a pair, plus is ``classes_[1]``; with
+        more than two classes, the earlier class of each pair of them.
+    D : number or pair (D_plus, D_minus), default=None
+        1/k, instead of k. More than 1 is the same as 1.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "precomputed"} or callable, default="linear"
+        As for :class:`SVC`. With narrow kernels every set of points is separable, so that
+        k="auto" is 1 and follows every label: give a k with these.
+    degree, gamma, coef0
+        As for :class:`SVC`.
+    cut : {"theta", "hull"}, default="theta"
+        Where the boundary is: in the middle of the thresholds, as for :class:`SVC`, or in the
+        middle of the nearest points.
+    solver : {"auto", "qp", "smo", "implicit", "sampling"}, default="auto"
+        "smo" is the solver of :class:`SVC`, for any kernel. The others are exact, for the linear
+        kernel and dense rows: "qp" by interior points, "implicit" by the same on rows near the
+        thresholds, in a few reads of the data, "sampling" by random samples as in Balcázar et
+        al. (2008), Fig. 3, for small k. "auto" is "qp" or "implicit" up to 100 features, else
+        "smo".
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        As for :class:`SVC`.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of half the margin
+        theta_plus - theta_minus, as it is for :class:`SVC`.
+    cache_size, max_iter, time_limit, random_state, verbose
+        As for :class:`SVC`.
+
+    Attributes
+    ----------
+    theta_plus_, theta_minus_ : float, or ndarray of shape (n_pairs,) for more than two classes
+        Thresholds of w.x in the scale of the problem.
+    k_ : number or pair, or a list with one for each pair of classes
+        The k used; (k_plus, k_minus) where they differ.
+    outliers_ : ndarray
+        Training rows beyond the threshold of their class (xi > 0), in any pair of classes.
+    nu_ : float, or ndarray of shape (n_pairs,)
+        2 / sum(D): nu of the machine with the same boundary. For the hard margin, k = 1, D is
+        taken as 2 here and below: any D > 1 has the same answer, and the other machines are then
+        unique too.
+    equivalent_C_ : float or pair, or a list with one for each pair of classes
+        2 D / (theta_plus - theta_minus): C of the machine with the same boundary, as a pair
+        where k_plus and k_minus differ.
+    history_ : list of dict, or a list of them for more than two classes
+        Rounds of "implicit" and "sampling": rows worked on, violators, bounds; else empty.
+    dual_coef_, intercept_
+        In the scale of that C-machine: `decision_function` is +1 at theta_plus and -1 at
+        theta_minus (with ``cut="hull"`` the same function less its value at the cut).
+    coef_ : ndarray of shape (n_pairs, n_features)
+        Weights of the linear kernel in that scale.
+    certificate_, certificates_
+        Primal and dual of the problem in its own scale; the KKT violation in units of tol.
+    classes_, support_, support_vectors_, n_support_, gamma_, n_iter_
+        As for :class:`SVC`.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    NuSVC : The same boundary, by a fraction of the rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import ReducedHullSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ReducedHullSVC().fit(X[50:], y[50:])  # two classes that overlap
+    >>> model.k_, model.outliers_
+    (3, array([20, 33, 83, 88]))
+    """
+
+    def __init__(
+        self,
+        *,
+        k: Any = "auto",
+        D: Any = None,
+        kernel: Any = "linear",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        cut: str = "theta",
+        solver: str = "auto",
+        calibration: str = "sigmoid",
+        tol: float = 1e-3,
+        cache_size: float = 500,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            tol=tol,
+            cache_size=cache_size,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.k = k
+        self.D = D
+        self.cut = cut
+        self.solver = solver
+        self.calibration = calibration
+
+    # -- parameters ------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_calibration(self.calibration)
+        require_choice("cut", self.cut, ("theta", "hull"))
+        require_choice("solver", self.solver, SOLVERS)
+        if self.solver in METHODS and self.kernel != "linear":
+            require(False, "solver", self.solver, '"auto" or "smo" unless kernel="linear"')
+        check_sizes(self.k, self.D)
+
+    def _asked_sizes(self, m_plus: float, m_minus: float) -> Sizes | None:
+        """Return the k that the parameters ask for; None for the smallest that works."""
+        return asked_sizes(self.k, self.D, m_plus, m_minus)
+
+    def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
+        masses = np.bincount(codes, weights=weight)
+        for positive, negative in class_pairs(len(masses)):
+            most = float(masses[positive]), float(masses[negative])
+            check_limits(self._asked_sizes(*most), most, "k" if self.D is None else "1/D")
+        return weight
+
+    def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
+        """Return the hulls at k = 1: they are shrunk when the kernel is known."""
+        return reduced_hulls(y, cost)
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    def _work(self, rows: Rows, watch: Watch) -> HullWork:
+        options = {**self._solver_options(rows.n, watch), "sample": self.solver == "auto"}
+        return HullWork(rows, self.solver, self.tol, int(self.max_iter), options)
+
+    def _fit_pair(
+        self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
+    ) -> Expansion:
+        part = self._rows_of(rows, chosen)
+        evaluations = part.evaluations
+        work = self._work(part, watch)
+        watch.next_part()
+        with worker_threads() as part.threads:
+            asked = self._asked_sizes(*class_masses(problem))
+            sizes = smallest_sizes(problem, work) if asked is None else asked
+            hulls = shrink(problem, *sizes)
+            result, points, apart = work.solve(hulls)
+            # Of an indefinite kernel, which was warned of, no distance says anything.
+            certain = result.status in ("optimal", "stalled") and not self._indefinite
+            if not apart and certain:
+                raise ValueError(why_not(sizes, problem, work))
+        unit = 0.5 * points.margin if points.margin > 0 else max(points.norm2, 1e-300)
+        violation = hulls.kkt_violation(result.b, result.f) / unit
+        certificate = hulls.certificate(
+            result.b,
+            result.f,
+            tol=self.tol,
+            n_iter=result.n_iter,
+            kernel_evaluations=part.evaluations - evaluations,
+            converged=violation <= self.tol and not self._indefinite,
+        )
+        certificate = replace(certificate, kkt_violation=violation)
+        answer = Answer(result, points, unit, certificate, work.history)
+        return HullExpansion.of(answer, chosen, hulls, sizes, self.cut)
+
+    def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
+        pairs = [m for m in machines if isinstance(m, HullExpansion)]
+        super()._keep_machines(data, codes, machines)
+        scales = np.array([0.5 * m.points.margin for m in pairs])
+        shifts = np.zeros(len(pairs))
+        self._inner_intercept_ = self.intercept_
+        if self.kernel == "linear":
+            support = self.support_vectors_
+            if self._origin_ is not None:
+                support = support - self._origin_
+            self.coef_ = np.asarray(safe_sparse_dot(self._pair_coefficients().T, support))
+            if self._origin_ is not None:
+                shifts = self.coef_ @ self._origin_
+                self.intercept_ = self._inner_intercept_ - shifts
+        both = np.array([[m.points.theta_plus, m.points.theta_minus] for m in pairs])
+        both += (shifts * scales)[:, None]
+        ones = [[masses(np.ones(1), k)[0] for k in m.sizes] for m in pairs]
+        costs = [
+            (float(D[0] / scale), float(D[1] / scale))
+            for D, scale in zip(ones, scales, strict=True)
+        ]
+        self._note(
+            theta_plus_=both[:, 0],
+            theta_minus_=both[:, 1],
+            nu_=np.array([equivalent_nu(m.hulls) for m in pairs]),
+            k_=[single((tidy(m.sizes[0]), tidy(m.sizes[1]))) for m in pairs],
+            history_=[m.history for m in pairs],
+            equivalent_C_=[single(c) for c in costs],
+        )
+        outlier = np.zeros(len(data.weight) + 1, dtype=bool)  # the last entry: rows of no weight
+        for m in pairs:
+            outlier[m.machine.rows[m.outlier]] = True
+        self.outliers_ = np.flatnonzero(outlier[data.member])
+
+    def _note(self, **found: Any) -> None:
+        """Set attributes: the value itself for two classes, one for each pair for more."""
+        for name, values in found.items():
+            single = float(values[0]) if isinstance(values, np.ndarray) else values[0]
+            setattr(self, name, single if len(values) == 1 else values)
+
+    def _keep_record(
+        self, data: TrainingSet, machines: list[Machine], pairs: list[tuple[int, int]]
+    ) -> None:
+        if self.kernel == "linear" and self._origin_ is not None:
+            shifts = self.coef_ @ self._origin_
+            machines = [
+                replace(m, threshold=m.threshold - float(shift))
+                for m, shift in zip(machines, shifts, strict=True)
+            ]
+        super()._keep_record(data, machines, pairs)
+        if self.cut == "hull":
+            self._record_ = ThetaOnly(self._record_.training)
+
+    def _pair_values(self, X: Any) -> FloatArray:
+        if self.kernel != "linear":
+            return super()._pair_values(X)
+        X = check_X(self, X, reset=False)
+        if self._origin_ is None or sp.issparse(X):
+            return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_
+        return np.asarray((X - self._origin_) @ self.coef_.T) + self._inner_intercept_
+
+    @available_if(_cut_is_theta)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class, see :meth:`SVC.predict_proba`.
+
+        With ``cut="hull"`` there are none: they rest on leave-one-out, which is that of the
+        machine at its equivalent C, and its boundary is the other one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of `classes_`.
+        """
+        return super().predict_proba(X)
+
+    @available_if(_cut_is_theta)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithm of the probability of each class; not with ``cut="hull"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Logarithms of :meth:`predict_proba`.
+        """
+        return super().predict_log_proba(X)

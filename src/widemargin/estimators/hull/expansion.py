@@ -1,0 +1,79 @@
+"""The answer of the reduced hulls, read in the scale of the C-machine with the same boundary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from widemargin._base.typing import BoolArray, IntArray
+from widemargin.certificate import Certificate
+from widemargin.estimators._base.soft_margin import Expansion
+from widemargin.estimators.hull.sizes import Sizes
+from widemargin.fitted.record import Machine, Record, Training
+from widemargin.problems.reduced_hull import NearestPoints, equivalent_cost
+from widemargin.problems.soft_margin import SoftMargin, c_classification
+from widemargin.solvers.base import SolverResult
+
+AT_BOUND = 1e-9  # relative: a mass this near its bound is at it
+NEEDS_THETA = (
+    "need cut='theta': leave-one-out is that of the machine at its equivalent C, whose boundary "
+    "is the middle of the thresholds; this model has cut='hull'"
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver found for one pair of classes."""
+
+    result: SolverResult
+    points: NearestPoints
+    unit: float  # half the margin
+    certificate: Certificate
+    history: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class HullExpansion(Expansion):
+    """A fitted pair of classes with the hulls that it stands between."""
+
+    sizes: Sizes
+    hulls: SoftMargin
+    points: NearestPoints
+    outlier: BoolArray  # over the rows of the pair
+    history: list[dict[str, Any]]
+
+    @classmethod
+    def of(
+        cls, answer: Answer, chosen: IntArray, hulls: SoftMargin, sizes: Sizes, cut: str
+    ) -> HullExpansion:
+        """Divide by half the margin."""
+        b, f, points, unit = answer.result.b, answer.result.f, answer.points, answer.unit
+        at_bound = np.abs(b) >= (1.0 - AT_BOUND) * (hulls.upper - hulls.lower)
+        beyond = points.slack(hulls, f) > AT_BOUND * unit
+        label = np.where(hulls.group == 0, 1.0, -1.0)
+        problem = c_classification(label, equivalent_cost(hulls, 2.0 * unit))
+        used = np.flatnonzero(b)
+        return cls(
+            rows=chosen[used],
+            beta=b[used] / unit,
+            intercept=-points.cut(cut) / unit,
+            thresholds=np.array([-points.theta_plus, -points.theta_minus]),
+            certificate=answer.certificate,
+            status=answer.result.status,
+            machine=Machine(chosen, problem, b / unit, -points.cut("theta") / unit),
+            sizes=sizes,
+            hulls=hulls,
+            points=points,
+            outlier=at_bound & beyond,
+            history=answer.history,
+        )
+
+
+class ThetaOnly(Record):
+    """The record of a machine whose boundary is not that of its equivalent C-machine."""
+
+    def require_training(self, question: str) -> Training:
+        """Refuse: nothing that rests on leave-one-out holds for this boundary."""
+        raise ValueError(f"{question}: left-out values {NEEDS_THETA}")

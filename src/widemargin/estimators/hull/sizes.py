@@ -1,0 +1,127 @@
+"""How far hulls are reduced: what k and D ask for, what the data allow, and what to say if not."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from widemargin._base.messages import warn
+from widemargin._base.validation import require
+from widemargin.problems.reduced_hull import class_masses
+from widemargin.problems.soft_margin import SoftMargin
+from widemargin.solvers.reduced_hull import HullWork
+from widemargin.solvers.reduced_hull.smallest_k import critical_k, smallest_k, smallest_pair
+
+Sizes: TypeAlias = tuple[float, float]
+"""k_plus and k_minus."""
+
+NO_PAIR = (
+    "No k works: the means of the classes coincide, so that even the smallest hulls meet. Use "
+    "another kernel, for instance kernel='rbf'"
+)
+
+
+def check_sizes(k: Any, D: Any) -> None:
+    """Check what does not need the data."""
+    automatic = isinstance(k, str)
+    if D is not None:
+        require(automatic and k == "auto", "k", k, '"auto" where D is given')
+        good = all(_is_number(each) and each > 0 for each in _pair(D))
+        require(good, "D", D, "a positive number (1/k) or a pair of them")
+    elif automatic:
+        require(k == "auto", "k", k, '"auto", a number or a pair of numbers')
+    else:
+        good = all(_is_number(each) and (each >= 1 or _is_fraction(each)) for each in _pair(k))
+        fix = 'at least 1, a float in (0, 1) as a fraction of the class, a pair, or "auto"'
+        require(good, "k", k, fix)
+
+
+def asked_sizes(k: Any, D: Any, m_plus: float, m_minus: float) -> Sizes | None:
+    """Return what the parameters ask for; None for the smallest that works."""
+    if D is not None:
+        D_plus, D_minus = _pair(D)
+        return max(1.0, 1.0 / D_plus), max(1.0, 1.0 / D_minus)
+    if isinstance(k, str):
+        return None
+    k_plus, k_minus = _pair(k)
+    return (
+        float(k_plus * m_plus if _is_fraction(k_plus) else k_plus),
+        float(k_minus * m_minus if _is_fraction(k_minus) else k_minus),
+    )
+
+
+def check_limits(sizes: Sizes | None, most: Sizes, name: str) -> None:
+    """Refuse a k beyond the size of its class: a class must have mass 1."""
+    if sizes is None:
+        return
+    for k, m in zip(sizes, most, strict=True):
+        if k > m * (1 + 1e-12):
+            common = sizes[0] == sizes[1]
+            limit, which = (min(most), "the smaller class") if common else (m, "its class")
+            raise ValueError(
+                f"{name} must be <= {tidy(limit)}, the size of {which}; got {name}={tidy(k)} "
+                "(rows are counted by sample_weight)"
+            )
+
+
+def smallest_sizes(hulls: SoftMargin, work: HullWork) -> Sizes:
+    """Return the smallest common k that works, or else the smallest pair, with a warning."""
+    most = min(class_masses(hulls))
+    k = smallest_k(critical_k(hulls, work.rows, work.nearest), most)
+    if k is not None:
+        return k, k
+    pair = smallest_pair(hulls, work.rows, work.nearest)
+    if pair is None:
+        raise ValueError(NO_PAIR)
+    warn(
+        f'k="auto": no common k separates the classes (up to {tidy(most)}, the size of the '
+        f"smaller one). Taken is k_plus={tidy(pair[0])}, k_minus={tidy(pair[1])}, the smallest "
+        "pair with k_plus != k_minus in proportion to the classes; give k=(k_plus, k_minus) for "
+        "another", UserWarning,
+    )  # fmt: skip
+    return pair
+
+
+def why_not(sizes: Sizes, hulls: SoftMargin, work: HullWork) -> str:
+    """Say that the hulls meet at this k, and which k would do."""
+    meet = f"k={single((tidy(sizes[0]), tidy(sizes[1])))} is too small: the "
+    meet += "classes are not separable" if sizes == (1.0, 1.0) else "reduced hulls meet"
+    k = smallest_k(critical_k(hulls, work.rows, work.nearest), min(class_masses(hulls)))
+    if k is not None:
+        return f"{meet}. The smallest k that works for both is {tidy(k)}: use k >= {tidy(k)}"
+    pair = smallest_pair(hulls, work.rows, work.nearest)
+    if pair is None:
+        return f"{meet}. {NO_PAIR}"
+    return (
+        f"{meet}, and no common k works: one class lies inside the other. Use k_plus != k_minus, "
+        f"for instance k=({tidy(pair[0])}, {tidy(pair[1])}), the smallest pair in proportion to "
+        "the classes"
+    )
+
+
+def tidy(k: float) -> float | int:
+    """Return whole numbers as int."""
+    return int(k) if float(k).is_integer() else float(k)
+
+
+def single(pair: tuple[Any, Any]) -> Any:
+    """Return one number where both are the same."""
+    return pair[0] if pair[0] == pair[1] else pair
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    """Return the values for the two classes."""
+    if isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
+        return value[0], value[1]
+    return value, value
+
+
+def _is_number(value: Any) -> bool:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return real and bool(np.isfinite(float(value)))
+
+
+def _is_fraction(k: Any) -> bool:
+    return not isinstance(k, numbers.Integral) and 0 < k < 1

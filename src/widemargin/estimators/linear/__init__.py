@@ -1,0 +1,340 @@
+"""The linear support vector classifier, in the features themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.extmath import safe_sparse_dot
+
+from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
+from widemargin._base.progress import Watch
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.validation import (
+    canonical,
+    check_fit,
+    check_scale,
+    check_X,
+    class_costs,
+    require,
+    require_bool,
+    require_budget,
+    require_choice,
+    require_number,
+    seed_of,
+)
+from widemargin.certificate import Certificate, warn_unconverged, worst
+from widemargin.estimators._base.diagnosed import Diagnosed
+from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
+from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators.linear.scanned import (
+    LinearTask,
+    ScannedPlane,
+    calibrations_of,
+    check_labels,
+    fit_planes,
+)
+from widemargin.fitted.calibration import Calibration, check_calibration
+from widemargin.fitted.record import Machine, ReadTraining, Record, Training
+from widemargin.kernels import Kernel
+from widemargin.problems.soft_margin import SoftMargin, c_classification
+from widemargin.solvers.linear import LinearResult, certify_linear, solve_linear
+from widemargin.solvers.linear.by_reads import solve_linear_sampling
+from widemargin.sources import Dataset, as_dataset
+
+# Where "auto" samples: it takes no longer there than a gap of 1e-4 by "newton", and is exact
+# (`python -m benchmarks sampling`).
+MANY_ROWS = 500_000
+FEW_FEATURES = 30
+
+
+@dataclass(frozen=True)
+class _Hyperplane:
+    coef: FloatArray
+    intercept: float
+    certificate: Certificate
+    status: str
+    machine: Machine
+    history: list[dict[str, Any]]
+    passes: float
+
+
+class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
+    r"""Linear support vector classifier for many rows or many features.
+
+    Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \ell(1 - y_i (w \cdot x_i + b))`, the problem of
+    ``SVC(kernel="linear")``: the intercept is not penalised (LIBLINEAR penalises it), so both
+    have the same optimum. Time grows in proportion to the data, which need not fit the memory:
+    `fit` also takes files, Dask collections and data sets of :mod:`widemargin.sources`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of a unit of slack.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Linear or squared slack.
+    fit_intercept : bool, default=True
+        Whether there is a threshold b.
+    solver : {"auto", "newton", "sampling"}, default="auto"
+        "newton" smooths the hinge less and less and works in memory. "sampling" takes a sample's
+        word for the rows far from the margin and solves for the others exactly, in about four
+        reads of the data (hinge; dense rows); the squared hinge needs a read for each Newton step.
+        "auto" is "sampling" for half a million dense rows and more of up to 30 features, and for
+        data in parts.
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        As for :class:`SVC`.
+    tol : float, default=1e-4
+        Largest relative duality gap.
+    class_weight : dict or "balanced", default=None
+        Factor of C for each class.
+    max_iter : int, default=1000
+        Largest number of Newton steps (or rounds of "sampling") for each pair of classes.
+    time_limit : float, default=None
+        Seconds after which the fit stops with the model reached.
+    random_state : int, RandomState or None, default=None
+        Seed of the samples that predict the solution on large data; it moves the result within
+        the tolerance only. None is a fixed seed.
+    checkpoint : path, default=None
+        File that keeps the state of "sampling" after every round: a fit that was killed goes on
+        from there and ends at the same model. Removed at the end.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    coef_ : ndarray of shape (n_pairs, n_features)
+        Weights; one row for two classes, else one for each pair in the order of
+        ``itertools.combinations``, positive for the first class of the pair.
+    intercept_ : ndarray of shape (n_pairs,)
+        Thresholds.
+    certificate_ : Certificate
+        The worst of `certificates_`.
+    certificates_ : list of Certificate
+        One for each pair of classes.
+    n_iter_ : int
+        Largest number of Newton steps (or rounds) of a pair.
+    history_ : list of list of dict
+        "sampling": for each pair of classes its rounds, with passes, explicit rows, violators and
+        bounds on the optimum.
+    passes_ : float
+        "sampling": reads of the data, all pairs together; data in parts are described by one
+        more.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    SVC : Soft margin with kernels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import LinearSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LinearSVC().fit(X, y)
+    >>> model.predict(X[:3])
+    array([0, 0, 0])
+    >>> model.certificate_.relative_gap < 1e-4
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        loss: str = "hinge",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        calibration: str = "sigmoid",
+        tol: float = 1e-4,
+        class_weight: Any = None,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        checkpoint: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.calibration = calibration
+        self.tol = tol
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.solver != "sampling"
+        return tags
+
+    def _check_parameters(self) -> None:
+        require_number("C", self.C, "a positive number")
+        require_number("tol", self.tol, "a positive number")
+        require_bool("fit_intercept", self.fit_intercept)
+        check_calibration(self.calibration)
+        require_choice("loss", self.loss, ("hinge", "squared_hinge"))
+        require_choice("solver", self.solver, ("auto", "newton", "sampling"))
+        path = self.checkpoint is None or isinstance(self.checkpoint, str | os.PathLike)
+        require(path, "checkpoint", self.checkpoint, "the path of a file, or None")
+        require_budget(self.max_iter, self.time_limit)
+
+    @whole_fit
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or data in parts
+            Training rows. Data in parts are a :class:`~widemargin.sources.Dataset`, a Dask array
+            or DataFrame, a large memory map, or the paths of files.
+        y : array-like of shape (n_samples,), default=None
+            Class labels of any kind, two or more classes. A Dataset carries its own; for files it
+            is the name of the column.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 means the same as the row twice, 0 the same as its absence.
+
+        Returns
+        -------
+        self : LinearSVC
+            The fitted model.
+        """
+        self._check_parameters()
+        dataset = as_dataset(X, y, sample_weight)
+        if dataset is not None:
+            return self._fit_dataset(dataset)
+        fix = "None for rows in memory: it is for data in parts (widemargin.sources)"
+        require(self.checkpoint is None, "checkpoint", self.checkpoint, fix)
+        X, y, weight = check_fit(self, X, y, sample_weight, numeric=False)
+        check_scale(X)
+        data = canonical(X, y, weight)
+        self.classes_, codes = check_classes(data.y)
+        factors = class_costs(self.class_weight, self.classes_, codes, data.weight)
+        costs = self.C * data.weight * factors[codes]
+        pairs = class_pairs(len(self.classes_))
+        with (
+            Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(pairs)) as watch,
+            worker_threads(),
+        ):
+            planes = [self._fit_pair(data.X, codes, costs, pair, watch) for pair in pairs]
+        self._keep_planes(planes)
+        machines = [plane.machine for plane in planes]
+        self._record_ = Record(
+            Training(data, Kernel("linear"), None, pairs, machines, bool(self.fit_intercept))
+        )
+        statuses = [plane.status for plane in planes]
+        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, data.X, "gap")
+        return self
+
+    def _fit_pair(
+        self, X: Matrix, codes: IntArray, costs: FloatArray, pair: tuple[int, int], watch: Watch
+    ) -> _Hyperplane:
+        rows, label = pair_rows(codes, pair)
+        if len(rows) < len(codes):
+            X, costs = X[rows], costs[rows]
+        squared, intercept = self.loss == "squared_hinge", bool(self.fit_intercept)
+        problem = c_classification(label, costs, squared=squared, intercept=intercept)
+        watch.next_part()
+        options: dict[str, Any] = {
+            "tol": self.tol,
+            "max_iter": int(self.max_iter),
+            "seed": seed_of(self.random_state),
+            "monitor": watch,
+        }
+        result = self._sampled(X, problem, options) if self._by_sampling(X) else None
+        result = solve_linear(X, problem, **options) if result is None else result
+        certificate = certify_linear(
+            X,
+            problem,
+            result.coef,
+            result.intercept,
+            result.dual,
+            tol=self.tol,
+            n_iter=result.n_iter,
+        )
+        machine = Machine(rows, problem, result.dual, result.intercept)
+        return _Hyperplane(
+            result.coef, result.intercept, certificate, result.status, machine, result.history,
+            result.passes,
+        )  # fmt: skip
+
+    @staticmethod
+    def _sampled(X: Matrix, problem: SoftMargin, options: dict[str, Any]) -> LinearResult | None:
+        """Solve by sampling; None where features too far apart in scale make its systems fail."""
+        try:
+            result = solve_linear_sampling(X, problem, **options)
+        except np.linalg.LinAlgError:
+            return None
+        return result if np.isfinite(result.coef).all() else None
+
+    def _by_sampling(self, X: Matrix) -> bool:
+        """Whether rows in memory are solved by sampling."""
+        possible = self.loss == "hinge" and not sp.issparse(X)
+        if self.solver == "sampling":
+            require(
+                possible, "solver", self.solver,
+                '"auto" or "newton" for the squared hinge and for sparse rows in memory',
+            )  # fmt: skip
+            return True
+        many = X.shape[0] >= MANY_ROWS and X.shape[1] <= FEW_FEATURES
+        return self.solver == "auto" and possible and many
+
+    def _fit_dataset(self, dataset: Dataset) -> LinearSVC:
+        """Fit on data in parts."""
+        require(
+            self.solver != "newton", "solver", self.solver, '"auto" or "sampling" for data in parts'
+        )
+        self.classes_ = check_labels(dataset)
+        found = dataset.describe()
+        check_scale(np.hypot(found.mean, found.std))
+        self.n_features_in_ = dataset.n_features
+        if dataset.feature_names is not None:
+            self.feature_names_in_ = np.asarray(dataset.feature_names, dtype=object)
+        task = LinearTask(
+            C=float(self.C),
+            squared=self.loss == "squared_hinge",
+            intercept=bool(self.fit_intercept),
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            class_weight=self.class_weight,
+            seed=seed_of(self.random_state),
+            checkpoint=self.checkpoint,
+        )
+        n_pairs = len(class_pairs(len(self.classes_)))
+        with Watch("LinearSVC", self.tol, self.verbose, self.time_limit, n_pairs) as watch:
+            planes = fit_planes(dataset, task, watch)
+        self._keep_planes(planes)
+        self._record_ = Record(ReadTraining(dataset, [plane.source for plane in planes]))
+        statuses = [plane.status for plane in planes]
+        spread = found.scale[None, :]
+        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, spread, "gap")
+        return self
+
+    def _keep_planes(self, planes: Sequence[_Hyperplane | ScannedPlane]) -> None:
+        """Store the hyperplanes and how they were found."""
+        self.coef_ = np.array([plane.coef for plane in planes])
+        self.intercept_ = np.array([plane.intercept for plane in planes])
+        self.certificates_ = [plane.certificate for plane in planes]
+        self.certificate_ = worst(self.certificates_)
+        self.n_iter_ = max(c.n_iter for c in self.certificates_)
+        self.history_ = [plane.history for plane in planes]
+        self.passes_ = float(sum(plane.passes for plane in planes))
+
+    def _calibrate_by_reading(self, training: ReadTraining) -> list[Calibration]:
+        return calibrations_of(training.sources, self.coef_, self.intercept_, self.calibration)
+
+    def _pair_values(self, X: Any) -> FloatArray:
+        X = check_X(self, X, reset=False)
+        return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_

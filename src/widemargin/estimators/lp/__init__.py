@@ -1,0 +1,253 @@
+"""Machines whose coefficients have a small sum: LPSVC and NuLPSVC."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from widemargin._base.progress import Watch
+from widemargin._base.typing import FloatArray, IntArray
+from widemargin._base.validation import TrainingSet, require_number
+from widemargin.estimators.lp.program import Fitted, Geometry, ProgramClassifier, check_lam
+from widemargin.kernels import Rows
+from widemargin.problems.linear_program import MarginProgram, lp_machine, nu_lp_machine
+from widemargin.solvers.linear_program import solve_lp_machine
+
+
+class LPSVC(ProgramClassifier):
+    r"""Linear-programming support vector machine: few support vectors.
+
+    The decision function :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, :math:`\alpha \ge 0`, has
+    no threshold. It minimises :math:`\sum_i \xi_i + \lambda \sum_i \alpha_i` subject to
+    :math:`y_i f(x_i) \ge 1 - \xi_i, \; \xi_i \ge 0` (Smola et al. 2000, (2.17)-(2.18)). The same
+    with the norm of f in place of the sum, (2.15), is ``SVC(fit_intercept=False, C=1/(2 lam))``.
+
+    Parameters
+    ----------
+    lam : float, default=1.0
+        Price of a unit of the coefficients, not negative; in units of k, as it were: twice the
+        kernel with twice the lam is half the coefficients.
+    kernel, degree, gamma, coef0, calibration, tol, class_weight
+        As for :class:`LOOSVC`; k(x, x) may be negative.
+    cache_size, max_iter, time_limit, random_state, verbose
+        As for :class:`LOOSVC`.
+
+    Attributes
+    ----------
+    alpha_, slack_, certificate_, certificates_, n_iter_
+        As for :class:`LOOSVC`.
+    lam_max_ : float or ndarray of shape (n_classes,)
+        From lam = ``lam_max_`` on all coefficients are zero.
+    classes_, support_, support_vectors_, n_support_, dual_coef_, gamma_
+        As for :class:`LOOSVC`.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    NuLPSVC : The same machine, by a fraction of margin errors.
+    regularisation_path : Errors and support vectors along lam.
+
+    Notes
+    -----
+    Which of several optima it is, limits and ties: see :class:`LOOSVC`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import LPSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LPSVC().fit(X[50:], y[50:])
+    >>> model.n_support_, model.score(X[50:], y[50:])
+    (array([2, 1], dtype=int32), 0.93)
+    """
+
+    def __init__(
+        self,
+        *,
+        lam: float = 1.0,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        calibration: str = "sigmoid",
+        tol: float = 1e-6,
+        class_weight: Any = None,
+        cache_size: float = 500,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            tol=tol,
+            cache_size=cache_size,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.lam = lam
+        self.calibration = calibration
+        self.class_weight = class_weight
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_lam(self.lam)
+
+    def _asked_lam(self) -> float:
+        return float(self.lam)
+
+    def _program(self, y: FloatArray, weight: FloatArray, geometry: Geometry) -> MarginProgram:
+        return lp_machine(y, weight, geometry.limit, float(self.lam))
+
+
+class NuLPSVC(ProgramClassifier):
+    r"""Linear-programming support vector machine controlled by the fraction of margin errors.
+
+    Minimises :math:`-\nu \rho + \frac1m \sum_i \xi_i` subject to
+    :math:`y_i f(x_i) \ge \rho - \xi_i, \; \xi_i \ge 0` with
+    :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, :math:`\alpha \ge 0`,
+    :math:`\sum_j \alpha_j = 1` (Graepel et al. 1999): at most a fraction nu of the rows has a
+    margin below rho, at least that fraction one of rho or less. The model is stored divided by
+    rho, so that its margin is 1; it is then that of ``LPSVC(lam=lam_)``.
+
+    Parameters
+    ----------
+    nu : float, default=0.2
+        In [0, 1]. 0 is the hard margin, as is any nu below the share of the lightest row. Rows that
+        no coefficients can separate need more than some nu_min: below that there is no margin, and
+        a warning names it.
+    kernel, degree, gamma, coef0, calibration, tol
+        As for :class:`LOOSVC`; k(x, x) may be negative.
+    cache_size, max_iter, time_limit, random_state, verbose
+        As for :class:`LOOSVC`.
+
+    Attributes
+    ----------
+    rho_ : float or ndarray of shape (n_classes,)
+        Margin in the scale of the problem: ``alpha_ * rho_`` has the sum 1. Where it is not
+        positive there is no margin, and `alpha_` is in the scale of the problem.
+    lam_ : float or ndarray of shape (n_classes,)
+        lam of the :class:`LPSVC` with the same model; 0 where there is no margin.
+    alpha_, slack_, n_iter_
+        As for :class:`LOOSVC`.
+    lam_max_ : float or ndarray of shape (n_classes,)
+        Largest `lam_` that any nu amounts to.
+    certificate_, certificates_
+        Of the problem above, in its own scale.
+    classes_, support_, support_vectors_, n_support_, dual_coef_, gamma_
+        As for :class:`LOOSVC`.
+    n_features_in_, feature_names_in_
+        Number of the features, and their names where X has any.
+
+    See Also
+    --------
+    LPSVC : The same machine, by a price of the coefficients.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import NuLPSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NuLPSVC(nu=0.3).fit(X[50:], y[50:])
+    >>> errors = (model.slack_ > 1e-6).mean()
+    >>> bool(errors <= 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.2,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        calibration: str = "sigmoid",
+        tol: float = 1e-6,
+        cache_size: float = 500,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            tol=tol,
+            cache_size=cache_size,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.nu = nu
+        self.calibration = calibration
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_number("nu", self.nu, "in [0, 1]", least=0.0, most=1.0)
+
+    def _asked_lam(self) -> None:
+        return None
+
+    def _program(self, y: FloatArray, weight: FloatArray, geometry: Geometry) -> MarginProgram:
+        return nu_lp_machine(y, weight, geometry.limit, float(self.nu))
+
+    def _fit_one(
+        self, y: FloatArray, weight: FloatArray, geometry: Geometry, seed: int, watch: Watch
+    ) -> Fitted:
+        """Turn the optimum into that of the equivalent LP machine, if there is one.
+
+        The objective at rho > 0 is rho times the mean slack of alpha / rho at the margin 1, less
+        nu: it is negative if and only if nu is above nu_min, the least such mean. A margin so small
+        that alpha / rho is beyond the limits of all machines is none.
+        """
+        found = super()._fit_one(y, weight, geometry, seed, watch)
+        problem, result = found.problem, found.result
+        rho = problem.demand(problem.product(result.alpha, result.f))
+        if found.certificate.primal >= 0 or (result.alpha > rho * problem.limit).any():
+            options = {"tol": self.tol, "seed": seed, "monitor": watch, **self._budget()}
+            warning = self._why_no_margin(rho, problem, geometry.rows, options)
+            return replace(found, rho=rho, warning=warning)
+        total = float(weight.sum())
+        lam = max(0.0, total * float(problem.product(result.z, result.g).max()))
+        scaled = replace(
+            result,
+            alpha=result.alpha / rho,
+            f=result.f / rho,
+            z=total * result.z,
+            g=total * result.g,
+        )
+        equivalent = lp_machine(y, weight, geometry.limit, lam)
+        return replace(found, problem=equivalent, result=scaled, rho=rho)
+
+    def _why_no_margin(
+        self, rho: float, problem: MarginProgram, rows: Rows, options: dict[str, Any]
+    ) -> str:
+        """Return a warning that names nu_min, the least mean slack that any coefficients have."""
+        errors = lp_machine(problem.y, problem.weight, problem.limit, 0.0)
+        least = solve_lp_machine(errors, rows, **options)
+        nu_min = errors.primal(least.alpha, least.f) / float(problem.weight.sum())
+        if least.status == "optimal" and nu_min >= self.nu:
+            reason = f"rows like these need more than nu_min = {nu_min:.6g}. Raise nu"
+        else:  # nu_min is some number below this one, and a margin as small is not told from none
+            reason = f"nu_min is not known but for nu_min <= {nu_min:.6g}. Raise nu, or tol is too "
+            reason += f"coarse ({self.tol:g}), or the kernel so wide that rows hardly differ in it"
+        return f"nu={self.nu:g} leaves no margin (rho_ = {rho:.1e}): {reason}"
+
+    def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Fitted]) -> None:
+        super()._keep_machines(data, codes, machines)
+        self._note(
+            rho_=np.array([m.rho for m in machines]),
+            lam_=np.array([m.problem.price for m in machines]),
+        )

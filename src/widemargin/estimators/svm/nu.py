@@ -1,0 +1,85 @@
+"""What a machine controlled by nu amounts to: whether it exists, its margin, its equivalent in C.
+
+With nu the margin rho (or the width of the tube) is found by the problem. Held at what was found,
+it leaves the problem in C of :class:`widemargin.SVC` (or :class:`widemargin.SVR`) with the same
+optimum; leave-one-out is done there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from widemargin._base.multiclass import class_pairs
+from widemargin._base.typing import FloatArray, IntArray
+from widemargin._base.validation import require_number
+from widemargin.estimators._base.soft_margin import Expansion
+from widemargin.fitted.record import Machine
+from widemargin.problems.soft_margin import c_classification, epsilon_tube
+
+NO_MARGIN = 1e-10  # a rho below, relative to the threshold, is rounding
+
+
+def check_nu(nu: float) -> None:
+    """Refuse what is no fraction of the rows."""
+    require_number("nu", nu, "in (0, 1]", most=1.0)
+
+
+def check_feasible(nu: float, codes: IntArray, weight: FloatArray) -> None:
+    """Refuse a nu above twice the share of the smaller class of some pair."""
+    counts = np.bincount(codes, weights=weight)
+    largest = min(
+        2 * min(counts[i], counts[j]) / (counts[i] + counts[j]) for i, j in class_pairs(len(counts))
+    )
+    if nu > largest * (1 + 1e-12):
+        raise ValueError(
+            f"nu={nu} is infeasible: with these class weights it must be at most "
+            f"{largest:.6g}, twice the share of the smaller class in its pair"
+        )
+
+
+def margin(machine: Expansion) -> float:
+    """Return rho, the margin in the scale of the problem."""
+    return float(0.5 * (machine.thresholds[1] - machine.thresholds[0]))
+
+
+def tube_width(machine: Expansion) -> float:
+    """Return the half width of the tube; where both thresholds cross, it has closed."""
+    return max(0.0, float(0.5 * (machine.thresholds[0] - machine.thresholds[1])))
+
+
+def divided_by_margin(machine: Expansion, nu: float) -> Expansion:
+    """Divide by rho; where the reduced hulls touch, rho is 0 and there is no margin."""
+    rho = margin(machine)
+    is_margin = rho > NO_MARGIN * max(1.0, abs(machine.intercept))
+    scale = 1.0 / rho if is_margin else 1.0
+    refusal = "" if is_margin else (
+        f"leave-one-out of NuSVC is at the C that nu amounts to, and nu={nu} amounts to "
+        f"none: the classes overlap so much that it leaves no margin (rho_ = {rho:.1e}). "
+        "Raise nu"
+    )  # fmt: skip
+    trained, stated = machine.machine, machine.machine.problem
+    label = np.where(stated.upper > 0, 1.0, -1.0)
+    # In units of rho it is the optimum of the C problem with C = 1 / rho.
+    equivalent = Machine(
+        trained.rows,
+        c_classification(label, scale * (stated.upper - stated.lower)),
+        trained.b * scale,
+        machine.intercept * scale,
+        refusal,
+    )
+    return replace(
+        machine,
+        beta=machine.beta * scale,
+        intercept=machine.intercept * scale,
+        machine=equivalent,
+    )
+
+
+def with_tube_held(machine: Expansion) -> Machine:
+    """Return the machine as the optimum of SVR: with the tube's width held at what was found."""
+    trained, stated = machine.machine, machine.machine.problem
+    n = stated.n_rows
+    tube = epsilon_tube(stated.target[:n], stated.upper[:n], tube_width(machine))
+    return replace(trained, problem=tube, threshold=machine.intercept)

@@ -1,0 +1,212 @@
+"""Classification and regression by kernel expansions: what the four machines have in common."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
+from widemargin._base.progress import Watch
+from widemargin._base.typing import FloatArray, IntArray
+from widemargin._base.validation import TrainingSet
+from widemargin.certificate import warn_unconverged, worst
+from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
+from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators._base.soft_margin import Expansion, SoftMarginMachine
+from widemargin.fitted.record import Machine
+from widemargin.kernels import Rows
+from widemargin.problems.soft_margin import SoftMargin
+
+Part: TypeAlias = tuple[IntArray, SoftMargin]
+"""Rows of the training set and the problem on them."""
+
+
+class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
+    """One-vs-one classification by a kernel machine; subclasses state the binary problem."""
+
+    @whole_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the kernel matrix when ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Class labels of any kind, two or more classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 means the same as the row twice, 0 the same as its absence.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        self._check_parameters()
+        data = self._training_set(X, y, sample_weight, numeric=False)
+        codes = self._codes(data)
+        pairs, problems = self._problems(data)
+        rows = self._begin(data)
+        with Watch(
+            type(self).__name__, self.tol, self.verbose, self.time_limit, len(pairs)
+        ) as watch:
+            machines = [self._fit_pair(rows, chosen, part, watch) for chosen, part in problems]
+        self._keep_machines(data, codes, machines)
+        self._keep_record(data, [machine.machine for machine in machines], pairs)
+        statuses = [machine.status for machine in machines]
+        warn_unconverged(type(self).__name__, self.certificate_, statuses, self.tol, data.X)
+        return self
+
+    def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
+        """Return the cost of each row; here, too, what needs the labels is checked."""
+        raise NotImplementedError
+
+    def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
+        """State the binary problem."""
+        raise NotImplementedError
+
+    def _codes(self, data: TrainingSet) -> IntArray:
+        """Note the classes; return the code of each row's class."""
+        self.classes_, codes = check_classes(data.y)
+        return codes
+
+    def _problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
+        """Return the pairs of classes and, for each, its rows and its problem."""
+        codes = self._codes(data)
+        costs = self._costs(codes, data.weight)
+        pairs = class_pairs(len(self.classes_))
+        parts = [pair_rows(codes, pair) for pair in pairs]
+        return pairs, [(chosen, self._problem(label, costs[chosen])) for chosen, label in parts]
+
+    def _fit_pair(
+        self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
+    ) -> Expansion:
+        found = self._solve(problem, self._rows_of(rows, chosen), watch)
+        machine = replace(found.machine, rows=chosen)
+        return self._rescale(replace(found, rows=chosen[found.rows], machine=machine))
+
+    def _rows_of(self, rows: Rows, chosen: IntArray) -> Rows:
+        """Return some of the rows, seen through the same kernel."""
+        if len(chosen) == rows.n:
+            return rows
+        X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
+        return Rows(rows.kernel, X, rows.centre)
+
+    def _rescale(self, machine: Expansion) -> Expansion:
+        return machine
+
+    def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
+        """Store the machines in LIBSVM's layout: support vectors by class, n_classes - 1 rows."""
+        support = np.unique(np.concatenate([m.rows for m in machines]))
+        # In the canonical order within each class, so that sums have the same bits for any input.
+        support = support[np.argsort(codes[support], kind="stable")]
+        place = np.empty(len(codes), dtype=np.intp)
+        place[support] = np.arange(len(support))
+        owner = codes[support]
+        n_classes = len(self.classes_)
+        self.dual_coef_ = np.zeros((max(1, n_classes - 1), len(support)))
+        for (i, j), machine in zip(class_pairs(n_classes), machines, strict=True):
+            at = place[machine.rows]
+            # In the columns of class i, row j - 1 is its machine against j > i; row i for j.
+            low, high = min(i, j), max(i, j)
+            row = np.where(owner[at] == low, high - 1, low) if n_classes > 2 else 0
+            self.dual_coef_[row, at] = machine.beta
+        self._keep_support(data, support)
+        self.n_support_ = np.bincount(owner, minlength=n_classes).astype(np.int32)
+        self.intercept_ = np.array([m.intercept for m in machines])
+        self.certificates_ = [m.certificate for m in machines]
+        self.certificate_ = worst(self.certificates_)
+        self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
+
+    def _pair_coefficients(self) -> FloatArray:
+        """Return the coefficients of each pair's machine, one column a pair."""
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            return self.dual_coef_.T
+        owner = np.repeat(np.arange(n_classes), self.n_support_)
+        columns = []
+        for i, j in class_pairs(n_classes):
+            first = np.where(owner == i, self.dual_coef_[j - 1], 0.0)
+            columns.append(first + np.where(owner == j, self.dual_coef_[i], 0.0))
+        return np.column_stack(columns)
+
+    def _pair_values(self, X: Any) -> FloatArray:
+        return self._expansion_values(X, self._pair_coefficients()) + self.intercept_
+
+
+class SupportRegressor(RegressorMixin, SoftMarginMachine):
+    """Regression by a kernel machine; subclasses state the problem."""
+
+    @whole_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the kernel matrix when ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Real targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 means the same as the row twice, 0 the same as its absence.
+
+        Returns
+        -------
+        self : object
+            The fitted model.
+        """
+        self._check_parameters()
+        data = self._training_set(X, y, sample_weight, numeric=True)
+        _, [(_, problem)] = self._problems(data)
+        rows = self._begin(data)
+        with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
+            machine = self._solve(problem, rows, watch)
+        self._keep_support(data, machine.rows)
+        self.dual_coef_ = machine.beta[None, :]
+        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
+        self._keep_threshold(machine)
+        self._keep_record(data, [self._single_threshold(machine)], [])
+        self.certificates_ = [machine.certificate]
+        self.certificate_ = machine.certificate
+        self.n_iter_ = machine.certificate.n_iter
+        name = type(self).__name__
+        warn_unconverged(name, self.certificate_, [machine.status], self.tol, data.X)
+        return self
+
+    def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
+        """State the problem."""
+        raise NotImplementedError
+
+    def _problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
+        """Return no pairs of classes, and the one problem with all rows."""
+        return [], [(np.arange(len(data.weight)), self._problem(data.y, data.weight))]
+
+    def _keep_threshold(self, machine: Expansion) -> None:
+        self.intercept_ = np.array([machine.intercept])
+
+    def _single_threshold(self, machine: Expansion) -> Machine:
+        """Return the machine as the optimum of a problem with one threshold at most."""
+        return machine.machine
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the predicted value of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
+        check_is_fitted(self)
+        return self._values(X)
+
+    def _values(self, X: Any) -> FloatArray:
+        return self._expansion_values(X, self.dual_coef_[0]) + self.intercept_[0]

@@ -1,0 +1,176 @@
+"""Ordinal machines that can be trained again without some of their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin.fitted.record import Refit
+from widemargin.kernels import Rows
+from widemargin.problems.preference import PreferenceProblem
+from widemargin.problems.ranks.thresholds import margin_thresholds, optimal_thresholds
+from widemargin.solvers.preference import PreferenceResult, solve_preference
+
+TIGHT = 1e-6  # a pair with this little more than its margin may be at it
+COARSE = 1e-5  # a relative gap that a start helps to reach
+TIED = 1e-6  # utilities this close, in units of the margin, are equal
+
+
+@dataclass(frozen=True, eq=False)
+class OrdinalMachine:
+    """One utility over all rows of a training set, without queries, and its thresholds.
+
+    Its values are the utility less each threshold: a column for each of them.
+
+    Attributes
+    ----------
+    problem : PreferenceProblem
+        What was solved.
+    result : PreferenceResult
+        Its optimum.
+    linear : bool
+        Whether that has weights of features and not coefficients of rows.
+    converged : bool
+        Whether it is the optimum to within tol.
+    rule : {"optimal", "margin"}
+        How thresholds are chosen.
+    tol : float
+        Relative gap asked for.
+    max_iter : int
+        Steps that one fit may take.
+    cache_bytes : float
+        Memory that one fit may use.
+    """
+
+    problem: PreferenceProblem
+    result: PreferenceResult
+    linear: bool
+    converged: bool
+    rule: str
+    tol: float
+    max_iter: int
+    cache_bytes: float
+
+    @property
+    def fitted(self) -> Refit:
+        """The machine as it was trained."""
+        return self._refit(self.problem, *self._expansion, self.converged)
+
+    def matters(self) -> BoolArray:
+        """Return all rows: each of them has a say in where the thresholds are."""
+        return np.ones(self.problem.n_rows, dtype=bool)
+
+    def retrained(self, rows: Rows, kept: FloatArray) -> Refit:
+        """Train with the fraction `kept` of each row's weight."""
+        some = np.flatnonzero(kept)
+        left = _without(self.problem, some, kept)
+        if not left.n_pairs:
+            nothing = np.zeros(len(some))
+            return self._refit(left, nothing, nothing, True)
+        if not self._pulling[kept < 1].any():
+            beta, f = self._expansion
+            return self._refit(left, beta[some], f[some], self.converged)
+        beta, f, converged = self._solved(left, rows, some)
+        return self._refit(left, beta, f, converged)
+
+    def _solved(
+        self, problem: PreferenceProblem, rows: Rows, some: IntArray
+    ) -> tuple[FloatArray, FloatArray, bool]:
+        """Solve the problem of some rows: coefficients, utilities, whether it is the optimum.
+
+        The fitted machine is near by, and a good start if tol is not small. Else the solver does
+        better from nothing, for then it ends with an exact step where there are few rows.
+        """
+        linear = rows.kernel.name == "linear"
+        starts = [None] if linear or self.tol < COARSE else [self._expansion[0][some], None]
+        for start in starts:
+            result = solve_preference(
+                problem,
+                rows.X if linear else rows,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                cache_bytes=self.cache_bytes,
+                start=start,
+            )
+            converged = result.certificate(problem, self.tol).converged
+            if converged:
+                break
+        return *_expansion(problem, result, linear=linear), converged
+
+    @cached_property
+    def _expansion(self) -> tuple[FloatArray, FloatArray]:
+        return _expansion(self.problem, self.result, linear=self.linear)
+
+    @cached_property
+    def _pulling(self) -> BoolArray:
+        """Rows in a pair that lacks its margin or just has it; the utility rests on no others.
+
+        Without a row whose pairs all have more than their margin the objective is the same around
+        its optimum, which is unique.
+        """
+        codes, f = self.problem.codes, self._expansion[1]
+        top, bottom = np.full(self._n_ranks, -np.inf), np.full(self._n_ranks, np.inf)
+        np.maximum.at(top, codes, f)
+        np.minimum.at(bottom, codes, f)
+        below = np.concatenate([[-np.inf], np.maximum.accumulate(top)[:-1]])[codes]
+        above = np.append(np.minimum.accumulate(bottom[::-1])[::-1][1:], np.inf)[codes]
+        return np.asarray(np.minimum(f - below, above - f) <= 1.0 + TIGHT)
+
+    @property
+    def _n_ranks(self) -> int:
+        """Ranks of the whole training set: one may have no rows left when some are left out."""
+        return int(self.problem.codes.max()) + 1
+
+    def _refit(
+        self, problem: PreferenceProblem, beta: FloatArray, f: FloatArray, converged: bool
+    ) -> Refit:
+        return Refit(beta, -rank_thresholds(self.rule, problem, f, self._n_ranks), converged)
+
+
+def rank_thresholds(
+    rule: str, problem: PreferenceProblem, f: FloatArray, n_ranks: int
+) -> FloatArray:
+    """Return the thresholds on the utilities f of a problem's rows."""
+    order = np.argsort(f)  # sorts that follow find their work done
+    codes, weight = problem.codes[order].astype(np.intp), problem.weight[order]
+    f = _with_ties(f[order])
+    if rule == "optimal":
+        return optimal_thresholds(f, codes, weight, n_ranks)
+    if problem.squared:  # which puts no pair at the margin
+        return margin_thresholds(f, codes, weight, n_ranks, slack=0.0)
+    return margin_thresholds(f, codes, weight, n_ranks)
+
+
+def _with_ties(f: FloatArray) -> FloatArray:
+    """Return sorted utilities with those made equal that differ by rounding.
+
+    The hinge puts many rows at a distance of 1 from the same other row, and hence at the same
+    utility. What rounding makes of that must not decide on which side of a threshold they are.
+    """
+    first = np.diff(f, prepend=-np.inf) > TIED
+    starts = np.flatnonzero(first)
+    ends = np.append(starts[1:], len(f)) - 1
+    level = 0.5 * (f[starts] + f[ends])
+    return np.asarray(level[np.cumsum(first) - 1])
+
+
+def _expansion(
+    problem: PreferenceProblem, result: PreferenceResult, *, linear: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return a coefficient for each row, and utilities; of a linear machine those of its dual."""
+    if linear:
+        return problem.response(result.point).beta, result.image
+    return result.coef, result.f
+
+
+def _without(problem: PreferenceProblem, some: IntArray, kept: FloatArray) -> PreferenceProblem:
+    """Return the problem of some rows, with less of their weight; C stays as it is."""
+    return replace(
+        problem,
+        codes=problem.codes[some],
+        group=problem.group[some],
+        weight=problem.weight[some] * kept[some],
+    )

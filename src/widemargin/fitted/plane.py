@@ -1,0 +1,75 @@
+"""Machines of `problems.lp_margin` that can be trained again without some of their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
+from widemargin.fitted.record import Plane
+from widemargin.problems.norm_margin import NormMargin
+from widemargin.solvers.norm_margin import MarginResult, solve_norm_margin
+
+TIGHT = 1e-6  # a margin this little above what is asked for may be at it
+
+
+@dataclass(frozen=True, eq=False)
+class NormMachine:
+    """One hyperplane between two classes.
+
+    Attributes
+    ----------
+    rows : ndarray
+        Rows of the training set that it saw.
+    problem : NormMargin
+        What was solved.
+    result : MarginResult
+        Its optimum.
+    tol : float
+        Relative gap asked for.
+    max_iter : int
+        Steps that one fit may take.
+    seed : int
+        Of the solver.
+    """
+
+    rows: IntArray
+    problem: NormMargin
+    result: MarginResult
+    tol: float
+    max_iter: int
+    seed: int
+
+    @property
+    def fitted(self) -> Plane:
+        """The machine as it was trained."""
+        return _as_plane(self.result)
+
+    def matters(self, X: Matrix) -> BoolArray:
+        """Return which of its rows, given as X, the machine may depend on.
+
+        A row with no dual variable and more margin than is asked for can leave: the plane stays
+        feasible and the dual variables prove it. But where the threshold has an interval no row is
+        at its margin, and a row that ends the interval has more than its margin at the midpoint;
+        then every row matters.
+        """
+        result = self.result
+        beyond = self.problem.y * (X @ result.coef + result.intercept) - 1.0
+        if not self.problem.hard and not (np.abs(beyond) <= TIGHT).any():
+            return np.ones(len(beyond), dtype=bool)
+        return np.asarray((result.dual > 0) | (beyond <= TIGHT))
+
+    def retrained(self, X: Matrix, kept: FloatArray) -> Plane:
+        """Train with the fraction `kept` of each row's weight; X are its rows with kept > 0."""
+        some = kept > 0
+        y, cost = self.problem.y[some], self.problem.cost[some] * kept[some]
+        if len(np.unique(y)) == 1:  # no slack anywhere without any weights
+            return Plane(np.zeros(X.shape[1]), float(y[0]), True)
+        problem = replace(self.problem, y=y, cost=cost)
+        result = solve_norm_margin(X, problem, tol=self.tol, max_iter=self.max_iter, seed=self.seed)
+        return _as_plane(result)
+
+
+def _as_plane(result: MarginResult) -> Plane:
+    return Plane(result.coef, result.intercept, result.certificate.converged)

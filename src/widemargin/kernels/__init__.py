@@ -1,0 +1,136 @@
+"""Kernels k(x, z): blocks, diagonals and sums, dense and sparse behind one call.
+
+A :class:`Kernel` is a formula. `Rows` is data seen through a kernel; two of them can be
+multiplied block by block without ever holding the whole matrix. All kernel values of the library
+come from `Rows.block`, in float32 where they only steer and in float64 where they count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from widemargin._base.typing import FloatArray, Matrix, RealArray
+from widemargin.kernels.rows import Rows as Rows  # for solvers; not a public name
+from widemargin.kernels.tiles import raise_to
+
+__all__ = ["Kernel", "is_mercer"]
+
+NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    r"""A kernel function with its parameters.
+
+    ============  ==========================================================
+    linear        x'z
+    poly          (gamma x'z + coef0)^degree, homogeneous for coef0 = 0
+    rbf           exp(-sum_j gamma_j (x_j - z_j)^2), gamma a number or one per feature
+    sigmoid       tanh(gamma x'z + coef0), not positive definite in general
+    precomputed   the data are the kernel values
+    callable      function(X, Z) returns the block
+    ============  ==========================================================
+
+    Parameters
+    ----------
+    name : {"linear", "poly", "rbf", "sigmoid", "precomputed", "callable"}
+        Which formula.
+    gamma : float or ndarray of shape (n_features,), default=1.0
+        Inverse squared length scale (rbf) or factor of the product.
+    degree : float, default=3
+        Exponent of the polynomial.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid.
+    function : callable, default=None
+        The user's kernel when `name` is "callable".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.kernels import Kernel
+    >>> Kernel("rbf", gamma=0.5)(np.array([[0.0], [1.0]]), np.array([[0.0]])).round(4)
+    array([[1.    ],
+           [0.6065]])
+    """
+
+    name: str
+    gamma: float | FloatArray = 1.0
+    degree: float = 3
+    coef0: float = 0.0
+    function: Callable[[Any, Any], ArrayLike] | None = field(default=None, repr=False)
+
+    def __call__(self, X: Matrix, Z: Matrix) -> RealArray:
+        """Return the block k(x_i, z_j) in float64."""
+        right = Rows(self, Z)
+        left = Rows(self, X, centre=right.centre)
+        return left.block(np.arange(left.n), right, np.arange(right.n))
+
+    def transform(self, products: RealArray) -> None:
+        """Turn inner products (rbf: exponents) into kernel values, in place.
+
+        Parameters
+        ----------
+        products : ndarray
+            Changed in place.
+        """
+        if self.name == "rbf":
+            np.exp(products, out=products)
+        elif self.name in ("poly", "sigmoid"):
+            products *= self.gamma
+            products += self.coef0
+            if self.name == "sigmoid":
+                np.tanh(products, out=products)
+            else:
+                raise_to(products, self.degree)
+
+    @property
+    def is_mercer_by_name(self) -> bool:
+        """Whether the formula is positive semi-definite for all data."""
+        if self.name == "poly":
+            return self.coef0 >= 0 and float(self.degree).is_integer()
+        return self.name in ("linear", "rbf")
+
+
+def is_mercer(K: ArrayLike, *, tol: float = 1e-8) -> bool:
+    """Tell whether a kernel matrix is symmetric and positive semi-definite.
+
+    Mercer's condition on a sample (Smola et al. 2000, theorem 1.11): only then is the training
+    problem convex and the certificate a bound.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Kernel matrix.
+    tol : float, default=1e-8
+        Rounding allowed, relative to the largest entry.
+
+    Returns
+    -------
+    bool
+        True when no eigenvalue is below ``-tol * n * max(abs(K))``.
+
+    Examples
+    --------
+    >>> from widemargin.kernels import is_mercer
+    >>> is_mercer([[1.0, 0.5], [0.5, 1.0]]), is_mercer([[1.0, 2.0], [2.0, 1.0]])
+    (True, False)
+    """
+    K = np.asarray(K, dtype=np.float64)
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"K must be a square matrix, got shape {K.shape}")
+    scale = float(np.abs(K).max(initial=0.0))
+    if scale == 0:
+        return True
+    if np.abs(K - K.T).max(initial=0.0) > tol * scale:
+        return False
+    shifted = 0.5 * (K + K.T) + tol * len(K) * scale * np.eye(len(K))
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -1,0 +1,253 @@
+"""Data seen through a kernel: blocks, diagonals and weighted sums of kernel values, by tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+from widemargin._base.threads import for_each
+from widemargin._base.typing import FloatArray, IntArray, Matrix, RealArray
+from widemargin.kernels.tiles import operand_bytes, set_ones, spans_of, tiles_for
+
+if TYPE_CHECKING:
+    from widemargin.kernels import Kernel
+
+# Right operands of tiles, each with the span of its columns.
+_Operands: TypeAlias = list[tuple[slice, Any]]
+
+# A tile of this many rows (see tiles.py for its width) and the operands that make it stay in
+# the cache while its exponentials are taken.
+TILE_ROWS = 256
+SYMMETRIC_TILE = 512
+OPERAND_BYTES = 64_000_000  # of prepared columns that are held at once
+WORTH_A_THREAD = 65_536  # kernel values; below that, starting a thread costs more
+
+
+class Rows:
+    """Rows of data seen through a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The formula.
+    X : ndarray or CSR of shape (n, n_features)
+        The data; kept, not copied.
+    centre : ndarray of shape (n_features,), optional
+        Origin for the rbf kernel on dense data, the mean by default. Two sets of rows that meet
+        in a block must share it.
+    threads : int, default=1
+        Threads that share the tiles of a block.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    evaluations : int
+        Kernel values computed so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.kernels import Kernel, Rows
+    >>> rows = Rows(Kernel("linear"), np.array([[1.0], [2.0]]))
+    >>> both = np.arange(2)
+    >>> rows.weighted_sum(both, rows, both, np.array([1.0, -1.0]))
+    array([-1., -2.])
+    """
+
+    def __init__(
+        self, kernel: Kernel, X: Matrix, centre: FloatArray | None = None, threads: int = 1
+    ) -> None:
+        self.kernel = kernel
+        self.X = X
+        self.n = X.shape[0]
+        self.threads = threads
+        self.evaluations = 0
+        dense_rbf = kernel.name == "rbf" and not sp.issparse(X)
+        self.centre = X.mean(axis=0, dtype=np.float64) if dense_rbf and centre is None else centre
+        self.tiles = tiles_for(kernel, X, self.centre)
+
+    def diagonal(self) -> FloatArray:
+        """Return k(x_i, x_i) in float64."""
+        kernel, X = self.kernel, self.X
+        if kernel.name == "rbf":
+            return np.ones(self.n)
+        if kernel.name == "precomputed":
+            return np.diagonal(X).astype(np.float64)
+        if kernel.function is not None:
+            each = (self.block(i, self, i) for i in np.arange(self.n)[:, None])
+            return np.array([float(value[0, 0]) for value in each])
+        if sp.issparse(X):
+            row = np.repeat(np.arange(self.n), np.diff(X.indptr))
+            norms = np.bincount(row, X.data.astype(np.float64) ** 2, self.n).astype(np.float64)
+        else:
+            norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        kernel.transform(norms)
+        return norms
+
+    def block(
+        self, rows: IntArray, other: Rows, columns: IntArray, dtype: DTypeLike = np.float64
+    ) -> RealArray:
+        """Return k(rows of self, columns of other)."""
+        out = np.empty((len(rows), len(columns)), dtype=dtype)
+
+        itself = self._meets_itself(rows, other, columns)
+
+        def write(part: slice, rights: _Operands) -> None:
+            left = self.tiles.left(rows[part], out.dtype)
+            for span, right in rights:
+                self.tiles.write(left, right, out[part, span])
+                set_ones(out[part, span], itself, part, span)
+
+        self._for_tiles(write, rows, other, columns, out.dtype)
+        return out
+
+    def _meets_itself(self, rows: IntArray, other: Rows, columns: IntArray) -> IntArray | None:
+        """Return for each row its own place among the columns (-1: none), for the rbf kernel only.
+
+        There k(x, x) = 1, which the exponent of a narrow kernel misses by rounding; with large
+        coefficients that would be seen.
+        """
+        if other is not self or self.kernel.name != "rbf":
+            return None
+        place = np.full(self.n, -1, dtype=np.intp)
+        place[columns] = np.arange(len(columns))
+        return place[rows]
+
+    def fill_symmetric(self, rows: IntArray, out: RealArray) -> None:
+        """Write k(rows, rows) to out, computing each pair of rows once."""
+        spans, left, right = self._square(rows, out.dtype)
+        itself = self._meets_itself(rows, self, rows)
+
+        def write(pair: tuple[int, int]) -> None:
+            down, across = spans[pair[0]], spans[pair[1]]
+            self.tiles.write(left(pair[0]), right(pair[1]), out[down, across])
+            set_ones(out[down, across], itself, down, across)
+            if down != across:
+                out[across, down] = out[down, across].T
+
+        pairs = [(i, j) for i in range(len(spans)) for j in range(i + 1)]
+        self._share(write, pairs, len(rows) * (len(rows) + 1) // 2)
+
+    def matrix(self) -> FloatArray:
+        """Return the kernel matrix of all rows in float64, which the caller has room for."""
+        K = np.empty((self.n, self.n))
+        self.fill_symmetric(np.arange(self.n), K)
+        return K
+
+    def symmetric_sum(self, rows: IntArray, coefficients: FloatArray) -> FloatArray:
+        """Return sum_j coefficients_j k(x_i, x_j) in float64, i and j over the same rows."""
+        if self.kernel.name == "linear" or sp.issparse(self.X):
+            # _Operands of sparse rows are too large to be kept for all tiles, too slow to remake.
+            return self.weighted_sum(rows, self, rows, coefficients)
+        spans, left, right = self._square(rows, np.dtype(np.float64))
+        itself = self._meets_itself(rows, self, rows)
+        out = np.zeros(len(rows))
+        for i, down in enumerate(spans):
+            # Sums are added up in a fixed order, whichever thread ends first: same bits every time.
+            parts: list[FloatArray] = [out[:0]] * (i + 1)
+
+            def multiply(j: int, down: slice = down, i: int = i, parts: Any = parts) -> None:
+                across = spans[j]
+                tile = np.empty((down.stop - down.start, across.stop - across.start))
+                self.tiles.write(left(i), right(j), tile)
+                set_ones(tile, itself, down, across)
+                parts[j] = tile @ coefficients[across]
+                if j < i:
+                    out[across] += coefficients[down] @ tile
+
+            self._share(multiply, range(i + 1), (down.stop - down.start) * down.stop)
+            for part in parts:
+                out[down] += part
+        return out
+
+    def _square(
+        self, rows: IntArray, dtype: np.dtype[Any]
+    ) -> tuple[list[slice], Callable[[int], Any], Callable[[int], Any]]:
+        """Return the spans of a square block and what gives the operands of its tiles.
+
+        They are made once if they may all be held, else for each tile again.
+        """
+        spans = spans_of(len(rows), SYMMETRIC_TILE)
+        if not spans:
+            return spans, spans.__getitem__, spans.__getitem__
+
+        def left(i: int) -> Any:
+            return self.tiles.left(rows[spans[i]], dtype)
+
+        def right(i: int) -> Any:
+            return self.tiles.right(rows[spans[i]], dtype)
+
+        if len(spans) * operand_bytes(right(0)) > OPERAND_BYTES:
+            return spans, left, right
+        numbers = range(len(spans))
+        lefts, rights = [left(i) for i in numbers], [right(i) for i in numbers]
+        return spans, lefts.__getitem__, rights.__getitem__
+
+    def weighted_sum(
+        self,
+        rows: IntArray,
+        other: Rows,
+        columns: IntArray,
+        coefficients: FloatArray,
+        dtype: DTypeLike = np.float64,
+    ) -> FloatArray:
+        """Return sum_j coefficients_j k(x_i, z_j) for each row, without holding the block.
+
+        The coefficients have shape (n_columns,) or (n_columns, n_outputs). The linear kernel needs
+        no block: its sum is one product with w = sum_j coefficients_j z_j.
+        """
+        if self.kernel.name == "linear":
+            w = other.X[columns].T @ np.asarray(coefficients, dtype=np.float64)
+            return np.asarray(self.X[rows] @ w, dtype=np.float64)
+        weights = np.asarray(coefficients, dtype=dtype)
+        out = np.zeros((len(rows), *weights.shape[1:]))
+        itself = self._meets_itself(rows, other, columns)
+
+        def add(part: slice, rights: _Operands) -> None:
+            left = self.tiles.left(rows[part], weights.dtype)
+            for span, right in rights:
+                weight = weights[span]
+                tile = np.empty((part.stop - part.start, len(weight)), dtype=dtype)
+                self.tiles.write(left, right, tile)
+                set_ones(tile, itself, part, span)
+                out[part] += tile @ weight
+
+        self._for_tiles(add, rows, other, columns, weights.dtype)
+        return out
+
+    def _for_tiles(
+        self,
+        job: Callable[[slice, _Operands], None],
+        rows: IntArray,
+        other: Rows,
+        columns: IntArray,
+        dtype: np.dtype[Any],
+    ) -> None:
+        """Run a job on each tile of rows with as many right operands as may be held at once."""
+        spans = spans_of(len(columns), self.tiles.width)
+        while spans:
+            rights: _Operands = []
+            held = 0
+            while spans and held < OPERAND_BYTES:
+                span = spans.pop(0)
+                rights.append((span, other.tiles.right(columns[span], dtype)))
+                held += operand_bytes(rights[-1][1])
+            n_columns = rights[-1][0].stop - rights[0][0].start
+            parts = spans_of(len(rows), TILE_ROWS)
+            self._share(partial(_with, job, rights), parts, len(rows) * n_columns)
+
+    def _share(self, job: Callable[[Any], None], items: Iterable[Any], evaluations: int) -> None:
+        """Run a job on every item, on several threads where that pays."""
+        self.evaluations += evaluations
+        many = self.tiles.thread_safe and evaluations > WORTH_A_THREAD
+        for_each(job, items, self.threads if many else 1)
+
+
+def _with(job: Callable[[slice, _Operands], None], rights: _Operands, part: slice) -> None:
+    job(part, rights)

@@ -1,0 +1,374 @@
+"""How a tile of kernel values is made: the seam between kernels and the array library.
+
+Each class below turns some rows into a left operand, some into a right operand, and two operands
+into a tile of kernel values. Nothing else in the library computes a kernel value, so an array
+library for another device can take its place here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+
+from widemargin._base.jit import jit
+from widemargin._base.typing import FloatArray, IntArray, Matrix, RealArray
+
+KEPT_VALUES = 20_000_000  # 80 MB: larger data are prepared tile by tile, again for each use
+
+# Half the squared norm in units of the kernel's width from which on rounding would change a kernel
+# value by more than 1e-9 (float32, which only steers: 1e-3).
+FAR_NORM = {np.float64: 2.0**20, np.float32: 2.0**13}
+
+Transform = Callable[[RealArray], None]
+
+
+class Tiles(Protocol):
+    """What :class:`widemargin.kernels.Rows` needs to compute blocks."""
+
+    width: int
+    thread_safe: bool
+
+    def left(self, rows: IntArray, dtype: np.dtype[Any]) -> Any:
+        """Prepare rows for the left side of a tile."""
+
+    def right(self, rows: IntArray, dtype: np.dtype[Any]) -> Any:
+        """Prepare rows for the right side of a tile."""
+
+    def write(self, left: Any, right: Any, out: RealArray) -> None:
+        """Write the kernel values of two operands to out."""
+
+
+class DenseTiles:
+    """Dense rows: one BLAS product, then the transform in place while the tile is in cache.
+
+    With `scale` (rbf), the squared norms ride along in two extra columns, so that the product is
+    already the exponent -sum_j gamma_j (x_j - z_j)^2, scale = sqrt(2 gamma). It is the difference
+    of numbers of the size of the squared norms: where both rows are far from the origin, compared
+    with the width of the kernel, the rounding errors of these would be seen. The exponents of such
+    pairs are computed from the differences of the rows.
+    """
+
+    width = 2048
+    thread_safe = True
+
+    def __init__(
+        self,
+        X: RealArray,
+        transform: Transform,
+        scale: FloatArray | None = None,
+        centre: FloatArray | None = None,
+    ) -> None:
+        self.X = X
+        self.transform = transform
+        self.scale = scale
+        self.centre = centre
+        self.kept: RealArray | None = None  # the float32 operand of all rows, once it was needed
+
+    def left(self, rows: IntArray, dtype: np.dtype[Any]) -> RealArray:
+        """Rows, and for the rbf kernel (-|z|^2 / 2, 1)."""
+        if self.scale is None:
+            return np.asarray(self.X[rows], dtype=dtype)
+        if dtype == np.float32 and self.X.size <= KEPT_VALUES:
+            if self.kept is None:
+                self.kept = self._augmented(self.X, dtype)
+            return self.kept[rows]
+        return self._augmented(self.X[rows], dtype)
+
+    def right(self, rows: IntArray, dtype: np.dtype[Any]) -> RealArray:
+        """Rows as columns, and for the rbf kernel (1, -|z|^2 / 2)."""
+        operand = self.left(rows, dtype)
+        if self.scale is not None:
+            operand[:, [-2, -1]] = operand[:, [-1, -2]]
+        return operand.T
+
+    def _augmented(self, X: RealArray, dtype: np.dtype[Any]) -> RealArray:
+        assert self.scale is not None and self.centre is not None
+        out = np.empty((len(X), X.shape[1] + 2), dtype=dtype)
+        # The mean is the origin: it shrinks the squared norms, whose difference is the exponent.
+        shifted = np.subtract(X, self.centre, dtype=np.float64)
+        z = out[:, :-2]
+        np.multiply(shifted, self.scale, out=z, casting="same_kind")
+        # The norms of the rounded rows, so that k(x, x) = 1 up to the rounding of one product.
+        with np.errstate(over="ignore"):  # an infinite norm is far from everything
+            out[:, -2] = -0.5 * np.einsum("ij,ij->i", z, z, dtype=np.float64)
+        if not np.isfinite(z).all():
+            raise ValueError(overflow_message(out.dtype))
+        out[:, -1] = 1.0
+        return out
+
+    def write(self, left: RealArray, right: RealArray, out: RealArray) -> None:
+        """One product and its transform."""
+        if self.scale is None:
+            np.matmul(left, right, out=out)
+        else:
+            self._write_exponents(left, right, out)
+        self.transform(out)
+
+    def _write_exponents(self, left: RealArray, right: RealArray, out: RealArray) -> None:
+        far = FAR_NORM[out.dtype.type]
+        rows, columns = np.flatnonzero(left[:, -2] < -far), np.flatnonzero(right[-1] < -far)
+        if not (len(rows) and len(columns)):
+            np.matmul(left, right, out=out)
+            return
+        with np.errstate(over="ignore", invalid="ignore"):  # the pairs where they are, come next
+            np.matmul(left, right, out=out)
+            apart = cdist(left[rows, :-2], right[:-2, columns].T, "sqeuclidean")
+            out[np.ix_(rows, columns)] = -0.5 * apart
+
+
+def overflow_message(dtype: Any) -> str:
+    """Return what to say where the exponents of the rbf kernel cannot be computed."""
+    return (
+        f"gamma times the rows of X overflows {np.dtype(dtype)}: scale the features (e.g. with "
+        "StandardScaler) or lower gamma"
+    )
+
+
+class SparseTiles:
+    """CSR rows: each row against a dense table of the columns that the other side uses.
+
+    With `gamma` (rbf, one value a feature) the exponent is 2 sum gamma x z - |x|^2 - |z|^2 in
+    the norm weighted by gamma.
+    """
+
+    width = 256
+    thread_safe = True
+
+    def __init__(self, X: Any, transform: Transform, gamma: FloatArray | None = None) -> None:
+        self.X = X
+        self.transform = transform
+        self.gamma = gamma
+
+    def left(self, rows: IntArray, dtype: np.dtype[Any]) -> Any:
+        """CSR arrays (times 2 gamma for rbf) and squared norms."""
+        X = self.X[rows]
+        if self.gamma is None:
+            offset = np.zeros(X.shape[0], dtype=dtype)
+            return X.data.astype(dtype), X.indices, X.indptr, offset, X
+        data = X.data * (2.0 * self.gamma[X.indices])
+        scaled = data.astype(dtype), X.indices, X.indptr, self._norms(X, dtype)
+        if not np.isfinite(scaled[0]).all():
+            raise ValueError(overflow_message(dtype))
+        return *scaled, X
+
+    def right(self, rows: IntArray, dtype: np.dtype[Any]) -> Any:
+        """The columns that occur, densely, where each one stands, and squared norms."""
+        Z = self.X[rows]
+        position = np.full(Z.shape[1], -1, dtype=np.intp)
+        position[Z.indices] = 0
+        used = np.flatnonzero(position == 0)
+        position[used] = np.arange(len(used))
+        table = np.zeros((len(used), Z.shape[0]), dtype=dtype)
+        row = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))
+        table[position[Z.indices], row] = Z.data  # canonical CSR: no entry occurs twice
+        norms = np.zeros(Z.shape[0], dtype) if self.gamma is None else self._norms(Z, dtype)
+        return position, table, norms, Z
+
+    def _norms(self, X: Any, dtype: np.dtype[Any]) -> RealArray:
+        assert self.gamma is not None
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        with np.errstate(over="ignore"):  # an infinite norm is far from everything
+            weighted = X.data.astype(np.float64) ** 2 * self.gamma[X.indices]
+            return np.asarray(np.bincount(row, weighted, X.shape[0]).astype(dtype))
+
+    def write(self, left: Any, right: Any, out: RealArray) -> None:
+        """Products of sparse rows with the table, then the transform."""
+        tile = out if out.flags.c_contiguous else np.empty(out.shape, dtype=out.dtype)
+        *rows, X = left
+        *columns, Z = right
+        sparse_product(*rows, *columns, tile)
+        if self.gamma is not None:
+            self._replace_far_pairs(X, rows[-1], Z, columns[-1], tile)
+        self.transform(tile)
+        if tile is not out:
+            out[...] = tile
+
+    def _replace_far_pairs(
+        self, X: Any, offset: RealArray, Z: Any, shift: RealArray, tile: RealArray
+    ) -> None:
+        """Write exponents from differences where both rows are far, as for dense rows."""
+        far = 2.0 * FAR_NORM[tile.dtype.type]
+        rows, columns = np.flatnonzero(offset > far), np.flatnonzero(shift > far)
+        if len(rows) and len(columns):
+            X, Z = X[rows].astype(np.float64), Z[columns].astype(np.float64)
+            apart = np.empty((len(rows), len(columns)))
+            squared_distances(
+                X.data, X.indices, X.indptr, Z.data, Z.indices, Z.indptr, self.gamma, apart
+            )
+            with np.errstate(over="ignore"):
+                tile[np.ix_(rows, columns)] = -apart
+
+
+class LookedUpTiles:
+    """A precomputed kernel matrix: values are looked up."""
+
+    width = 1 << 30
+    thread_safe = True
+
+    def __init__(self, K: RealArray) -> None:
+        self.K = K
+
+    def left(self, rows: IntArray, dtype: np.dtype[Any]) -> RealArray:
+        """The rows of the matrix."""
+        return self.K[rows]
+
+    def right(self, rows: IntArray, dtype: np.dtype[Any]) -> IntArray:
+        """The numbers of the columns."""
+        return rows
+
+    def write(self, left: RealArray, right: IntArray, out: RealArray) -> None:
+        """Pick the columns."""
+        out[...] = left[:, right]
+
+
+class CalledTiles:
+    """A kernel function of the user."""
+
+    width = 1 << 30
+    thread_safe = False  # the user's function need not be
+
+    def __init__(self, function: Callable[[Any, Any], ArrayLike], X: Matrix) -> None:
+        self.function = function
+        self.X = X
+
+    def left(self, rows: IntArray, dtype: np.dtype[Any]) -> Matrix:
+        """The rows themselves."""
+        return self.X[rows]
+
+    right = left
+
+    def write(self, left: Matrix, right: Matrix, out: RealArray) -> None:
+        """Call the function and check the shape of what it returns."""
+        values = np.asarray(self.function(left, right))
+        if values.shape != out.shape:
+            raise ValueError(
+                "kernel must return an array of shape (n_rows_X, n_rows_Y): called on "
+                f"{out.shape[0]} and {out.shape[1]} rows it returned shape {values.shape}"
+            )
+        if not np.isfinite(values).all():
+            raise ValueError("kernel returned NaN or infinity; it must return finite numbers")
+        out[...] = values
+
+
+@jit(fast=True)
+def sparse_product(data, indices, indptr, offset, position, table, shift, out):  # type: ignore[no-untyped-def]
+    """Write the product of CSR rows and a table of columns, less offset (rows) and shift (columns).
+
+    Four table rows are added at a time: the row of the result is the bottleneck otherwise.
+    """
+    n_columns = out.shape[1]
+    found = np.empty(table.shape[0] + 4, np.int64)
+    value = np.empty(table.shape[0] + 4, out.dtype)
+    for r in range(out.shape[0]):
+        row = out[r]
+        base = offset[r]
+        for t in range(n_columns):
+            row[t] = -base - shift[t]
+        hits = 0
+        for k in range(indptr[r], indptr[r + 1]):
+            p = position[indices[k]]
+            if p >= 0:
+                found[hits] = p
+                value[hits] = data[k]
+                hits += 1
+        for k in range(hits, hits + 3):
+            found[k] = 0
+            value[k] = 0
+        for k in range(0, hits, 4):
+            v0, v1, v2, v3 = value[k], value[k + 1], value[k + 2], value[k + 3]
+            c0, c1 = table[found[k]], table[found[k + 1]]
+            c2, c3 = table[found[k + 2]], table[found[k + 3]]
+            for t in range(n_columns):
+                row[t] += v0 * c0[t] + v1 * c1[t] + v2 * c2[t] + v3 * c3[t]
+
+
+class Formula(Protocol):
+    """What the tiles need to know of a :class:`widemargin.kernels.Kernel`."""
+
+    @property
+    def name(self) -> str:
+        """Which formula."""
+
+    @property
+    def gamma(self) -> float | FloatArray:
+        """Its coefficient."""
+
+    @property
+    def function(self) -> Callable[[Any, Any], ArrayLike] | None:
+        """The user's kernel."""
+
+    def transform(self, products: RealArray) -> None:
+        """Turn inner products (rbf: exponents) into kernel values, in place."""
+
+
+def tiles_for(kernel: Formula, X: Matrix, centre: FloatArray | None) -> Tiles:
+    """Return what makes the tiles of a kernel on some rows, seen from a centre (dense rbf)."""
+    if kernel.name == "precomputed":
+        return LookedUpTiles(X)
+    if kernel.function is not None:
+        return CalledTiles(kernel.function, X)
+    gamma = np.asarray(kernel.gamma, dtype=np.float64) if kernel.name == "rbf" else None
+    if sp.issparse(X):
+        per_feature = None if gamma is None else np.broadcast_to(gamma, X.shape[1]).copy()
+        return SparseTiles(X, kernel.transform, per_feature)
+    scale = None if gamma is None else np.sqrt(2.0 * gamma)
+    return DenseTiles(X, kernel.transform, scale, centre)
+
+
+def operand_bytes(operand: Any) -> int:
+    """Return the memory that an operand takes."""
+    parts = operand if isinstance(operand, tuple) else (operand,)
+    return sum(int(getattr(part, "nbytes", 0)) for part in parts)
+
+
+def set_ones(tile: RealArray, itself: IntArray | None, down: slice, across: slice) -> None:
+    """Write k(x, x) = 1 where a row of the tile meets itself."""
+    if itself is None:
+        return
+    place = itself[down]
+    met = np.flatnonzero((place >= across.start) & (place < across.stop))
+    tile[met, place[met] - across.start] = 1.0
+
+
+def spans_of(n: int, width: int) -> list[slice]:
+    """Return the spans that cut n rows into tiles of some width."""
+    return [slice(start, min(start + width, n)) for start in range(0, n, width)]
+
+
+def raise_to(base: RealArray, degree: float) -> None:
+    """base **= degree; small whole degrees by multiplication, which is ten times faster."""
+    if float(degree).is_integer() and 1 <= degree <= 8:
+        factor = base.copy()
+        for _ in range(int(degree) - 1):
+            base *= factor
+    else:
+        np.power(base, degree, out=base)
+
+
+@jit
+def squared_distances(data, indices, indptr, other, other_indices, other_indptr, gamma, out):  # type: ignore[no-untyped-def]
+    """Write sum_j gamma_j (x_j - z_j)^2 of all pairs of CSR rows, their columns in order."""
+    for r in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            total = 0.0
+            p, p_end = indptr[r], indptr[r + 1]
+            q, q_end = other_indptr[c], other_indptr[c + 1]
+            while p < p_end or q < q_end:
+                # The next column of either row; the other one has a zero there.
+                column = indices[p] if p < p_end else other_indices[q]
+                if q < q_end and other_indices[q] < column:
+                    column = other_indices[q]
+                difference = 0.0
+                if p < p_end and indices[p] == column:
+                    difference += data[p]
+                    p += 1
+                if q < q_end and other_indices[q] == column:
+                    difference -= other[q]
+                    q += 1
+                total += gamma[column] * difference * difference
+            out[r, c] = total

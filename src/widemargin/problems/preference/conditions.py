@@ -1,0 +1,74 @@
+"""The worst of all pairs at the optimality conditions, without the pairs: extremes instead of sums.
+
+The dual variable of a pair (i above j) is told by where its slack 1 - (f_i - f_j) lies; whether it
+may be there is told by the slack at another utility g, that of the coefficients. So for every row
+one asks for the largest g among the lower-ranked rows that are far enough below it in f. Rows enter
+in the order of f and never leave, and the largest of each lower rank is a prefix maximum, kept in a
+Fenwick tree: O(n log(ranks)) after the sort.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from widemargin._base.jit import jit
+from widemargin._base.typing import FloatArray
+from widemargin.problems.preference.sweep import SortedRows
+
+
+@jit
+def _largest_below(
+    f: Any, code: Any, g: Any, weight: Any, starts: Any, ranks: Any, bound: Any, sign: Any, out: Any
+) -> None:
+    """out[i] = max of g[j] over lower-ranked j of positive weight whose slack keeps a bound.
+
+    With sign 1 the slack 1 - (f_i - f_j) is less than bound; with sign -1, where f is less the
+    utilities, the slack is more. f rises within each group; -inf where there is no such row.
+    """
+    table = np.empty(ranks.max() + 1)
+    for group in range(len(ranks)):
+        table[: ranks[group] + 1] = -np.inf
+        entering = starts[group]
+        for i in range(starts[group], starts[group + 1]):
+            while entering < starts[group + 1]:
+                slack = 1.0 - sign * (f[i] - f[entering])  # rounds as in window_sums
+                if sign * (bound - slack) <= 0:
+                    break
+                node = code[entering] + 1
+                while weight[entering] > 0 and node <= ranks[group]:
+                    table[node] = max(table[node], g[entering])
+                    node += node & -node
+                entering += 1
+            out[i] = -np.inf
+            node = code[i]
+            while weight[i] > 0 and node > 0:
+                out[i] = max(out[i], table[node])
+                node -= node & -node
+
+
+def largest_slack(rows: SortedRows, g: FloatArray, below: float) -> float:
+    """Return the largest 1 - (g_i - g_j) over the pairs with 1 - (f_i - f_j) < below.
+
+    g is in the order of the problem's rows; -inf where there is no such pair.
+    """
+    g = g[rows.order]
+    out = np.empty_like(g)
+    _largest_below(rows.f, rows.code, g, rows.weight, rows.starts, rows.ranks, below, 1.0, out)
+    return float((1.0 - (g - out)).max())
+
+
+def largest_surplus(rows: SortedRows, g: FloatArray, above: float) -> float:
+    """Return the largest (g_i - g_j) - 1 over the pairs with 1 - (f_i - f_j) > above.
+
+    The same loop from the other end: with f and g of the other sign, rows that are not far enough
+    below in f are those that are far enough.
+    """
+    g = -g[rows.order][::-1]
+    out = np.empty_like(g)
+    _largest_below(
+        -rows.f[::-1], rows.code[::-1].copy(), g, rows.weight[::-1].copy(),
+        len(g) - rows.starts[::-1], rows.ranks[::-1].copy(), above, -1.0, out,
+    )  # fmt: skip
+    return float((out - g - 1.0).max())

@@ -1,0 +1,349 @@
+"""Pictures of fitted machines, on Matplotlib's axes or as Plotly figures.
+
+=====================  =========================================================================
+decision_boundary      regions, margin, support vectors and leave-one-out errors in a plane
+rank_map               the bands that :class:`~widemargin.OrdinalSVC` gives to ranks
+margin_distribution    margins of the labels, by default by the model without the row
+embedding_strengths    coefficients, largest first: Opper and Winther (2000), Fig. 8.2
+loo_landscape          leave-one-out error over two parameters
+certificate_history    bounds on the optimum, round by round
+=====================  =========================================================================
+
+All take a fitted model (pipelines that end in one, too). With ``backend="matplotlib"`` they draw on
+`ax`, or on new axes, and return the axes; with ``backend="plotly"`` they return a
+``plotly.graph_objects.Figure``. Both come with ``pip install 'widemargin[report]'``. Classes differ
+by colours that colour-blind readers can tell apart, and by their markers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from widemargin._base.multiclass import class_pairs
+from widemargin._base.validation import require, require_bool
+from widemargin.assess.margins import margins as margins_of
+from widemargin.assess.suspects import evidence
+from widemargin.fitted import leave_one_out as loo
+from widemargin.fitted.record import record_of
+from widemargin.reporting import figures
+from widemargin.reporting.plots import pictures as _pictures
+from widemargin.reporting.plots.backends import show
+from widemargin.reporting.plots.landscapes import landscape_of
+from widemargin.reporting.plots.shown import (
+    ask,
+    check_classifier,
+    machine_of,
+    plane_around,
+    rows_shown,
+)
+from widemargin.reporting.strengths import are_shares, strengths
+
+__all__ = [
+    "certificate_history",
+    "decision_boundary",
+    "embedding_strengths",
+    "loo_landscape",
+    "margin_distribution",
+    "rank_map",
+]
+
+
+def decision_boundary(
+    est: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    ax: Any = None,
+    backend: str = "matplotlib",
+    features: Any = None,
+    marks: bool = True,
+    resolution: int = 160,
+) -> Any:
+    """Draw what a classifier says of a plane, and the rows it learnt it from.
+
+    Two classes: the line is the boundary, where the decision function is 0; on the dashed lines it
+    is -1 and 1, the margin of the machines that have one (for
+    :class:`~widemargin.MeanFieldGPClassifier`: one standard deviation). The colour fades towards
+    the boundary. More classes: each region has the colour of the class that is predicted there.
+
+    Training rows with a coefficient have a ring, the larger the coefficient the wider; rows that
+    the model without them would get wrong are crossed. Of rows that were not trained on, those
+    that the model gets wrong are crossed.
+
+    Parameters
+    ----------
+    est : estimator
+        A fitted classifier of widemargin, or a pipeline that ends in one.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows to draw. None: the training rows, which the model has kept; those of a pipeline whose
+        steps cannot be undone must be given.
+    y : array-like of shape (n_samples,), default=None
+        Their labels.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes new axes.
+    backend : {"matplotlib", "plotly"}, default="matplotlib"
+        What to draw with.
+    features : (int, int), default=None
+        Which two columns of X to draw, where there are more than two. The plane is the one in which
+        all others have their mean over the rows drawn; rows may lie in front of it or behind it,
+        and the class at their place in the picture need not be the class predicted for them.
+    marks : bool, default=True
+        Whether to draw rings and crosses. Crosses need leave-one-out, which takes time where
+        machines are trained again for it.
+    resolution : int, default=160
+        Points of the plane along each axis.
+
+    Returns
+    -------
+    Axes or plotly Figure
+        The picture.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from widemargin import SVC, plot
+    >>> model = SVC(C=10).fit(*make_moons(60, noise=0.2, random_state=0))
+    >>> figure = plot.decision_boundary(model, backend="plotly")
+    >>> [trace.name for trace in figure.data if trace.name]
+    ['0', '1', 'support vector', 'wrong when left out']
+    """
+    require_bool("marks", marks)
+    shown = rows_shown(est, X, y, "decision_boundary")
+    plane = plane_around(shown, features, resolution)
+    scores = np.asarray(ask(shown, "decision_function", plane.points), dtype=np.float64)
+    return show(_pictures.boundary(shown, plane, scores, marks=marks), ax, backend)
+
+
+def rank_map(
+    est: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    ax: Any = None,
+    backend: str = "matplotlib",
+    features: Any = None,
+    resolution: int = 160,
+) -> Any:
+    """Draw the ranks of an ordinal machine as bands of a plane, from dark (low) to light.
+
+    The lines between bands are those on which the utility is at a threshold; dotted lines are
+    others of equal utility.
+
+    Parameters
+    ----------
+    est : estimator
+        A fitted :class:`~widemargin.OrdinalSVC`, or a pipeline that ends in one.
+    X, y, ax, backend, features, resolution
+        As for :func:`decision_boundary`.
+
+    Returns
+    -------
+    Axes or plotly Figure
+        The picture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import OrdinalSVC, plot
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(80, 2))
+    >>> model = OrdinalSVC().fit(X, np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5]))
+    >>> figure = plot.rank_map(model, backend="plotly")
+    >>> [trace.name for trace in figure.data if trace.name]
+    ['0', '1', '2']
+    """
+    machine = check_classifier(est, "rank_map")
+    fix = "a fitted OrdinalSVC (without qid, or with pooled_ranks=True)"
+    ordinal = hasattr(machine, "utility") and hasattr(machine, "thresholds_")
+    require(ordinal, "est", machine, fix)
+    shown = rows_shown(est, X, y, "rank_map")
+    plane = plane_around(shown, features, resolution)
+    utility = np.asarray(ask(shown, "utility", plane.points), dtype=np.float64)
+    return show(_pictures.ranks(shown, plane, utility, machine.thresholds_), ax, backend)
+
+
+def margin_distribution(
+    est: Any, X: Any = None, y: Any = None, *, ax: Any = None, backend: str = "matplotlib"
+) -> Any:
+    """Draw which share of the rows has a margin below each value.
+
+    The margins are those of :func:`widemargin.margins.margins`; left-out ones of several classes
+    are the score of the label less the best other score. What is below 0 is wrong.
+
+    Parameters
+    ----------
+    est : estimator
+        A fitted classifier of widemargin, or a pipeline that ends in one.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows. None: each training row by the model without it, see :mod:`widemargin.loo`.
+    y : array-like of shape (n_samples,), default=None
+        Their labels.
+    ax, backend
+        As for :func:`decision_boundary`.
+
+    Returns
+    -------
+    Axes or plotly Figure
+        The picture.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC, plot
+    >>> model = SVC(C=10).fit(*load_iris(return_X_y=True))
+    >>> figure = plot.margin_distribution(model, backend="plotly")
+    >>> sum(len(trace.x) for trace in figure.data if trace.name)  # one step a row
+    150
+    """
+    check_classifier(est, "margin_distribution")
+    require((X is None) == (y is None), "y", y, "given together with X, or both left out")
+    if X is None:
+        left_out = loo.decision_values(est)
+        training = record_of(est).require_kept("plot.margin_distribution without X and y")
+        margins = evidence(training, left_out)[0][training.data.given_weight > 0]
+    else:
+        margins = margins_of(est, X, y)
+    found = {"task": "classification", "margins": {"values": np.sort(margins)}}
+    figure = figures.margin_figure(found)
+    what = "left-out margin of the label" if X is None else "margin of the label"
+    figure["layout"]["xaxis"]["title"]["text"] = what
+    return show(_with_legend(figure), ax, backend)
+
+
+def embedding_strengths(est: Any, *, ax: Any = None, backend: str = "matplotlib") -> Any:
+    """Draw the coefficients of the training rows, largest first, with leave-one-out errors marked.
+
+    As Fig. 8.2 of Opper and Winther (2000): errors are found among the largest strengths, where a
+    search for wrong labels should begin. Several machines: the row's largest share of the largest
+    coefficient of a machine.
+
+    Parameters
+    ----------
+    est : estimator
+        A fitted classifier of widemargin whose rows have coefficients, or a pipeline that ends in
+        one: all but OrdinalSVC with a linear kernel and models fitted on data in parts.
+    ax, backend
+        As for :func:`decision_boundary`.
+
+    Returns
+    -------
+    Axes or plotly Figure
+        The picture.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC, plot
+    >>> model = SVC(C=10).fit(*load_iris(return_X_y=True))
+    >>> figure = plot.embedding_strengths(model, backend="plotly")
+    >>> len(figure.data[1].x)  # errors
+    4
+    """
+    machine = check_classifier(est, "embedding_strengths")
+    data = record_of(machine).require_kept("plot.embedding_strengths").data
+    size = strengths(machine, len(data.given_y))
+    fix = "a machine whose training rows have coefficients (a kernel other than linear)"
+    require(size is not None, "est", machine, fix)
+    assert size is not None
+    seen = data.given_weight > 0
+    wrong = np.asarray(loo.result(machine).errors, dtype=bool)[seen]
+    order = np.argsort(-size[seen], kind="stable")
+    found = {"values": size[seen][order].tolist(), "wrong": wrong[order].tolist()}
+    found["shares"] = are_shares(machine)
+    figure = figures.strength_figure({"strengths": found})
+    assert figure is not None
+    figure["data"][0]["name"] = "embedding strength"
+    return show(_with_legend(figure), ax, backend)
+
+
+def loo_landscape(
+    search: Any, *, params: Any = None, ax: Any = None, backend: str = "matplotlib"
+) -> Any:
+    """Draw the leave-one-out error over two parameters on logarithmic axes; a star is the choice.
+
+    Parameters
+    ----------
+    search : LOOSearch, estimator or Tuning
+        A fitted :class:`~widemargin.LOOSearch` (or a search of scikit-learn): a map of its grid. A
+        model that :func:`~widemargin.tune` has returned, or its `tuning_`: the points that were
+        tried, in the colour of their loss, and the lines of descent between them.
+    params : (str, str), default=None
+        Of a grid: the parameters of the two axes. The others are held at their best values. None:
+        the two that vary.
+    ax, backend
+        As for :func:`decision_boundary`.
+
+    Returns
+    -------
+    Axes or plotly Figure
+        The picture.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from widemargin import SVC, LOOSearch, plot
+    >>> grid = {"C": [0.1, 1, 10, 100], "gamma": [0.01, 0.1, 1]}
+    >>> search = LOOSearch(SVC(), grid).fit(*load_iris(return_X_y=True))
+    >>> figure = plot.loo_landscape(search, backend="plotly")
+    >>> figure.layout.xaxis.title.text, figure.layout.yaxis.title.text
+    ('C', 'gamma')
+    """
+    return show(landscape_of(search, params), ax, backend)
+
+
+def certificate_history(
+    est: Any, *, pair: int | None = None, ax: Any = None, backend: str = "matplotlib"
+) -> Any:
+    """Draw the upper and the lower bound on the optimum after each round of a fit.
+
+    Parameters
+    ----------
+    est : estimator
+        A fitted model that has kept its rounds: :class:`~widemargin.LinearSVC` by sampling (data in
+        parts, many rows, or ``solver="sampling"``) or :class:`~widemargin.ReducedHullSVC` with
+        ``solver="implicit"`` or ``"sampling"``; or a pipeline that ends in one.
+    pair : int, default=None
+        Which pair of classes, in the order of `certificates_`. None: the one with the most rounds.
+    ax, backend
+        As for :func:`decision_boundary`.
+
+    Returns
+    -------
+    Axes or plotly Figure
+        The picture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import LinearSVC, plot
+    >>> X = np.random.default_rng(0).normal(size=(2000, 3))
+    >>> model = LinearSVC(solver="sampling").fit(X, X[:, 0] + 0.5 * X[:, 1] > 0)
+    >>> figure = plot.certificate_history(model, backend="plotly")
+    >>> [trace.name for trace in figure.data]
+    ['upper bound', 'lower bound', 'objective of the model']
+    """
+    machine = machine_of(est)
+    histories = getattr(machine, "history_", [])
+    if histories and isinstance(histories[0], dict):  # one pair of classes
+        histories = [histories]
+    longest: list[dict[str, Any]] = max(histories, key=len, default=[])
+    if not longest:
+        raise ValueError(
+            f"est must have kept the rounds of its fit; got {type(machine).__name__} without any. "
+            'LinearSVC has them with solver="sampling" and on data in parts, ReducedHullSVC with '
+            'solver="implicit" or "sampling"'
+        )
+    n = len(class_pairs(len(machine.classes_)))
+    number = isinstance(pair, int | np.integer) and not isinstance(pair, bool) and 0 <= pair < n
+    require(pair is None or number, "pair", pair, f"None or an integer from 0 to {n - 1}")
+    k = histories.index(longest) if pair is None else int(pair)
+    require(len(histories[k]) > 0, "pair", pair, "a pair of classes whose rounds were kept")
+    return show(_pictures.history(histories[k], machine.certificates_[k].primal), ax, backend)
+
+
+def _with_legend(figure: figures.Figure) -> figures.Figure:
+    for trace in figure["data"]:
+        trace.setdefault("showlegend", "name" in trace)
+    figure["layout"]["showlegend"] = True
+    return figure

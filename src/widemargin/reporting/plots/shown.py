@@ -1,0 +1,260 @@
+"""The rows that a picture shows, and the plane that it shows them in."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._base.multiclass import class_pairs, predicted_class
+from widemargin._base.typing import BoolArray, FloatArray
+from widemargin._base.validation import TrainingSet, require
+from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
+from widemargin.fitted import leave_one_out as loo
+from widemargin.fitted.record import Record, record_of
+from widemargin.reporting.strengths import strengths
+
+BORDER = 0.08  # of the range of the rows, on each side of them
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Rows of a picture.
+
+    Attributes
+    ----------
+    est : estimator
+        Fitted classifier, or a pipeline that ends in one.
+    X : ndarray of shape (n, n_inputs)
+        Rows as the user has them, before any step of a pipeline.
+    y : ndarray of shape (n,)
+        Their labels.
+    names : list of str
+        Of the inputs.
+    seen : ndarray of bool or None
+        If these are the training rows: which rows of the training data they are. Else None.
+    frame : type or None
+        The kind of data frame that the rows came in.
+    """
+
+    est: Any
+    X: FloatArray
+    y: Any
+    names: list[str]
+    seen: BoolArray | None
+    frame: Any = None
+
+    def strengths(self) -> FloatArray | None:
+        """Return the size of each row's coefficient, if the rows have coefficients."""
+        if self.seen is None:
+            return None
+        size = strengths(machine_of(self.est), len(self.seen))
+        return None if size is None else size[self.seen]
+
+    def wrong(self) -> tuple[BoolArray, str]:
+        """Return which rows are wrong, and in what sense.
+
+        Training rows are judged by the model without them, others by the model.
+        """
+        if self.seen is None:
+            return np.asarray(ask(self, "predict", self.X) != self.y), "wrong"
+        errors = loo.result(self.est).errors
+        return np.asarray(errors, dtype=bool)[self.seen], "wrong when left out"
+
+
+def machine_of(est: Any) -> Any:
+    """Return the machine itself: the last step of a pipeline."""
+    return est[-1] if hasattr(est, "steps") else est
+
+
+def _steps_before(est: Any) -> Any:
+    """Return the steps of a pipeline before its machine; None where there are none."""
+    return est[:-1] if len(getattr(est, "steps", ())) > 1 else None
+
+
+def check_classifier(est: Any, asked: str) -> Any:
+    """Return the fitted classifier that is asked about."""
+    machine = machine_of(est)
+    check_is_fitted(machine)
+    good = hasattr(machine, "classes_") and hasattr(machine, "decision_function")
+    require(good, "est", machine, f"a fitted classifier of widemargin for plot.{asked}")
+    fix = f'another one for plot.{asked}: with "precomputed" there are no inputs to draw'
+    require(getattr(machine, "kernel", "") != "precomputed", "kernel", "precomputed", fix)
+    return machine
+
+
+def rows_shown(est: Any, X: Any, y: Any, asked: str) -> Shown:
+    """Return the given rows, or else those that the model was trained on."""
+    check_classifier(est, asked)
+    require((X is None) == (y is None), "y", y, "given together with X, or both left out")
+    if X is None:
+        data = _kept(record_of(est), f"plot.{asked} without X and y")
+        seen = data.given_weight > 0
+        rows = _before_steps(est, _dense(data.X[data.member[seen]]), asked)
+        return Shown(est, rows, data.given_y[seen], _names(est, None, rows.shape[1]), seen)
+    frame = type(X) if hasattr(X, "iloc") else None
+    rows, labels = _dense(X), np.asarray(y)
+    require(rows.ndim == 2, "the shape of X", rows.shape, "(n_samples, n_features)")
+    require(len(rows) == len(labels), "len(y)", len(labels), f"{len(rows)}, one label a row of X")
+    shown = Shown(est, rows, labels, _names(est, X, rows.shape[1]), None, frame)
+    trained = _if_trained_on(shown)
+    if trained is None:
+        return shown
+    return Shown(est, rows[trained], labels[trained], shown.names, trained, frame)
+
+
+def _kept(record: Record, question: str) -> TrainingSet:
+    """Return the training rows, of machines too that refuse to leave one out."""
+    data = getattr(record.training, "data", None)
+    return data if isinstance(data, TrainingSet) else record.require_kept(question).data
+
+
+def _dense(X: Any) -> FloatArray:
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+
+
+def _before_steps(est: Any, rows: FloatArray, asked: str) -> FloatArray:
+    """Return training rows as they were before the steps of a pipeline."""
+    head = _steps_before(est)
+    if head is None:
+        return rows
+    if not hasattr(head, "inverse_transform"):
+        raise ValueError(
+            f"plot.{asked} needs X and y for this pipeline: its machine has kept the rows as its "
+            f"steps have made them, and {type(head[-1]).__name__} cannot be undone"
+        )
+    return _dense(head.inverse_transform(rows))
+
+
+def _if_trained_on(shown: Shown) -> BoolArray | None:
+    """Return the rows with weight if these are the training rows, else None."""
+    record = getattr(machine_of(shown.est), "_record_", None)
+    data = getattr(getattr(record, "training", None), "data", None)
+    if not isinstance(data, TrainingSet) or len(data.given_y) != len(shown.y):
+        return None
+    seen = data.given_weight > 0
+    given = after_steps(shown, shown.X)[seen]
+    kept = _dense(data.X[data.member[seen]])
+    same = given.shape == kept.shape and np.array_equal(given.astype(data.X.dtype), kept)
+    return seen if same and np.array_equal(data.given_y, shown.y) else None
+
+
+def _names(est: Any, X: Any, n_inputs: int) -> list[str]:
+    names = getattr(X, "columns", None)
+    if names is None:
+        names = getattr(est, "feature_names_in_", None)
+    if names is None or len(names) != n_inputs:
+        names = [f"input {j + 1}" for j in range(n_inputs)]
+    return [str(name) for name in names]
+
+
+# -- asking the model ----------------------------------------------------------------------------
+
+
+def after_steps(shown: Shown, X: FloatArray) -> FloatArray:
+    """Return rows as the machine sees them."""
+    head = _steps_before(shown.est)
+    if head is None:
+        return X
+    with _nameless():
+        return _dense(head.transform(_framed(shown, X)))
+
+
+def ask(shown: Shown, method: str, X: FloatArray) -> Any:
+    """Return what the machine says of rows."""
+    rows = after_steps(shown, X)
+    with _nameless():
+        return getattr(machine_of(shown.est), method)(rows)
+
+
+@contextmanager
+def _nameless() -> Iterator[None]:
+    """Let points of a plane be without column names: they need none."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        yield
+
+
+def _framed(shown: Shown, X: FloatArray) -> Any:
+    return X if shown.frame is None else shown.frame(X, columns=shown.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A grid of points in two of the inputs, the others at the mean of the rows.
+
+    Attributes
+    ----------
+    features : (int, int)
+        The two inputs.
+    x, y : ndarray of shape (resolution,)
+        Values along the axes.
+    points : ndarray of shape (resolution ** 2, n_inputs)
+        The points, row by row of the picture.
+    """
+
+    features: tuple[int, int]
+    x: FloatArray
+    y: FloatArray
+    points: FloatArray
+
+    def shaped(self, values: FloatArray) -> FloatArray:
+        """Return values at the points in rows of the picture, small enough for a page."""
+        return values.reshape(len(self.y), len(self.x)).astype(np.float32)
+
+
+def plane_around(shown: Shown, features: Any, resolution: int) -> Plane:
+    """Return the plane of two inputs around the rows."""
+    whole = isinstance(resolution, int | np.integer) and not isinstance(resolution, bool)
+    require(whole and resolution > 1, "resolution", resolution, "an integer, 2 or more")
+    first, second = _two_of(features, shown.X.shape[1])
+    low, high = shown.X.min(axis=0), shown.X.max(axis=0)
+    room = np.where(high > low, BORDER * (high - low), 0.5)
+    x = np.linspace(low[first] - room[first], high[first] + room[first], resolution)
+    y = np.linspace(low[second] - room[second], high[second] + room[second], resolution)
+    points = np.tile(shown.X.mean(axis=0), (resolution**2, 1))
+    across, up = np.meshgrid(x, y)
+    points[:, first], points[:, second] = across.ravel(), up.ravel()
+    return Plane((first, second), x, y, points)
+
+
+def _two_of(features: Any, n_inputs: int) -> tuple[int, int]:
+    if features is None:
+        fix = "two inputs to draw: name them by features=(i, j), two columns of X"
+        require(n_inputs == 2, "est", f"a model of {n_inputs} input(s)", fix)
+        return 0, 1
+    fix = f"two different columns of X, each from 0 to {n_inputs - 1}"
+    listed = isinstance(features, tuple | list) and len(features) == 2
+    require(listed, "features", features, fix)
+    good = all(isinstance(j, int | np.integer) and 0 <= j < n_inputs for j in features)
+    require(good and features[0] != features[1], "features", features, fix)
+    return int(features[0]), int(features[1])
+
+
+def leads(shown: Shown, points: FloatArray, scores: FloatArray) -> FloatArray:
+    """Return by how much each of several classes leads, in functions that cross 0 smoothly.
+
+    Votes of pairs jump from one point to the next. Where the winner has beaten all others, its
+    lead is the value of its closest pair, and that of another class the value of their pair.
+    """
+    winner, classes = predicted_class(scores), range(scores.shape[1])
+    if not isinstance(machine_of(shown.est), OneVsOneClassifier):
+        best_other = [np.delete(scores, k, axis=1).max(axis=1) for k in classes]
+        return scores - np.column_stack(best_other)
+    values = ask(shown, "_pair_values", points)
+    duel = np.full((len(scores), len(classes), len(classes)), np.inf)
+    for pair, (i, j) in enumerate(class_pairs(len(classes))):
+        duel[:, i, j], duel[:, j, i] = values[:, pair], -values[:, pair]
+    tiny = np.finfo(np.float32).tiny
+    against = np.take_along_axis(duel, winner[:, None, None], axis=2)[:, :, 0]
+    lead = np.minimum(against, -tiny)
+    lead[np.arange(len(winner)), winner] = np.maximum(
+        duel.min(axis=2)[np.arange(len(winner)), winner], tiny
+    )
+    return lead

@@ -1,0 +1,378 @@
+r"""Newton's method for cumulative models, in the weights and the thresholds together.
+
+Problem: :mod:`widemargin.problems.cumulative`. A step solves
+
+.. math::
+
+    \begin{pmatrix} X'BX + \alpha I & X'L \\ L'X & T \end{pmatrix}
+    \begin{pmatrix} \Delta w \\ \Delta \theta \end{pmatrix} = -\nabla J
+
+with T tridiagonal, so the thresholds are eliminated in O(q) however many ranks there are, and is
+cut short where two thresholds would meet and where J does not fall. What is left for w is a
+matrix of d x d for few features, conjugate gradients for many; and where there are fewer rows
+than features, the features are turned so that n of them carry everything.
+
+The run ends when the bound on primal minus optimum meets the tolerance (alpha > 0). Without a
+penalty it ends when a step promises less than that *and* hardly moves a row: where the ranks can
+be separated, steps promise ever less while the utilities grow at a steady pace, and there is
+nothing to converge to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray, Matrix
+from widemargin.certificate import Certificate
+from widemargin.problems.cumulative import CumulativeProblem, Slopes
+from widemargin.solvers.base import Budget, Monitor, Status
+from widemargin.solvers.cumulative.rows import CentredRows
+
+FEW_FEATURES = 300  # a Hessian of d x d is formed
+FEW_ROWS = 1500  # ... or the rows are turned, which takes their products and eigenvectors
+STILL = 1e-4  # a step that moves no row by more than this has converged, without a penalty
+PATIENCE = 6  # steps that promise nothing and yet move rows: the ranks are separated
+DEPENDENT = 1e-13  # eigenvalue of the scaled Hessian that counts as zero
+ROUNDING = 1e-13  # of the objective
+SETTLING = 30  # Newton steps of the thresholds alone, which read no data; three suffice as a rule
+
+
+@dataclass(frozen=True)
+class CumulativeResult:
+    """A fitted cumulative model.
+
+    Attributes
+    ----------
+    coef, thresholds : ndarray of shape (n_features,), (n_ranks - 1,)
+        The model.
+    likelihood : float
+        Its log-likelihood.
+    certificate : Certificate
+        Evaluated at the model; without a penalty its lower bound is the trivial one, zero.
+    n_iter : int
+        Newton steps.
+    status : {"optimal", "max_iter", "stopped", "stalled"}
+        As for other solvers.
+    separated : bool
+        Whether the ranks can be separated, so that the likelihood has no maximum.
+    n_dependent : int
+        Number of directions of w, those of constant columns included, that the likelihood does not
+        depend on (without a penalty; 0 where no matrix was formed that could tell).
+    """
+
+    coef: FloatArray
+    thresholds: FloatArray
+    likelihood: float
+    certificate: Certificate
+    n_iter: int
+    status: Status
+    separated: bool
+    n_dependent: int
+
+
+@dataclass(frozen=True)
+class _Point:
+    w: FloatArray
+    thresholds: FloatArray
+    utility: FloatArray
+    objective: float
+
+
+@dataclass(frozen=True)
+class _Around:
+    """The derivatives at a point, and those of h, where the thresholds are optimal for w."""
+
+    slopes: Slopes
+    gradient: FloatArray  # of h
+    above: float  # J - h
+
+
+@dataclass(frozen=True)
+class _State:
+    """Where a run has got to, and what is known there."""
+
+    point: _Point
+    status: Status | None = None
+    separated: bool = False
+    n_dependent: int = 0
+
+
+@dataclass(frozen=True)
+class _Step:
+    w: FloatArray
+    thresholds: FloatArray
+    utility: FloatArray
+    promise: float  # decrease of J by the quadratic model
+    n_dependent: int = 0
+
+
+def solve_cumulative(
+    X: Matrix,
+    problem: CumulativeProblem,
+    *,
+    tol: float,
+    max_iter: int,
+    monitor: Monitor | None = None,
+) -> CumulativeResult:
+    """Maximise the (penalised) likelihood.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        Data, float32 or float64; read in place.
+    problem : CumulativeProblem
+        Ranks, weights, link and penalty.
+    tol : float
+        Bound on J - optimum relative to max(1, J); without a penalty, on what the last step
+        promises.
+    max_iter : int
+        Largest number of Newton steps.
+    monitor : callable, optional
+        Called after each step with (steps, relative gap or promise); returns whether to go on.
+    """
+    budget = Budget(max_iter, monitor)
+    with worker_threads() as threads:
+        rows = CentredRows(X, problem.weight, threads)
+        start = _point(problem, rows, np.zeros(X.shape[1]), problem.start())
+        wide = rows.n_features > max(FEW_FEATURES, rows.n_rows)
+        if wide and rows.n_rows <= FEW_ROWS:
+            start = _turned_start(problem, rows, start, tol, budget, threads)
+        state = _newton(problem, rows, start, tol, budget)
+        return _result(problem, rows, state, tol, budget)
+
+
+def _point(
+    problem: CumulativeProblem, rows: CentredRows, w: FloatArray, thresholds: FloatArray
+) -> _Point:
+    utility = rows.dot(w)
+    return _Point(w, thresholds, utility, problem.objective(utility, thresholds, _norm2(w)))
+
+
+def _turned_start(
+    problem: CumulativeProblem,
+    rows: CentredRows,
+    start: _Point,
+    tol: float,
+    budget: Budget,
+    threads: int,
+) -> _Point:
+    """Solve in the features that n rows span; the optimum but for rounding."""
+    Z, back = rows.turned()
+    few = CentredRows(Z, problem.weight, threads)
+    state = _newton(problem, few, _point(problem, few, np.zeros(Z.shape[1]), start.thresholds),
+                    0.1 * tol, budget)  # fmt: skip
+    return _point(problem, rows, rows.combine(back @ state.point.w), state.point.thresholds)
+
+
+def _newton(
+    problem: CumulativeProblem, rows: CentredRows, point: _Point, tol: float, budget: Budget
+) -> _State:
+    """Take Newton steps from a point until one of the reasons to stop applies."""
+    state, idle = _State(point), 0
+    while True:
+        point = state.point
+        around = _around(problem, rows, point)
+        scale = max(1.0, abs(point.objective))
+        gap = point.objective - problem.lower_bound(point.objective, around.above, around.gradient)
+        if problem.alpha > 0 and gap <= tol * scale:
+            return replace(state, status="optimal")
+        step = _direction(problem, rows, around)
+        moved = _descend(problem, point, step)
+        if moved is None:
+            return replace(state, status="stalled")
+        state = _State(moved, n_dependent=step.n_dependent)
+        going = budget.spend(1, (gap if problem.alpha > 0 else step.promise) / scale)
+        if problem.alpha == 0 and step.promise <= tol * scale:
+            idle += 1
+            if float(_shift(problem, step).max()) <= STILL:
+                return replace(state, status="optimal")
+            if idle > PATIENCE:
+                return replace(state, status="stalled", separated=True)
+        if not going:
+            return state
+
+
+def _around(problem: CumulativeProblem, rows: CentredRows, point: _Point) -> _Around:
+    slopes = problem.slopes(point.utility, point.thresholds)
+    by_row, above = problem.profile(slopes)
+    gradient = rows.combine(by_row) + problem.alpha * point.w
+    return _Around(slopes, np.where(rows.varies, gradient, problem.alpha * point.w), above)
+
+
+def _shift(problem: CumulativeProblem, step: _Step) -> FloatArray:
+    """How far a step moves the ends of each row's interval: the larger of the two."""
+    padded = np.concatenate([[-np.inf], step.thresholds, [np.inf]])
+    below = padded[problem.codes] - step.utility
+    above = padded[problem.codes + 1] - step.utility
+    return np.maximum(
+        np.where(np.isfinite(below), np.abs(below), 0.0),
+        np.where(np.isfinite(above), np.abs(above), 0.0),
+    )
+
+
+# ------------------------------------------------------------------------------ the direction
+
+
+def _direction(problem: CumulativeProblem, rows: CentredRows, around: _Around) -> _Step:
+    """Return the Newton step: eliminate the thresholds, solve for w, put them back."""
+    slopes = around.slopes
+    if rows.n_features <= FEW_FEATURES or rows.n_features <= rows.n_rows <= FEW_ROWS:
+        w, n_dependent = _by_factors(problem, rows, slopes, -around.gradient)
+    else:
+        w, n_dependent = _by_conjugate_gradients(problem, rows, slopes, -around.gradient), 0
+    w[~rows.varies] = 0.0
+    utility = rows.dot(w)
+    right = slopes.threshold + problem.to_thresholds(slopes, utility)
+    thresholds = -slopes.solve_thresholds(right)
+    promise = 0.5 * (around.above - float(around.gradient @ w))
+    return _Step(w, thresholds, utility, promise, n_dependent)
+
+
+def _by_factors(
+    problem: CumulativeProblem, rows: CentredRows, slopes: Slopes, right: FloatArray
+) -> tuple[FloatArray, int]:
+    """Solve with the d x d matrix; also return the number of its null directions."""
+    mixed = rows.against_thresholds(problem, slopes)
+    matrix = rows.gram(slopes.bend) - mixed.T @ slopes.solve_thresholds(mixed)
+    matrix[~rows.varies], matrix[:, ~rows.varies] = 0.0, 0.0
+    matrix[np.diag_indices_from(matrix)] += problem.alpha
+    size = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
+    size[size == 0.0] = 1.0
+    matrix /= size
+    matrix /= size[:, None]
+    if problem.alpha > 0:
+        try:
+            return cho_solve(cho_factor(matrix, check_finite=False), right / size) / size, 0
+        except LinAlgError:
+            pass  # positive definite but for rounding
+    values, vectors = np.linalg.eigh(matrix)
+    kept = values > DEPENDENT * len(values) * max(1.0, float(values[-1]))
+    inner = vectors[:, kept]
+    solution = inner @ ((inner.T @ (right / size)) / values[kept])
+    return solution / size, int(np.count_nonzero(~kept))
+
+
+def _by_conjugate_gradients(
+    problem: CumulativeProblem, rows: CentredRows, slopes: Slopes, right: FloatArray
+) -> FloatArray:
+    """Solve without a matrix, to a residual that shrinks as the run converges."""
+    scale = rows.spread(slopes.bend) + problem.alpha
+    scale = np.where(scale > 0, scale, 1.0)
+
+    def times(v: FloatArray) -> FloatArray:
+        utility = rows.dot(v)
+        thresholds = slopes.solve_thresholds(problem.to_thresholds(slopes, utility))
+        inner = slopes.bend * utility - problem.to_utilities(slopes, thresholds)
+        return np.where(rows.varies, rows.combine(inner), 0.0) + problem.alpha * v
+
+    solution, residual = np.zeros_like(right), right.copy()
+    weighted = residual / scale
+    direction, size = weighted.copy(), float(residual @ weighted)
+    # relative to the gradient at w = 0: superlinear, and at last as exact as rounding allows
+    start = max(size, float(problem.weight.sum()))
+    goal = size * min(0.01, size / start)
+    for _ in range(2 * len(right) + 50):
+        if size <= max(goal, 1e-28 * start):
+            break
+        image = times(direction)
+        curvature = float(direction @ image)
+        if not curvature > 0:
+            break
+        solution += (size / curvature) * direction
+        residual -= (size / curvature) * image
+        weighted = residual / scale
+        size, before = float(residual @ weighted), size
+        direction = weighted + (size / before) * direction
+    return solution
+
+
+# ------------------------------------------------------------------------------- the descent
+
+
+def _descend(problem: CumulativeProblem, point: _Point, step: _Step) -> _Point | None:
+    """Return a point of lower J along the step, its thresholds in order; None if there is none."""
+    if not (np.isfinite(step.promise) and step.promise > 0):
+        return None
+    closing = np.diff(step.thresholds)
+    meets = closing < 0
+    room = np.diff(point.thresholds)[meets] / -closing[meets]
+    length = min(1.0, 0.95 * float(room.min(initial=np.inf)))
+    allowance = ROUNDING * max(1.0, abs(point.objective))
+    for _ in range(40):
+        w = point.w + length * step.w
+        thresholds = point.thresholds + length * step.thresholds
+        utility = point.utility + length * step.utility
+        objective = problem.objective(utility, thresholds, _norm2(w))
+        wanted = point.objective - 1e-4 * length * 2.0 * step.promise
+        small = step.promise <= allowance
+        if objective <= wanted + (allowance if small else 0.0):
+            return _Point(w, thresholds, utility, objective)
+        length *= 0.5
+    return None
+
+
+def _settled(problem: CumulativeProblem, point: _Point) -> _Point:
+    """Make the thresholds optimal for w: only there is the lower bound one, wherever w is."""
+    still_w, still_rows = np.zeros_like(point.w), np.zeros_like(point.utility)
+    for _ in range(SETTLING):
+        slopes = problem.slopes(point.utility, point.thresholds)
+        move = -slopes.solve_thresholds(slopes.threshold)
+        promise = -0.5 * float(slopes.threshold @ move)
+        if promise <= 0.01 * ROUNDING * max(1.0, abs(point.objective)):
+            break
+        moved = _descend(problem, point, _Step(still_w, move, still_rows, promise))
+        if moved is None:
+            break
+        point = moved
+    return point
+
+
+def _result(
+    problem: CumulativeProblem, rows: CentredRows, state: _State, tol: float, budget: Budget
+) -> CumulativeResult:
+    """Evaluate the model afresh, and move its thresholds to where the data lie."""
+    point = _settled(problem, _point(problem, rows, state.point.w, state.point.thresholds))
+    around = _around(problem, rows, point)
+    thresholds = _in_order(point.thresholds + float(rows.centre @ point.w))
+    utility = rows.rows.dot(point.w)
+    # What the user has is the moved model, and its digits are fewer where the mean is far away.
+    reached = problem.objective(utility, thresholds, _norm2(point.w))
+    above = around.above + (reached - point.objective)
+    n_iter = max(1, budget.used)
+    certificate = problem.certificate(
+        reached, above, around.gradient, around.slopes, tol=tol, n_iter=n_iter
+    )
+    status = state.status or budget.status
+    if problem.alpha == 0:  # no bound could tell
+        certificate = replace(certificate, converged=status == "optimal")
+    elif certificate.converged:
+        status = "optimal"
+    elif status == "optimal":  # only to rounding, as the fresh evaluation shows
+        status = "stalled"
+    return CumulativeResult(
+        coef=point.w,
+        thresholds=thresholds,
+        likelihood=problem.likelihood(utility, thresholds),
+        certificate=certificate,
+        n_iter=n_iter,
+        status=status,
+        separated=state.separated,
+        n_dependent=state.n_dependent,
+    )
+
+
+def _in_order(thresholds: FloatArray) -> FloatArray:
+    """Part thresholds that rounding has made equal, each by its last digit."""
+    for k in range(1, len(thresholds)):
+        thresholds[k] = max(thresholds[k], np.nextafter(thresholds[k - 1], np.inf))
+    return thresholds
+
+
+def _norm2(w: FloatArray) -> float:
+    """Return |w|^2, infinite where it is beyond float64: tiny features without a penalty."""
+    with np.errstate(over="ignore"):
+        return float(w @ w)

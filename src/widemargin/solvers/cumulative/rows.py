@@ -1,0 +1,111 @@
+"""The data matrix of a cumulative model, seen from its mean; and turned where it is wide.
+
+The thresholds take up any shift of the utilities, so the rows may be moved to their mean: features
+like 1000 +- 1 then keep their digits. Sparse rows are moved in the results, never in memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin._base.typing import BoolArray, FloatArray, Matrix
+from widemargin.problems.cumulative import CumulativeProblem, Slopes
+from widemargin.solvers.numerics.data_products import BLOCK, LinearRows
+
+
+class CentredRows:
+    """Products of the rows of X about their weighted mean, sums in float64.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d)
+        float32 or float64, read in place.
+    weight : ndarray of shape (n,)
+        Weights of the mean.
+    threads : int
+        Number of threads for long products.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+        The mean.
+    varies : ndarray of shape (d,)
+        Which columns are not constant.
+    """
+
+    def __init__(self, X: Matrix, weight: FloatArray, threads: int) -> None:
+        self.rows = LinearRows(X, threads=threads)
+        self.everything = np.arange(X.shape[0])
+        self.centre = self.rows.combine(weight / weight.sum())
+        # About the mean, a constant column is rounding noise, which no Newton step must follow.
+        self.varies = ~constant_columns(X)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.rows.n_rows
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.rows.n_features
+
+    def dot(self, w: FloatArray) -> FloatArray:
+        """Return (x_i - centre) . w."""
+        return self.rows.dot(w) - float(self.centre @ w)
+
+    def combine(self, coef: FloatArray) -> FloatArray:
+        """Return sum_i coef_i (x_i - centre)."""
+        return self.rows.combine(coef) - float(coef.sum()) * self.centre
+
+    def gram(self, weight: FloatArray) -> FloatArray:
+        """Return sum_i weight_i (x_i - centre)(x_i - centre)'."""
+        return self.rows.feature_gram(self.everything, weight, self.centre)
+
+    def spread(self, weight: FloatArray) -> FloatArray:
+        """Return the diagonal of `gram`."""
+        total = self.rows.combine(weight)
+        raw = self.rows.spread(self.everything, weight, np.zeros(self.n_features))
+        moved = raw - 2.0 * total * self.centre + float(weight.sum()) * self.centre**2
+        return np.maximum(moved, 0.0)
+
+    def against_thresholds(self, problem: CumulativeProblem, slopes: Slopes) -> FloatArray:
+        """Return the curvature by thresholds and weights, shape (n_thresholds, d)."""
+        links = _thresholds_of_rows(problem, slopes)
+        out = np.zeros((links.shape[1], self.n_features))
+        X = self.rows.X
+        step = max(1, BLOCK // max(1, self.rows.n_values // self.n_rows))
+        for first in range(0, self.n_rows, step):
+            some = slice(first, first + step)
+            product = links[some].T @ X[some].astype(np.float64, copy=False)
+            out += product.toarray() if sp.issparse(product) else product
+        return out - np.outer(np.asarray(links.sum(axis=0)).ravel(), self.centre)
+
+    def turned(self) -> tuple[FloatArray, FloatArray]:
+        """Return Z and the map A with Z Z' = the Gram matrix of the rows, Z = (rows) (rows)' A.
+
+        Z has at most n columns, and w = (rows)' A z has |w| = |z| and utilities Z z: a problem in
+        many features is one in at most n.
+        """
+        gram = self.rows.row_gram(self.everything, self.centre)
+        values, vectors = np.linalg.eigh(gram)
+        kept = values > 1e-13 * len(values) * max(float(values[-1]), 0.0)
+        root = np.sqrt(values[kept])
+        return np.ascontiguousarray(vectors[:, kept] * root), vectors[:, kept] / root
+
+
+def constant_columns(X: Matrix) -> BoolArray:
+    """Return which columns have one value in all rows."""
+    if sp.issparse(X):
+        return np.asarray(X.max(axis=0).toarray() == X.min(axis=0).toarray()).ravel()
+    return np.asarray(X.max(axis=0) == X.min(axis=0))
+
+
+def _thresholds_of_rows(problem: CumulativeProblem, slopes: Slopes) -> sp.csr_array:
+    """The curvature by utility and threshold as a matrix (n_rows, n_thresholds): two a row."""
+    n, q = len(problem.codes), problem.n_ranks
+    columns = np.column_stack([problem.codes, problem.codes + 1]).ravel()
+    values = np.column_stack([slopes.below, slopes.above]).ravel()
+    padded = sp.csr_array((values, columns, np.arange(0, 2 * n + 1, 2)), shape=(n, q + 1))
+    return padded[:, 1:-1]

@@ -1,0 +1,258 @@
+r"""Exact leave-one-out: what a fitted machine would say of each row had it never seen it.
+
+Problem (see :mod:`widemargin.problems.soft_margin`): for every row l, the optimum of the same
+problem without l (or with a fraction of its weight), evaluated at l. Retraining n times is not
+needed. While the coefficient of l is driven from its fitted value to zero, with all others kept
+optimal, the solution moves along a piecewise linear path: between two events the free rows answer
+linearly, at an event a free row reaches a cap or zero, or a fixed row reaches its target and
+becomes free. Rows that are not support vectors leave without a trace.
+
+The derivative of the path is a column of the exchange tableau of
+`leave_one_out.tableau`; :mod:`widemargin.solvers.leave_one_out.loops` follows the paths.
+
+Opper and Winther (2000), section 8.5, give the first step, equations (8.26)-(8.32); the page
+"Leave-one-out" of the documentation says what had to be corrected in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from widemargin._base.threads import for_each
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin.problems.soft_margin import SoftMargin
+from widemargin.solvers.base import Budget
+from widemargin.solvers.leave_one_out import loops as loops
+from widemargin.solvers.leave_one_out.tableau import WORTH_A_THREAD, Tableau
+from widemargin.solvers.soft_margin.smo import padded, solve_dense
+
+CLOSE = 0.25  # rows this near to their target get their column before a path asks for it
+PIVOTS = 48  # columns that a path may keep at first
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Left-out values and what they cost.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_tasks,)
+        Decision values, threshold included.
+    events : ndarray of shape (n_tasks,)
+        Rows that changed their state on the way; 0 means that the first-order formula is exact.
+    retrained : int
+        Paths that were given up and replaced by retraining.
+    """
+
+    values: FloatArray
+    events: IntArray
+    retrained: int
+
+
+def polish(
+    K: FloatArray, problem: SoftMargin, b: FloatArray, *, tol: float, max_iter: int, threads: int
+) -> tuple[FloatArray, FloatArray, float]:
+    """Solve on from b until rounding leaves nothing to gain.
+
+    K is padded as `solve_dense` wants it. Returns variables, decision values without threshold
+    and the violation left.
+    """
+    n = problem.n_rows
+    b = problem.repair(b.copy())
+    for _ in range(3):
+        f = K[:n, :n] @ problem.coefficients(b)
+        if problem.kkt_violation(b, f) <= tol:
+            break
+        budget = Budget(max_iter)
+        solve_dense(K, problem.bounded(), b, f, tol=0.5 * tol, budget=budget, threads=threads)
+        b = problem.repair(b, np.maximum(problem.lower - b, b - problem.upper))
+    f = K[:n, :n] @ problem.coefficients(b)
+    violation = problem.kkt_violation(b, f)
+    if violation > tol:
+        # Steps of a nearly singular problem gain less than rounding; its equations still tell.
+        x = Tableau(K, problem, b, threads).x
+        b_solved = np.clip(np.tile(x, problem.n_variables // n), problem.lower, problem.upper)
+        f_solved = K[:n, :n] @ problem.coefficients(b_solved)
+        if (solved := problem.kkt_violation(b_solved, f_solved)) < violation:
+            return b_solved, f_solved, solved
+    return b, f, violation
+
+
+class Standing(Tableau):
+    """A fitted model that tells what it would say of a row without it."""
+
+    def leave(self, rows: IntArray, fraction: FloatArray) -> LeftOut:
+        """Return the decision value of each row after a fraction of it has left."""
+        kept = 1.0 - fraction
+        values = np.empty(len(rows))
+        events = np.zeros(len(rows), dtype=np.intp)
+        caps, stiffness, moves = self._ends(rows, fraction)
+        stand = np.flatnonzero(~moves)
+        still = np.empty(len(stand))
+        loops.standing_values(
+            rows[stand], kept[stand], self.x, self.h, self.threshold, self.ridge, self.limits,
+            self.eps, self.intercept, still,
+        )  # fmt: skip
+        values[stand] = still
+        go = np.flatnonzero(moves)
+        found = _Paths(self, rows[go], kept[go], caps[go], stiffness[go])
+        values[go], events[go] = found.values, found.events
+        return LeftOut(values, events, found.retrained)
+
+    def _ends(
+        self, rows: IntArray, fraction: FloatArray
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Where the coefficients end: new caps, coefficient per slack left, and who moves."""
+        kept = 1.0 - fraction
+        x, ridge = self.x[rows], self.ridge[rows]
+        caps = np.where(x > 0, self.limits[0][rows], self.limits[1][rows])
+        finite = np.isfinite(caps)
+        caps = np.where(finite, caps, 0.0) * kept
+        stiffness = np.where(ridge > 0, kept / np.where(ridge > 0, ridge, 1.0), 0.0)
+        return caps, stiffness, (x != 0) & (np.abs(x) > caps)
+
+    def respond(self, rows: IntArray, fraction: FloatArray) -> LeftOut:
+        """Return the first step of each path, taken to its end as if there were no event.
+
+        Where no other row is free to respond there is no first step: those paths are followed.
+        """
+        others_free = len(self.free) - np.isin(rows, self.free)
+        follow = (others_free == 0) & self.intercept & (self.x[rows] != 0)
+        out = self.leave(rows[follow], fraction[follow])
+        values = np.empty(len(rows))
+        values[follow] = out.values
+        events = np.zeros(len(rows), dtype=np.intp)
+        events[follow] = out.events
+        go = ~follow
+        values[go] = self._first_step(rows[go], fraction[go])
+        return LeftOut(values, events, out.retrained)
+
+    def _first_step(self, rows: IntArray, fraction: FloatArray) -> FloatArray:
+        caps, stiffness, moves = self._ends(rows, fraction)
+        values = np.empty(len(rows))
+        values[~moves] = self.leave(rows[~moves], fraction[~moves]).values
+        rows, caps, stiffness = rows[moves], caps[moves], stiffness[moves]
+        x, ridge = self.x[rows], self.ridge[rows]
+        g = self.h[rows] - ridge * x
+        target = np.where(x > 0, self.limits[2][rows], self.limits[3][rows])
+        ahead = x - np.sign(x) * caps - stiffness * (target - g)
+        rate = self._own_rates(rows) - ridge
+        values[moves] = g - rate * ahead / (1.0 + stiffness * rate)
+        return values
+
+    def _own_rates(self, rows: IntArray) -> FloatArray:
+        """How fast the value of each row falls with its coefficient, ridge included."""
+        place = np.full(self.n, -1, dtype=np.intp)
+        place[self.free] = np.arange(len(self.free))
+        free = place[rows] >= 0
+        rates = np.empty(len(rows))
+        rates[free] = 1.0 / self.inverse.diagonal()[place[rows[free]]]
+        fixed = rows[~free]
+        U = self.basic_rows[:, fixed]
+        rates[~free] = self.diagonal[fixed] - np.einsum("ij,ij->j", U, self.inverse @ U)
+        return rates
+
+    def retrain(self, row: int, kept: float) -> float:
+        """Return the left-out value of one row by solving the problem without it."""
+        others = np.arange(self.n) if kept > 0 else np.delete(np.arange(self.n), row)
+        if not len(others):
+            return 0.0
+        part = self.problem.restrict(others)
+        b = self.fitted[self.problem.variables_of(others)]
+        if kept > 0:
+            own = part.variables_of(np.array([row]))
+            lower, upper, ridge = part.lower.copy(), part.upper.copy(), part.ridge.copy()
+            if ridge.any():
+                ridge[own] /= kept
+            else:
+                lower[own] *= kept
+                upper[own] *= kept
+            part = replace(part, lower=lower, upper=upper, ridge=ridge)
+        K = np.zeros((padded(len(others)),) * 2)
+        K[: len(others), : len(others)] = self.K[np.ix_(others, others)]
+        b, f, _ = polish(K, part, b, tol=1e-10, max_iter=1_000_000, threads=1)
+        threshold = float(part.thresholds(f)[0]) if self.intercept else 0.0
+        return float(self.K[row, others] @ part.coefficients(b)) + threshold
+
+
+class _Paths:
+    """The paths of many rows, run again where they need columns or room that were not there."""
+
+    def __init__(
+        self,
+        standing: Standing,
+        rows: IntArray,
+        kept: FloatArray,
+        caps: FloatArray,
+        stiffness: FloatArray,
+    ) -> None:
+        self.standing = standing
+        self.tasks = (rows, kept, caps, stiffness)
+        self.values = np.zeros(len(rows))
+        self.events = np.zeros(len(rows), dtype=np.intp)
+        self.retrained = 0
+        if len(rows):
+            self._run()
+
+    def _run(self) -> None:
+        s = self.standing
+        rows = self.tasks[0]
+        size = s.n + s.intercept
+        slot = np.full(size, -1, dtype=np.intp)
+        near = np.zeros(size, dtype=bool)
+        near[: s.n] = _distance(s) < CLOSE
+        near[s.basic] = True
+        near[rows] = True
+        near[s.n :] = True
+        first = np.flatnonzero(near)
+        columns = s.columns(first)
+        slot[first] = np.arange(len(first))
+        pending = np.arange(len(rows))
+        max_pivots = PIVOTS
+        while len(pending):
+            outcome, needed = self._follow(pending, columns, slot, max_pivots)
+            missing = np.unique(needed[outcome == loops.MISSING_COLUMN])
+            if len(missing):
+                slot[missing] = len(columns) + np.arange(len(missing))
+                columns = np.vstack([columns, s.columns(missing)])
+            if (outcome == loops.TOO_MANY_PIVOTS).any():
+                max_pivots *= 4
+            for k in pending[(outcome == loops.CYCLING) | (outcome == loops.INEXACT)]:
+                self.values[k] = s.retrain(int(rows[k]), float(self.tasks[1][k]))
+                self.retrained += 1
+            again = (outcome == loops.MISSING_COLUMN) | (outcome == loops.TOO_MANY_PIVOTS)
+            pending = pending[again]
+
+    def _follow(
+        self, pending: IntArray, columns: FloatArray, slot: IntArray, max_pivots: int
+    ) -> tuple[IntArray, IntArray]:
+        """Run some paths; return how each ended and which column it lacked."""
+        s = self.standing
+        rows, kept, caps, stiffness = (a[pending] for a in self.tasks)
+        basic, z, held, low, high = s.responding()
+        values, events = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.intp)
+        outcome, needed = np.zeros_like(events), np.zeros_like(events)
+
+        def follow(part: slice) -> None:
+            loops.follow_paths(
+                part.start, part.stop, rows, kept, caps, stiffness, columns, slot,
+                z, held, low, high, s.state, basic, s.K, s.limits, s.ridge, s.diagonal, s.joined,
+                s.eps, s.intercept, max_pivots, 10 * s.n + 100, values, events, outcome, needed,
+            )  # fmt: skip
+
+        threads = s.threads if 100 * len(rows) * s.n > WORTH_A_THREAD else 1
+        width = max(8, -(-len(rows) // (8 * threads)))
+        parts = [slice(k, min(k + width, len(rows))) for k in range(0, len(rows), width)]
+        for_each(follow, parts, threads)
+        self.values[pending], self.events[pending] = values, events
+        return outcome, needed
+
+
+def _distance(s: Standing) -> FloatArray:
+    """How far each fixed row is from becoming free."""
+    h, (above, below, target_above, target_below) = s.h, s.limits
+    up = np.where(above > 0, np.abs(h - target_above), np.inf)
+    down = np.where(below > 0, np.abs(h - target_below), np.inf)
+    return np.minimum(up, down)

@@ -1,0 +1,343 @@
+r"""Newton's method on the smoothed soft margin: one smoothing level of the linear machine.
+
+Problem, with slack :math:`v_i = 1 - y_i (w \cdot x_i + \lambda)`:
+
+.. math::
+
+    \min_{w, \lambda} \; \psi = \tfrac12 |w|^2 + \sum_i M_i(v_i) - p \cdot w - s \lambda,
+    \qquad
+    M_i(v) = \max_{0 \le a \le u_i} \; a v - \tfrac{\rho}{2 c_i} a^2
+             - \tfrac{h_i}{2 c_i} (a - \bar a_i)^2 .
+
+c : costs; u = c and rho = 0 for the hinge, u = infinity and rho = 1/2 for the squared hinge.
+The centre :math:`\bar a` and h smooth the hinge over a band of width h: the derivative of M is
+
+.. math:: a_i = \mathrm{clip}((h_i \bar a_i + c_i v_i) / (h_i + \rho),\, 0,\, u_i),
+
+the dual variable of the row. p and s are the pull of rows left out because they sit at a bound
+(:math:`p = \sum y_i a_i x_i`, :math:`s = \sum y_i a_i`).
+
+Taking the last :math:`a` as the next centre makes the levels a method of multipliers, whose
+limit is the hinge itself; a level is a piecewise quadratic problem, which Newton's method with a
+search along the line solves in a few steps. Only the rows in the band, the *free* ones, enter its
+matrix.
+After each step lambda is re-optimised, :math:`\sum y_i a_i = -s` holds to rounding, and
+:math:`a` is a feasible point of the dual; with :math:`u = X'(ya) + p` the gap is
+
+.. math:: \tfrac12 |w - u|^2 + \sum_i (\phi_i(v_i) - a_i v_i + \tfrac{\rho}{2 c_i} a_i^2),
+
+a sum of nonnegative terms (phi: the loss) that rounding cannot spoil.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from widemargin._base.jit import jit
+from widemargin._base.typing import FloatArray, IntArray
+from widemargin.solvers.numerics.data_products import LinearRows
+
+LARGEST_FACTOR = 2000  # order of a matrix that may be factorised: 32 MB, a tenth of a second
+SMALL_FACTOR = 200  # order up to which a matrix is always factorised
+NEAR = 0.02  # slope at the end of a step, relative to the one at its start
+FORCING = 0.1  # relative residual of a step found by conjugate gradients
+MOST_PRODUCTS = 500  # conjugate gradients for one step
+
+
+@jit(fast=True)
+def _stationary(
+    v: Any,
+    e: Any,
+    centre: Any,
+    cost: Any,
+    bounded: Any,
+    h: Any,
+    rho: Any,
+    slope: Any,
+    curve: Any,
+    t: Any,
+    near: Any,
+) -> Any:
+    """Return a t with abs(slope + curve t - sum_i a_i(v_i - t e_i) e_i) <= near, from a guess of t.
+
+    Between the brackets is a rising, piecewise linear function of t, so Newton's method ends
+    exactly; the interval guards it where the function is flat.
+    """
+    low = -np.inf
+    high = np.inf
+    stride = 1.0
+    for _ in range(200):
+        value = slope + curve * t
+        size = abs(slope) + abs(curve * t)
+        rate = curve
+        for i in range(len(v)):
+            scale = 1.0 / (h[i] + rho)
+            raw = (h[i] * centre[i] + cost[i] * (v[i] - t * e[i])) * scale
+            a = max(raw, 0.0)
+            if bounded:
+                a = min(a, cost[i])
+            value -= a * e[i]
+            size += a * abs(e[i])
+            rate += cost[i] * e[i] * e[i] * scale if a == raw else 0.0
+        if abs(value) <= max(near, 1e-15 * size):
+            break
+        if value < 0.0:
+            low = t
+        else:
+            high = t
+        new = t - value / rate if rate > 0.0 else low
+        if not low < new < high:
+            if high == np.inf:
+                new = t + stride
+            elif low == -np.inf:
+                new = t - stride
+            else:
+                new = 0.5 * (low + high)
+            stride *= 4.0
+        if new == t or not low <= new <= high:
+            break
+        t = new
+    return t
+
+
+@jit
+def _respond(v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, a_out: Any) -> Any:
+    """Write a(v); return the sums of the losses, of the losses' gaps and of a - 1/2 rho a^2/c."""
+    loss = 0.0
+    gap = 0.0
+    total = 0.0
+    for i in range(len(v)):
+        a = max((h[i] * centre[i] + cost[i] * v[i]) / (h[i] + rho), 0.0)
+        if bounded:
+            a = min(a, cost[i])
+        a_out[i] = a
+        up = max(v[i], 0.0)
+        phi = cost[i] * up if bounded else cost[i] * up * up
+        own = 0.5 * rho * a * a / cost[i]
+        loss += phi
+        gap += phi - a * v[i] + own
+        total += a - own
+    return loss, gap, total
+
+
+@dataclass
+class Pull:
+    """What rows left out of a level contribute: their X'(ya), sum of ya, and dual value."""
+
+    vector: FloatArray
+    sum: float
+    value: float
+
+
+class Level:
+    """Rows, costs and the current point of one smoothed problem.
+
+    Attributes
+    ----------
+    w, lam : weights and intercept
+    v : slack of each row, kept up to date with them
+    a : dual variable of each row, from the last :meth:`respond`
+    u : X'(ya) + p
+    centre, h : the smoothing of each row
+    primal, dual, gap, residual : of the level's own problem, from the last :meth:`respond`; the
+        residual is what Newton's method could still take from the gap
+    moved : root mean square of how far the slacks have moved since the level was made
+    """
+
+    def __init__(
+        self,
+        rows: LinearRows,
+        y: FloatArray,
+        cost: FloatArray,
+        *,
+        squared: bool,
+        intercept: bool,
+        pull: Pull | None = None,
+    ) -> None:
+        self.rows, self.y, self.cost = rows, y, cost
+        self.squared, self.intercept = squared, intercept
+        self.rho = 0.5 if squared else 0.0
+        self.pull = pull or Pull(np.zeros(rows.n_features), 0.0, 0.0)
+        self.w = np.zeros(rows.n_features)
+        self.lam = 0.0
+        self.v = np.ones(rows.n_rows)
+        self.a = np.zeros(rows.n_rows)
+        self.u = self.pull.vector.copy()
+        self.centre = np.zeros(rows.n_rows)
+        self.h = np.ones(rows.n_rows)
+        self.moved = 0.0
+        self.cg_steps = 20.0  # what conjugate gradients are expected to need
+        self.primal, self.gap, self.residual, self.dual = np.inf, np.inf, np.inf, -np.inf
+
+    def move_to(self, w: FloatArray, lam: float) -> None:
+        """Go to a point and compute the slacks afresh."""
+        self.w, self.lam = w, lam
+        self.v = self.rows.dot(w)
+        self.v += lam
+        self.v *= -self.y
+        self.v += 1.0
+
+    def free(self, a: FloatArray) -> IntArray:
+        """Return the rows whose dual variable is strictly inside its box."""
+        return np.flatnonzero(a > 0.0 if self.squared else (a > 0.0) & (a < self.cost))
+
+    def near(self, reach: FloatArray) -> IntArray:
+        """Return the rows that are free or become so when their slack moves by reach."""
+        place = self.v + self.h * self.centre / self.cost
+        close = place >= -reach
+        if not self.squared:
+            close &= place <= self.h + reach
+        return np.flatnonzero(close)
+
+    def best_intercept(self, f: FloatArray, guess: float) -> float:
+        """Return the lambda that minimises the squared hinge itself at f = Xw."""
+        bare = np.zeros_like(self.cost)
+        v = 1.0 - self.y * (f + guess)
+        t = _stationary(v, self.y, bare, self.cost, False, bare, self.rho, 0.0, 0.0, 0.0, 0.0)
+        return guess + float(t)
+
+    def respond(self) -> None:
+        """Re-optimise lambda, then update a, u and the objectives."""
+        if self.intercept:
+            t = _stationary(self.v, self.y, *self._smoothing(), -self.pull.sum, 0.0, 0.0, 0.0)
+            self.lam += t
+            self.v -= t * self.y
+        a = np.empty_like(self.a)
+        loss, smoothing_gap, total = _respond(self.v, *self._smoothing(), a)
+        self.u = self.u + self.rows.combine(self.y * (a - self.a))
+        self.a = a
+        lag = self.w - self.u
+        pull = self.pull
+        offset = pull.value - float(pull.vector @ self.w) - pull.sum * self.lam
+        self.primal = 0.5 * float(self.w @ self.w) + loss + offset
+        self.dual = total + pull.value - 0.5 * float(self.u @ self.u)
+        self.residual = 0.5 * float(lag @ lag)
+        self.gap = self.residual + smoothing_gap
+
+    def step(self, *, ahead: bool) -> None:
+        """Take one Newton step.
+
+        With ``ahead``, the first step after the dual variables became the centre, the rows free
+        there are taken for the free ones: the band has moved away from them but will come back.
+        """
+        free, gradient, lack = self.free(self.a), self.w - self.u, 0.0
+        if ahead:
+            free = self.free(self.centre)
+            h = self.h[free]
+            model = self.centre.copy()
+            model[free] = (h * model[free] + self.cost[free] * self.v[free]) / (h + self.rho)
+            change = self.y * (model - self.a)
+            gradient = gradient - self.rows.combine(change)
+            lack = float(change.sum()) if self.intercept else 0.0
+        dw, dlam = self._direction(free, gradient, lack)
+        e = self.rows.dot(dw)
+        e += dlam
+        e *= self.y
+        if not np.isfinite(e).all():
+            return  # values beyond the arithmetic's range: the search will see no progress
+        slope = float((self.w - self.pull.vector) @ dw) - self.pull.sum * dlam
+        near = NEAR * abs(float((self.w - self.u) @ dw))
+        t = _stationary(self.v, e, *self._smoothing(), slope, float(dw @ dw), 1.0, near)
+        self.w = self.w + t * dw
+        self.lam += t * dlam
+        self.v -= t * e
+        self.moved += abs(t) * float(np.sqrt(np.mean(e * e)))
+
+    def _smoothing(self) -> tuple[FloatArray, FloatArray, bool, FloatArray, float]:
+        """Return the arguments by which the compiled loops know the smoothing."""
+        return self.centre, self.cost, not self.squared, self.h, self.rho
+
+    def _direction(
+        self, free: IntArray, gradient: FloatArray, lack: float
+    ) -> tuple[FloatArray, float]:
+        """Solve the Newton system of the free rows; lambda is eliminated from it."""
+        if len(free) == 0:  # down the slope, the threshold following the rows
+            middle = self.rows.combine(np.full(self.rows.n_rows, 1.0 / self.rows.n_rows))
+            return -gradient, float(middle @ gradient) if self.intercept else 0.0
+        weight = self.cost[free] / (self.h[free] + self.rho)
+        mass = float(weight.sum())
+        middle = np.zeros(self.rows.n_features)
+        if self.intercept:
+            spread = np.zeros(self.rows.n_rows)
+            spread[free] = weight / mass
+            middle = self.rows.combine(spread)
+        right = -(gradient + lack * middle)
+        dw = self._solve(free, weight, middle, right)
+        return dw, lack / mass - float(middle @ dw) if self.intercept else 0.0
+
+    def _solve(
+        self, free: IntArray, weight: FloatArray, middle: FloatArray, right: FloatArray
+    ) -> FloatArray:
+        """Return (1 + sum_k weight_k (x_k - middle)(x_k - middle)')^-1 right."""
+        order = min(len(free), self.rows.n_features)
+        if order <= LARGEST_FACTOR and self._factor_is_cheaper(free, order):
+            try:
+                if len(free) < self.rows.n_features:
+                    return _solve_by_rows(self.rows, free, weight, middle, right)
+                gram = self.rows.feature_gram(free, weight, middle)
+                gram[np.diag_indices_from(gram)] += 1.0
+                return np.asarray(
+                    cho_solve(cho_factor(gram, check_finite=False), right, check_finite=False)
+                )
+            except LinAlgError:
+                pass  # conjugate gradients bear what a factorisation does not
+        dw, steps = _conjugate_gradients(self.rows, free, weight, middle, right)
+        self.cg_steps = 0.5 * (self.cg_steps + steps)
+        return dw
+
+    def _factor_is_cheaper(self, free: IntArray, order: int) -> bool:
+        """Compare a factorisation with the conjugate gradients that it would save.
+
+        Where these need many steps, their inexact directions need more Newton steps as well.
+        """
+        if order <= SMALL_FACTOR:
+            return True
+        factor = order**3 / 30.0 + order**2
+        steps = self.cg_steps * max(1.0, self.cg_steps / 30.0)
+        product = 3.0 * self.rows.size_of(free) + 10.0 * self.rows.n_features
+        return self.rows.cost_of_gram(free) + factor <= steps * product
+
+
+def _solve_by_rows(
+    rows: LinearRows, free: IntArray, weight: FloatArray, middle: FloatArray, right: FloatArray
+) -> FloatArray:
+    """Woodbury's identity: fewer free rows than features."""
+    system = rows.row_gram(free, middle)
+    system[np.diag_indices_from(system)] += 1.0 / weight
+    everywhere = np.zeros(rows.n_rows)
+    projected = rows.dot(right)[free] - middle @ right
+    inner = cho_solve(cho_factor(system, check_finite=False), projected, check_finite=False)
+    everywhere[free] = inner
+    return right - (rows.combine(everywhere) - inner.sum() * middle)
+
+
+def _conjugate_gradients(
+    rows: LinearRows, free: IntArray, weight: FloatArray, middle: FloatArray, right: FloatArray
+) -> tuple[FloatArray, int]:
+    """Solve the Newton system approximately, preconditioned by its diagonal."""
+    diagonal = 1.0 + rows.spread(free, weight, middle)
+    x = np.zeros_like(right)
+    r = right.copy()
+    z = r / diagonal
+    p = z.copy()
+    size = float(r @ z)
+    goal = FORCING**2 * size
+    steps = 0
+    while steps < MOST_PRODUCTS and size > goal:
+        steps += 1
+        image = p + rows.curvature(free, weight, middle, p)
+        curvature = float(p @ image)
+        if not curvature > 0.0:  # p is so small that its square is nothing
+            break
+        length = size / curvature
+        x += length * p
+        r -= length * image
+        z = r / diagonal
+        size, last = float(r @ z), size
+        p *= size / last
+        p += z
+    return x, steps

@@ -1,0 +1,206 @@
+r"""The linear systems of the interior-point method, and how a low rank makes them cheap.
+
+Each step asks for (a, z) with
+
+.. math::
+
+    G z - D_2 a = r_2, \qquad G a + D_1 z = r_1,
+
+D_1 and D_2 positive and diagonal. With :math:`G = B B' + H`, H diagonal, row i has a block of its
+own, [[-D_2, h], [h, D_1]], and the rows meet only in the r numbers B'a and the r numbers B'z:
+
+.. math::
+
+    \begin{pmatrix} S_2 & I + S_{12} \\ I + S_{12} & -S_1 \end{pmatrix}
+    \begin{pmatrix} B'a \\ B'z \end{pmatrix} = \ldots, \qquad
+    S_1 = B' \frac{D_1}{\Delta} B,\; S_2 = B' \frac{D_2}{\Delta} B,\;
+    S_{12} = B' \frac{H}{\Delta} B,\; \Delta = D_1 D_2 + H^2.
+
+That costs three symmetric products, 3 n r^2, and the factors of a matrix of order 2r. Eliminating a
+alone (normal equations) would square the condition number, which the last steps do not survive.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dgetrf, dgetrs
+
+from widemargin._base.threads import for_each
+from widemargin._base.typing import FloatArray, IntArray
+from widemargin.solvers.numerics.pivoted_cholesky import LowRank
+
+PARTS = 2  # of the rows, whose products are added up in this order whatever the threads
+REFINEMENTS = 3
+ACCURATE = 1e-10  # relative residual of a system that needs no further refinement
+
+
+Factors: TypeAlias = tuple[FloatArray, IntArray]
+
+
+def factored(M: FloatArray) -> Factors:
+    """Return the LU factors of a square matrix, or raise LinAlgError.
+
+    Straight from LAPACK: scipy's own function warns where this must fail.
+    """
+    factors, pivots, info = dgetrf(M)
+    if info != 0:
+        raise LinAlgError("the system is singular")
+    return factors, pivots
+
+
+def solved(factors: Factors, right: FloatArray, *, transposed: bool = False) -> FloatArray:
+    """Solve a system with the factors of its matrix."""
+    return np.asarray(dgetrs(*factors, right, trans=int(transposed))[0])
+
+
+class System(Protocol):
+    """What the iteration needs of G."""
+
+    def product(self, v: FloatArray) -> FloatArray:
+        """Return G v."""
+
+    def factor(self, D1: FloatArray, D2: FloatArray) -> None:
+        """Prepare for systems with these diagonals."""
+
+    def solve(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (a, z)."""
+
+
+class _Refined:
+    """A system whose solutions are improved with the residual of the whole system.
+
+    The first solution with each factorisation is checked; as long as that one is accurate, the
+    others are taken as they are.
+    """
+
+    D1: FloatArray
+    D2: FloatArray
+    accurate = False
+
+    def product(self, v: FloatArray) -> FloatArray:
+        """Return G v."""
+        raise NotImplementedError
+
+    def _solve_once(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
+        raise NotImplementedError
+
+    def solve(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (a, z) with G z - D2 a = r2 and G a + D1 z = r1."""
+        a, z = self._solve_once(r2, r1)
+        if self.accurate:
+            return a, z
+        size = max(float(np.abs(r2).max()), float(np.abs(r1).max()), 1e-300)
+        before = np.inf
+        for refinement in range(REFINEMENTS + 1):
+            left2 = r2 - (self.product(z) - self.D2 * a)
+            left1 = r1 - (self.product(a) + self.D1 * z)
+            left = max(float(np.abs(left2).max()), float(np.abs(left1).max()))
+            self.accurate = refinement == 0 and left <= ACCURATE * size
+            if left <= ACCURATE * size or left > 0.5 * before or refinement == REFINEMENTS:
+                break
+            before = left
+            more_a, more_z = self._solve_once(left2, left1)
+            a, z = a + more_a, z + more_z
+        return a, z
+
+
+class LowRankSystem(_Refined):
+    """G = B B' + H, B the factor of the kernel with as many columns as were asked for."""
+
+    def __init__(self, low: LowRank, shift: FloatArray, threads: int) -> None:
+        self.low, self.shift, self.threads = low, shift, threads
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Use all columns that the factor has by now."""
+        self.B = self.low.V
+        rest = np.maximum(self.low.rest, 0.0)
+        # What is rounding only must not look like a diagonal.
+        self.h = np.where(rest > 1e-14 * self.low.scale, rest, 0.0) - self.shift
+
+    def product(self, v: FloatArray) -> FloatArray:
+        """Return G v."""
+        return np.asarray(self.B @ (self.B.T @ v) + self.h * v)
+
+    def factor(self, D1: FloatArray, D2: FloatArray) -> None:
+        """Compute and factor the core."""
+        self.D1, self.D2, self.accurate = D1, D2, False
+        determinant = D1 * D2 + self.h**2
+        self.of_a, self.of_z = D1 / determinant, D2 / determinant
+        self.of_both = self.h / determinant
+        rank = self.B.shape[1]
+        S1, S2, S12 = self._grams()
+        core = np.empty((2 * rank, 2 * rank))
+        core[:rank, :rank], core[rank:, rank:] = S2, -S1
+        S12[np.diag_indices(rank)] += 1.0
+        core[:rank, rank:] = core[rank:, :rank] = S12
+        self.core = factored(core)
+
+    def _grams(self) -> list[FloatArray]:
+        """Return S1, S2 and S12, the rows in parts on several threads."""
+        parts = np.array_split(np.arange(len(self.h)), PARTS)
+        found: dict[tuple[int, int], FloatArray] = {}
+
+        def add(job: tuple[int, int]) -> None:
+            span = slice(parts[job[1]][0], parts[job[1]][-1] + 1)
+            weight = (self.of_a, self.of_z, self.of_both)[job[0]][span]
+            found[job] = _gram(self.B[span], weight)
+
+        for_each(add, [(which, part) for which in range(3) for part in range(PARTS)], self.threads)
+        return [sum(found[which, part] for part in range(PARTS)) for which in range(3)]  # type: ignore[misc]
+
+    def _solve_once(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
+        a = self.of_both * r1 - self.of_a * r2
+        z = self.of_both * r2 + self.of_z * r1
+        # Two products with a vector are faster than one with two columns.
+        sums = np.concatenate([self.B.T @ z, self.B.T @ a])
+        of_a, of_z = np.split(solved(self.core, sums), 2)
+        from_a, from_z = self.B @ of_a, self.B @ of_z
+        a += self.of_a * from_z - self.of_both * from_a
+        z -= self.of_both * from_z + self.of_z * from_a
+        return a, z
+
+
+def _gram(B: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return B' diag(weight) B, a symmetric product for the rows of each sign."""
+    negative = weight < 0
+    if not negative.any():
+        scaled = B * np.sqrt(weight)[:, None]
+        return np.asarray(scaled.T @ scaled)
+    if negative.all():
+        return -_gram(B, -weight)
+    return _gram(B[~negative], weight[~negative]) - _gram(B[negative], -weight[negative])
+
+
+class DenseSystem(_Refined):
+    """G as a matrix, for few rows or any kernel: D1 + G D2^-1 G is positive definite."""
+
+    def __init__(self, G: FloatArray) -> None:
+        self.G = G
+
+    def product(self, v: FloatArray) -> FloatArray:
+        """Return G v."""
+        return np.asarray(self.G @ v)
+
+    def factor(self, D1: FloatArray, D2: FloatArray) -> None:
+        """Factor the system that is left when a is eliminated."""
+        self.D1, self.D2, self.accurate = D1, D2, False
+        scaled = self.G / np.sqrt(D2)
+        normal = scaled @ scaled.T
+        diagonal = np.diag_indices(len(D1))
+        normal[diagonal] += D1
+        for ridge in (0.0, 1e-14, 1e-12, 1e-10):
+            try:
+                normal[diagonal] += ridge * (normal[diagonal] + float(normal[diagonal].mean()))
+                self.core = cho_factor(normal, lower=True, check_finite=False)
+                return
+            except LinAlgError:
+                continue
+        raise LinAlgError("the normal equations are singular")
+
+    def _solve_once(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
+        z = cho_solve(self.core, r1 + self.G @ (r2 / self.D2), check_finite=False)
+        return (self.G @ z - r2) / self.D2, z

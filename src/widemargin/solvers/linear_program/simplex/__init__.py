@@ -1,0 +1,139 @@
+r"""Linear programs of kernel machines by a simplex method that makes kernel rows as it needs them.
+
+The optimum of these programs is a small vertex: with n rows about n/10 coefficients differ from
+zero, and as many margins are exactly what is asked. The method of
+`linear_program.simplex.pivots` walks from alpha = 0, or from the coefficients of a
+similar problem, to that vertex. Its work is the few rows and columns of the basis; other kernel
+rows are needed once, when their margin passes what is asked.
+
+Two things are added to the textbook:
+
+- *An end that can be proved.* At the vertex (G z)_j = c wherever alpha_j > 0, so rounding leaves
+  some of them above c, and the dual of `problems.linear_program` charges 1e8 a unit for that. The
+  last pivots are therefore done at a price that is lower than c by a hair, eps_j. They end at
+  multipliers with G z <= c - eps_j / 2, and the hair costs sum eps_j alpha_j, a tenth of tol.
+- *Of many optima the least.* When no slack is left, every alpha with G alpha >= 1 is optimal. The
+  walk goes on from there to the one of least sum alpha_i k(x_i, x_i), with slack forbidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray
+from widemargin.kernels import Rows
+from widemargin.problems.linear_program import MarginProgram
+from widemargin.solvers.base import Budget, Monitor, Status
+from widemargin.solvers.linear_program.simplex.descent import ROUNDING, Descent
+
+ROUGH = 1e-10  # of the sum of the costs: pulls that are worth a pivot before the end is near
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """Where the walk ended.
+
+    Attributes
+    ----------
+    alphas, zs : list of ndarrays of shape (n_rows,)
+        Coefficients within their limits, multipliers in their box (of sum nu for the nu machine),
+        from the last stages of the walk. Which ones are best only the true kernel can tell.
+    n_iter : int
+        Sweeps of a tenth of the rows in pivots, at least 1.
+    n_pivots : int
+        Pivots.
+    status : {"optimal", "max_iter", "stopped", "stalled"}
+        As in `SolverResult`.
+    """
+
+    alphas: list[FloatArray]
+    zs: list[FloatArray]
+    n_iter: int
+    n_pivots: int
+    status: Status
+
+
+def solve_by_pivots(
+    problem: MarginProgram,
+    rows: Rows,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    cache_bytes: float = 5e8,
+    seed: int = 0,
+    monitor: Monitor | None = None,
+    start: FloatArray | None = None,
+) -> Vertex:
+    """Walk to the optimal vertex of a linear program.
+
+    Parameters
+    ----------
+    problem : MarginProgram
+        The program.
+    rows : Rows
+        Its data, seen through the kernel.
+    tol : float, default=1e-6
+        Relative gap that the multipliers have to prove.
+    max_iter : int, default=100
+        Sweeps of n_rows / 10 pivots, or 50 if that is more.
+    cache_bytes : float, default=5e8
+        Memory for kernel rows. A MemoryError tells when the basis needs more.
+    seed : int, default=0
+        For the random numbers that break ties.
+    monitor : callable, optional
+        As everywhere: called with (sweeps, violation), returns whether to go on.
+    start : ndarray of shape (n_rows,), optional
+        Coefficients to start from, of any similar problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.kernels import Kernel, Rows
+    >>> from widemargin.problems.linear_program import limits, lp_machine
+    >>> from widemargin.solvers.linear_program.simplex import solve_by_pivots
+    >>> rows = Rows(Kernel("linear"), np.array([[1.0], [2.0], [-1.0], [-3.0]]))
+    >>> y = np.array([1.0, 1.0, -1.0, -1.0])
+    >>> problem = lp_machine(y, np.ones(4), limits(rows.diagonal(), np.full(4, 9.0)), lam=1.0)
+    >>> solve_by_pivots(problem, rows).alphas[0].round(6)
+    array([0.      , 0.      , 0.      , 0.333333])
+    """
+    with worker_threads():  # products here are too small for the threads of BLAS
+        walk = Descent(problem, rows, cache_bytes, seed, Budget(max_iter, monitor))
+        walk.begin(start)
+        return _to_the_end(walk, rows.diagonal(), tol)
+
+
+def _to_the_end(walk: Descent, diagonal: FloatArray, tol: float) -> Vertex:
+    """Descend to the optimum, then to multipliers that prove it or to the least of many optima."""
+    problem = walk.problem
+    total = float(problem.cost.sum())
+    settled = walk.descend(ROUGH * total, ROUGH)
+    points = [walk.here()]
+    if not settled:
+        return _vertex(walk, points)
+    if problem.nu is not None:
+        walk.descend(ROUNDING * total, ROUNDING)  # the objective may be small beside the kernel
+    elif walk.objective() <= ROUNDING * total:
+        walk.forbid_slack(diagonal)
+        walk.descend(ROUGH * total, ROUGH)
+        points = [(walk.here()[0], np.zeros(problem.n_rows))]
+        return _vertex(walk, points)
+    else:
+        if walk.large():
+            walk.descend(np.finfo(float).eps * total, ROUNDING)
+            points.append(walk.here())
+        hair = walk.lower_prices(tol)
+        walk.descend(0.5 * hair, min(ROUGH, hair))
+    points.append(walk.here())
+    return _vertex(walk, points)
+
+
+def _vertex(walk: Descent, points: list[tuple[FloatArray, FloatArray]]) -> Vertex:
+    """Return points of the walk and how it went."""
+    status: Status = "stalled" if walk.stalled else walk.budget.status
+    alphas, zs = [alpha for alpha, _ in points], [z for _, z in points]
+    sweeps = min(-(-walk.n_pivots // walk.sweep), walk.budget.max_iter)  # a start is not counted
+    return Vertex(alphas, zs, max(1, sweeps), walk.n_pivots, status)

@@ -1,0 +1,145 @@
+"""What a pivot leaves behind: multipliers, squared lengths of the edges, basis and inverse.
+
+The inverse of the basis A[I, J] changes by one of four rank-one updates: a coefficient and a row
+come in, a coefficient or a row is replaced by another, or a row and a coefficient leave.
+"""
+
+from __future__ import annotations
+
+from widemargin._base.jit import jit
+from widemargin.solvers.linear_program.simplex.state import ABOVE, BELOW, SIZE, TIGHT, State
+
+
+@jit(fast=True)
+def lengthen_edges(t: State, kind: int, index: int, leave: int, exact: float) -> None:
+    """Bring the squared lengths of the edges up to date (of rows in I they are computed)."""
+    length2 = t.size2[index] if kind == 1 else 0.0
+    for a in range(t.tally[SIZE]):
+        length2 += t.size2[t.columns[a]] * t.step[a] ** 2
+    if kind == 1:
+        t.edge[index] = length2
+    for j in range(len(t.edge)):
+        ratio = t.row[j] / exact
+        t.edge[j] = max(t.edge[j] + ratio * (ratio * length2 - 2.0 * t.tilt[j]), t.size2[j])
+    if kind == 1:
+        t.edge[index] = length2
+    if leave >= 0:
+        j = t.columns[leave]
+        t.edge[j] = max(length2 / exact**2, t.size2[j])
+
+
+@jit(fast=True)
+def move_multipliers(
+    t: State, kind: int, index: int, sign: float, enter: int, exact: float
+) -> None:
+    """Bring the pull of the entering coefficient to 0, or the multiplier let go to its bound."""
+    if kind == 1:
+        change = -t.pull[index] / exact
+    else:
+        i = t.tight[index]
+        bound = 0.0 if sign > 0 else t.cost[i]
+        change = (t.z[i] - bound) / exact
+    for j in range(len(t.pull)):
+        t.pull[j] += change * t.row[j]
+    for b in range(t.tally[SIZE]):
+        t.z[t.tight[b]] -= change * t.across[b]
+    if enter >= 0:
+        t.z[enter] += change
+
+
+@jit(fast=True)
+def exchange(
+    t: State, kind: int, index: int, sign: float, enter: int, leave: int, exact: float
+) -> None:
+    """Change I, J and the inverse: one of four rank-one updates."""
+    p = t.tally[SIZE]
+    if kind == 1:
+        for a in range(p):  # minus the inverse times the entering column
+            t.step[a] *= sign
+    else:
+        for a in range(p):
+            t.step[a] = t.inverse[a, index]
+    if enter >= 0:
+        t.margin[enter] = t.aim[enter]
+        t.side[enter] = TIGHT
+    if kind == 2:
+        i = t.tight[index]
+        t.side[i] = ABOVE if sign > 0 else BELOW
+        t.z[i] = 0.0 if sign > 0 else t.cost[i]
+    if leave >= 0:
+        j = t.columns[leave]
+        low = abs(t.alpha[j] - t.lower[j]) <= abs(t.alpha[j] - t.upper[j])
+        t.alpha[j] = t.lower[j] if low else t.upper[j]
+        t.place[j] = -1
+    if kind == 1 and enter >= 0:
+        _grow(t, index, enter, exact)
+    elif kind == 1:
+        _swap_column(t, index, leave, exact)
+    elif enter >= 0:
+        _swap_row(t, index, enter, exact)
+    else:
+        _shrink(t, index, leave, exact)
+
+
+@jit(fast=True)
+def _subtract_product(t: State, exact: float) -> None:
+    """Subtract step across' / exact from the inverse."""
+    p = t.tally[SIZE]
+    for a in range(p):
+        factor = t.step[a] / exact
+        for b in range(p):
+            t.inverse[a, b] -= factor * t.across[b]
+
+
+@jit(fast=True)
+def _grow(t: State, column: int, row: int, exact: float) -> None:
+    """One more coefficient, one more tight row."""
+    p = t.tally[SIZE]
+    _subtract_product(t, exact)
+    for a in range(p):
+        t.inverse[a, p] = t.step[a] / exact
+    for b in range(p):
+        t.inverse[p, b] = -t.across[b] / exact
+    t.inverse[p, p] = 1.0 / exact
+    t.columns[p], t.tight[p], t.place[column] = column, row, p
+    t.tally[SIZE] = p + 1
+
+
+@jit(fast=True)
+def _swap_column(t: State, column: int, leave: int, exact: float) -> None:
+    """A coefficient takes the place of another one."""
+    p = t.tally[SIZE]
+    for b in range(p):
+        t.inverse[leave, b] = -t.across[b] / exact
+    for a in range(p):
+        if a != leave:
+            for b in range(p):
+                t.inverse[a, b] += t.step[a] * t.inverse[leave, b]
+    t.columns[leave], t.place[column] = column, leave
+
+
+@jit(fast=True)
+def _swap_row(t: State, index: int, row: int, exact: float) -> None:
+    """A row takes the place of another one."""
+    p = t.tally[SIZE]
+    t.across[index] = 0.0
+    _subtract_product(t, exact)
+    for a in range(p):
+        t.inverse[a, index] = t.step[a] / exact
+    t.tight[index] = row
+
+
+@jit(fast=True)
+def _shrink(t: State, index: int, leave: int, exact: float) -> None:
+    """A row and a coefficient leave; the last ones move into their places."""
+    p = t.tally[SIZE]
+    _subtract_product(t, exact)
+    last = p - 1
+    for b in range(p):
+        t.inverse[leave, b] = t.inverse[last, b]
+    for a in range(p):
+        t.inverse[a, index] = t.inverse[a, last]
+    t.columns[leave], t.tight[index] = t.columns[last], t.tight[last]
+    if leave != last:
+        t.place[t.columns[leave]] = leave
+    t.tally[SIZE] = last

@@ -1,0 +1,166 @@
+r"""Along one edge of the program in `linear_program.simplex.state`: how far it descends.
+
+The objective is convex and piecewise linear along an edge: its slope rises by the cost of a row
+where the row's margin passes what is asked. The walk ends where the slope is no longer negative or
+where a basic coefficient meets its bound (long step; for least absolute deviations: Barrodale and
+Roberts 1973). The kinks are visited in order by a heap, as most of them are never reached.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from widemargin._base.jit import jit
+from widemargin._base.typing import FloatArray, IntArray
+from widemargin.solvers.linear_program.simplex.state import ABOVE, BELOW, ROOM, SIZE, State
+
+TINY = 1e-9  # relative to the largest of their kind: changes this small stop no walk
+NOISE = 1e-12  # relative to the sum that it is left of: rounding
+STRETCH = 1024  # columns that stay in the first-level cache while rows are added up
+
+
+@jit(fast=True)
+def set_out(t: State, kind: int, index: int, sign: float) -> float:
+    """Fill step (of J) and move (of the margins) for a unit along the edge; return the slope."""
+    p = t.tally[SIZE]
+    if kind == 1:
+        column = t.store[t.slot[index]]
+        for a in range(p):
+            total = 0.0
+            for b in range(p):
+                total += t.inverse[a, b] * column[t.tight[b]]
+            t.step[a] = -sign * total
+        for i in range(len(t.move)):
+            t.move[i] = sign * column[i]
+        slope = -sign * t.pull[index]
+    else:
+        i = t.tight[index]
+        for a in range(p):
+            t.step[a] = sign * t.inverse[a, index]
+        t.move[:] = 0.0
+        slope = t.z[i] if sign > 0 else t.cost[i] - t.z[i]
+    add_rows(t.store, t.slot, t.columns, t.step, p, t.move)
+    for b in range(p):
+        t.move[t.tight[b]] = 0.0
+    if kind == 2:
+        t.move[t.tight[index]] = sign
+    return slope
+
+
+@jit(fast=True)
+def add_rows(
+    store: FloatArray, slot: IntArray, which: IntArray, factor: FloatArray, p: int, out: FloatArray
+) -> None:
+    """out += sum_a factor_a store[slot[which_a]], four rows at a time."""
+    N = len(out)
+    for start in range(0, N, STRETCH):
+        end = min(start + STRETCH, N)
+        a = 0
+        while a + 4 <= p:
+            r0, r1 = store[slot[which[a]]], store[slot[which[a + 1]]]
+            r2, r3 = store[slot[which[a + 2]]], store[slot[which[a + 3]]]
+            f0, f1, f2, f3 = factor[a], factor[a + 1], factor[a + 2], factor[a + 3]
+            for k in range(start, end):
+                out[k] += f0 * r0[k] + f1 * r1[k] + f2 * r2[k] + f3 * r3[k]
+            a += 4
+        while a < p:
+            r0, f0 = store[slot[which[a]]], factor[a]
+            for k in range(start, end):
+                out[k] += f0 * r0[k]
+            a += 1
+
+
+@jit(fast=True)
+def walk(t: State, kind: int, index: int, sign: float, slope: float) -> tuple[int, int, float, int]:
+    """Return what ends the walk, its length and how many kinks were passed.
+
+    A row or -1, a place in J or -1 (both -1: the moving coefficient itself is at its bound). The
+    rows that were passed are listed in `which`.
+    """
+    leave, end = _first_bound(t, kind, index, sign)
+    least = _least_move(t, kind, index)
+    found = 0
+    for i in range(len(t.move)):
+        change = t.move[i]
+        if abs(change) <= least:
+            continue
+        if (change > 0 and t.side[i] == BELOW) or (change < 0 and t.side[i] == ABOVE):
+            time = max(0.0, (t.aim[i] - t.margin[i]) / change)
+            if time <= end:
+                t.times[found], t.which[found] = time, i
+                found += 1
+    for k in range(found // 2 - 1, -1, -1):
+        _sink(t.times, t.which, k, found)
+    heap = found
+    while heap > 0:
+        i, time = t.which[0], t.times[0]
+        slope += t.cost[i] * abs(t.move[i])
+        heap -= 1
+        t.times[0], t.which[0] = t.times[heap], t.which[heap]
+        t.times[heap], t.which[heap] = time, i
+        _sink(t.times, t.which, 0, heap)
+        if slope >= 0 or found - heap > t.tally[ROOM]:  # shorter walks are as valid
+            _list_passed(t.which, heap + 1, found)
+            return i, -1, time, found - heap - 1
+    return -1, leave, end, found
+
+
+@jit(fast=True)
+def _first_bound(t: State, kind: int, index: int, sign: float) -> tuple[int, float]:
+    """Return which basic coefficient meets a bound first (-1: the moving one itself), and when."""
+    leave, end = -1, np.inf
+    if kind == 1:
+        own = t.upper[index] - t.alpha[index] if sign > 0 else t.alpha[index] - t.lower[index]
+        end = max(0.0, own)
+    largest = 0.0
+    p = t.tally[SIZE]
+    for a in range(p):
+        largest = max(largest, abs(t.step[a]))
+    for a in range(p):
+        j, change = t.columns[a], t.step[a]
+        if abs(change) <= TINY * largest:
+            continue
+        room = t.upper[j] - t.alpha[j] if change > 0 else t.alpha[j] - t.lower[j]
+        time = max(0.0, room) / abs(change)
+        if time < end or (time == end and leave >= 0 and abs(change) > abs(t.step[leave])):
+            leave, end = a, time
+    return leave, end
+
+
+@jit(fast=True)
+def _least_move(t: State, kind: int, index: int) -> float:
+    """Return how much a margin must change to count: more than rounding, and not next to nothing.
+
+    Along a column that depends on those of the basis (a linear kernel has no others) nothing moves
+    but for rounding, and a row that ended the walk would make the basis singular.
+    """
+    largest = 0.0
+    for i in range(len(t.move)):
+        largest = max(largest, abs(t.move[i]))
+    parts = np.sqrt(t.size2[index]) if kind == 1 else 0.0
+    for a in range(t.tally[SIZE]):
+        parts += abs(t.step[a]) * np.sqrt(t.size2[t.columns[a]])
+    return max(TINY * largest, NOISE * parts)
+
+
+@jit(fast=True)
+def _list_passed(which: IntArray, start: int, end: int) -> None:
+    """Move the rows that left the heap to the front."""
+    for k in range(start, end):
+        which[k - start] = which[k]
+
+
+@jit(fast=True)
+def _sink(times: FloatArray, which: IntArray, k: int, size: int) -> None:
+    """Restore the heap (smallest time on top) below entry k."""
+    while True:
+        child = 2 * k + 1
+        if child >= size:
+            return
+        if child + 1 < size and times[child + 1] < times[child]:
+            child += 1
+        if times[k] <= times[child]:
+            return
+        times[k], times[child] = times[child], times[k]
+        which[k], which[child] = which[child], which[k]
+        k = child

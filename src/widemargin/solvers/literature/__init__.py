@@ -1,0 +1,1 @@
+"""Historical algorithms of the literature; method="auto" never chooses them."""

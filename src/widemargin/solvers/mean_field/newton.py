@@ -1,0 +1,154 @@
+r"""Newton's method for the mean-field equations at given cavity variances.
+
+With g the gradient of the convex function E in the coefficients A, one step solves
+
+    (K + diag(1/n)) delta = -g,      g_i = h_i - y_i sqrt(lambda_i) z_i,
+
+and moves every z to what the equations, linearised in F, give it. Taken whole, that is Newton's
+method for A and for z alike; the fields z are the better coordinates to shorten a step in, since
+any z belongs to coefficients in the domain of E. A step is shortened until E falls, so that the
+method converges from any start; from those taken here it hardly ever happens. With little noise
+many rows end far on the left, where F is nearly linear: steps from there need not find the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from widemargin._base.typing import FloatArray
+from widemargin.problems.mean_field import MeanField
+from widemargin.solvers.base import Budget
+from widemargin.solvers.mean_field.fields import Fields, require_separable
+from widemargin.solvers.mean_field.posterior import factorise, symmetric_product
+
+# Fractions of the flip noise at which the equations are solved in turn.
+CONTINUATION = (0.01, 0.1, 0.3, 0.6, 1.0)
+ON_THE_WAY = 1e-4  # residual at which the next fraction takes over
+ENOUGH = 1e-4  # of the descent that the slope promises
+SHORTEST = 2.0**-30
+LITTLE_NOISE = 0.01  # relative to the cavity variance
+LEFT = -3.0  # where fields start if there is little noise
+
+Direction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+"""(precisions n, right side) -> (K + diag(1/n))^-1 right side."""
+
+
+def dense_direction(K: FloatArray) -> Direction:
+    """Return the Newton direction by factorisation, in memory that is used again."""
+    scratch = np.empty_like(K)
+
+    def direction(precision: FloatArray, right: FloatArray) -> FloatArray:
+        return factorise(K, precision, scratch).solve(right)
+
+    return direction
+
+
+def solve_newton(
+    problem: MeanField,
+    K: FloatArray,
+    direction: Direction,
+    *,
+    tol: float,
+    budget: Budget,
+    start: FloatArray | None = None,
+) -> Fields:
+    """Solve the equations at given cavity variances and flip noise.
+
+    Ends at a residual of tol, when the budget says so (`budget.status`), or when no step, however
+    short, improves the point (status "stalled").
+    """
+    z = _first_fields(problem) if start is None else start
+    here = Fields.at(problem, K, z)
+    unsure = problem.input_noise == 0 and problem.is_convex
+    while here.residual > tol:
+        if unsure:
+            require_separable(K, here.coefficients)
+        step = _newton_step(problem, K, here, direction)
+        there = _shortened(problem, K, here, step)
+        if there is None:
+            budget.status = "stalled"
+            return here
+        here = there
+        if not budget.spend(1, here.residual) and here.residual > tol:
+            return here
+    if unsure:
+        require_separable(K, here.coefficients)
+    if budget.status in ("max_iter", "stalled"):
+        budget.status = "optimal"  # it was the last step that was allowed, and it sufficed
+    return here
+
+
+def has_little_noise(problem: MeanField) -> bool:
+    """Whether the noise is so small that rows can have fields far on the left."""
+    return problem.input_noise < LITTLE_NOISE * float(np.max(problem.cavity))
+
+
+def _first_fields(problem: MeanField) -> FloatArray:
+    return np.full(problem.n_rows, LEFT if has_little_noise(problem) else 0.0)
+
+
+def _newton_step(
+    problem: MeanField, K: FloatArray, here: Fields, direction: Direction
+) -> tuple[FloatArray, float]:
+    """Return the step in z and the slope of E along it."""
+    missing = here.reached - here.z
+    gradient = problem.label * problem.scale * missing
+    delta = -direction(problem.precision(here.z), gradient)
+    moved = symmetric_product(K, delta) - problem.cavity * delta / problem.weight
+    return missing + problem.label * moved / problem.scale, float(gradient @ delta)
+
+
+def _shortened(
+    problem: MeanField, K: FloatArray, here: Fields, step: tuple[FloatArray, float]
+) -> Fields | None:
+    """Go along the step until the residual halves or (flip noise 0) E falls as it should."""
+    change, slope = step
+    convex = problem.is_convex
+    before = problem.objective(here.z, here.field) if convex else 0.0
+    distance = float(np.linalg.norm(here.reached - here.z))
+    length = 1.0
+    while length >= SHORTEST:
+        there = Fields.at(problem, K, here.z + length * change)
+        if there.residual <= 0.5 * here.residual:
+            return there
+        if convex:
+            after = problem.objective(there.z, there.field)
+            better = after < before + ENOUGH * length * slope
+        else:
+            better = float(np.linalg.norm(there.reached - there.z)) < (1 - ENOUGH) * distance
+        if better:
+            return there
+        length *= 0.5
+    return None
+
+
+def solve_flipped(
+    problem: MeanField,
+    K: FloatArray,
+    direction: Direction,
+    *,
+    tol: float,
+    budget: Budget,
+) -> Fields:
+    """Solve the equations from nothing: at flip noise 0 first, then by continuation."""
+    flip_noise = problem.likelihood.flip_noise
+    sharp = problem.with_flip_noise(0.0)
+    fields = solve_newton(
+        sharp, K, direction, tol=tol if flip_noise == 0 else ON_THE_WAY, budget=budget
+    )
+    for fraction in CONTINUATION if flip_noise > 0 else ():
+        if budget.status in ("max_iter", "stopped"):
+            break
+        budget.status = "optimal"
+        fields = solve_newton(
+            problem.with_flip_noise(fraction * flip_noise),
+            K,
+            direction,
+            tol=tol if fraction == 1 else ON_THE_WAY,
+            budget=budget,
+            start=fields.z,
+        )
+    return fields

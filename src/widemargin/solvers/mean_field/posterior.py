@@ -1,0 +1,135 @@
+r"""The Gaussian that stands for the posterior: one factorisation, and all that is read off it.
+
+Rows act on f as factors of precision :math:`n_i` (all copies of a row together), so f has the
+covariance
+
+.. math:: \Sigma = (K^{-1} + \mathrm{diag}(n))^{-1} = K B, \quad B = (I + \mathrm{diag}(n) K)^{-1} .
+
+While no :math:`n_i` is negative, B comes from the Cholesky factor of :math:`I + T K T`,
+:math:`T = \mathrm{diag}(n)^{1/2}`, whose eigenvalues are at least 1 whatever K. Flip noise can make
+precisions negative; then I + diag(n) K is factorised as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg.blas import dsymv
+from scipy.linalg.lapack import dgetrf, dgetri, dgetrs, dpotrf, dpotrs, dtrtri, dtrtrs
+
+from widemargin._base.typing import FloatArray
+
+NEARLY_ONE = 1e-3  # 1 - B_ii below this would lose digits of the variance that it stands for
+COLUMNS = 1024  # right sides that are solved for at once
+
+
+class Posterior(Protocol):
+    """A factorised posterior covariance."""
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return (K + diag(1/n))^-1 right, without dividing by n."""
+
+    def reduction(self, cross: FloatArray) -> FloatArray:
+        """Return by how much the rows reduce the variance at points with k(points, rows)."""
+
+    def diagonals(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the diagonals of B and of Sigma = K B."""
+
+    def log_determinant(self) -> float:
+        """Return log det (I + diag(n) K)."""
+
+
+def symmetric_product(K: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return K vector, reading one triangle of K."""
+    return np.asarray(dsymv(1.0, K.T, vector, lower=1))
+
+
+def factorise(K: FloatArray, precision: FloatArray, out: FloatArray | None = None) -> Posterior:
+    """Factorise a posterior; `out`, an array like K, is overwritten and kept."""
+    out = np.empty_like(K) if out is None else out
+    if (precision >= 0).all():
+        return CholeskyPosterior(K, precision, out)
+    return GeneralPosterior(K, precision, out)
+
+
+class CholeskyPosterior:
+    """A posterior whose precisions are not negative."""
+
+    def __init__(self, K: FloatArray, precision: FloatArray, out: FloatArray) -> None:
+        self.precision = precision
+        self.root = np.sqrt(precision)
+        np.multiply(K, self.root, out=out)
+        out *= self.root[:, None]
+        out[np.diag_indices_from(out)] += 1.0
+        self.factor, failed = dpotrf(out.T, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            raise FloatingPointError("the kernel matrix is far from positive semi-definite")
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return T (I + T K T)^-1 T right."""
+        scaled = dpotrs(self.factor, self.root * right, lower=1)[0]
+        return np.asarray(self.root * scaled)
+
+    def reduction(self, cross: FloatArray) -> FloatArray:
+        """Return the squared norm of L^-1 T k(rows, point), for each point."""
+        found = np.empty(len(cross))
+        for start in range(0, len(cross), COLUMNS):
+            part = slice(start, start + COLUMNS)
+            right = np.multiply(cross[part], self.root).T
+            solved = dtrtrs(self.factor, right, lower=1, overwrite_b=1)[0]
+            found[part] = np.einsum("ij,ij->j", solved, solved)
+        return found
+
+    def diagonals(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return diag B by the inverse factor; diag Sigma = (1 - diag B) / n where that is safe."""
+        inverse = np.tril(dtrtri(self.factor, lower=1)[0])
+        kept = np.einsum("ij,ij->j", inverse, inverse)
+        safe = 1 - kept > NEARLY_ONE
+        variance = np.diagonal(K).copy()
+        variance[safe] = (1 - kept[safe]) / self.precision[safe]
+        variance[~safe] -= self.reduction(K[~safe])
+        return np.where(safe, kept, 1 - self.precision * variance), variance
+
+    def log_determinant(self) -> float:
+        """Return twice the sum of the logarithms of the factor's diagonal."""
+        return 2.0 * float(np.log(np.diagonal(self.factor)).sum())
+
+
+class GeneralPosterior:
+    """A posterior with precisions of either sign."""
+
+    def __init__(self, K: FloatArray, precision: FloatArray, out: FloatArray) -> None:
+        self.precision = precision
+        # Column by column this is the transpose of I + diag(n) K.
+        np.multiply(K, precision, out=out)
+        out[np.diag_indices_from(out)] += 1.0
+        self.factor, self.pivots, failed = dgetrf(out.T, overwrite_a=1)
+        if failed:
+            raise FloatingPointError("the mean-field equations are singular at this point")
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return B diag(n) right."""
+        return np.asarray(dgetrs(self.factor, self.pivots, self.precision * right)[0])
+
+    def reduction(self, cross: FloatArray) -> FloatArray:
+        """Return k(point, rows) B diag(n) k(rows, point), for each point."""
+        found = np.empty(len(cross))
+        for start in range(0, len(cross), COLUMNS):
+            part = slice(start, start + COLUMNS)
+            right = np.multiply(cross[part], self.precision).T
+            solved = dgetrs(self.factor, self.pivots, right, overwrite_b=1)[0]
+            found[part] = np.einsum("ij,ji->i", cross[part], solved)
+        return found
+
+    def diagonals(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return diag B and diag K B from the inverse."""
+        inverse = dgetri(self.factor, self.pivots)[0]
+        return np.diagonal(inverse).copy(), np.einsum("ij,ji->i", K, inverse)
+
+    def log_determinant(self) -> float:
+        """Return the logarithm of the determinant; NaN where it is negative."""
+        diagonal = np.diagonal(self.factor)
+        swaps = np.count_nonzero(self.pivots != np.arange(len(diagonal)))
+        negative = np.count_nonzero(diagonal < 0) + swaps
+        return np.nan if negative % 2 else float(np.log(np.abs(diagonal)).sum())

@@ -1,0 +1,131 @@
+"""TAP: the cavity variances of the mean-field equations made self-consistent.
+
+Rounds of two halves: solve the equations at the present cavity variances (Newton), then read off
+the posterior what the cavity variances are. The rounds converge by themselves; a round after which
+the variances move more than before is taken half way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from widemargin._base.typing import FloatArray
+from widemargin.problems.mean_field import MeanField
+from widemargin.solvers.base import Budget
+from widemargin.solvers.mean_field.fields import Fields, MeanFieldResult, naive_evidence
+from widemargin.solvers.mean_field.newton import Direction, solve_flipped, solve_newton
+from widemargin.solvers.mean_field.posterior import Posterior, factorise
+
+FOLLOW = 1e-2  # the fields are solved for to this fraction of the variances' last change
+FIRST = 1e-2
+MOST_ROUNDS = 500
+LEAST_DAMPING = 1.0 / 64
+PATIENCE = 20  # rounds in a row in which some row has no cavity variance
+RECOVERY = 1.2
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """Fields at some cavity variances, the posterior there, and how far the variances are off."""
+
+    problem: MeanField
+    fields: Fields
+    posterior: Posterior
+    change: float
+
+    @property
+    def residual(self) -> float:
+        return max(self.change, self.fields.residual)
+
+
+def solve_tap(
+    problem: MeanField, K: FloatArray, direction: Direction, *, tol: float, budget: Budget
+) -> MeanFieldResult:
+    """Solve the TAP equations, starting from the naive ones.
+
+    `problem` states the naive equations. The residual covers both halves: that of the equations
+    and the largest change of a cavity variance, relative to lambda.
+    """
+    fields = solve_flipped(problem, K, direction, tol=FIRST, budget=budget)
+    last = _rounds(problem, K, fields.z, direction, tol, budget)
+    status = budget.status
+    if last.residual <= tol:
+        status = "optimal"
+    elif status == "optimal":
+        status = "stalled"
+    return MeanFieldResult(
+        last.problem,
+        last.fields.z,
+        last.fields.coefficients,
+        last.fields.field,
+        tap_evidence(last.problem, last.fields, last.posterior),
+        last.residual,
+        budget.used,
+        status,
+    )
+
+
+def _rounds(
+    problem: MeanField,
+    K: FloatArray,
+    z: FloatArray,
+    direction: Direction,
+    tol: float,
+    budget: Budget,
+) -> _Round:
+    """Alternate between fields and variances at one flip noise."""
+    scratch = np.empty_like(K)
+    change, damping, without = np.inf, 1.0, 0
+    for _ in range(MOST_ROUNDS):
+        budget.status = "optimal"
+        goal = max(0.1 * tol, FOLLOW * min(1.0, change))
+        fields = solve_newton(problem, K, direction, tol=goal, budget=budget, start=z)
+        z = fields.z
+        posterior = factorise(K, problem.precision(z), scratch)
+        cavity = implied_cavity(problem, posterior, K)
+        before, change = change, _largest_change(problem, cavity)
+        here = _Round(problem, fields, posterior, change)
+        if here.residual <= tol or budget.status in ("max_iter", "stopped"):
+            break
+        without = without + 1 if change == np.inf else 0
+        if without > PATIENCE:
+            break
+        damping = adapted(damping, shrinks=change < before)
+        wanted = np.where(cavity > 0, cavity, problem.cavity)
+        problem = problem.with_cavity(problem.cavity + damping * (wanted - problem.cavity))
+    return here
+
+
+def adapted(damping: float, *, shrinks: bool) -> float:
+    """Return how much of the next update to take: more while updates shrink, else half."""
+    return min(1.0, RECOVERY * damping) if shrinks else max(LEAST_DAMPING, 0.5 * damping)
+
+
+def implied_cavity(problem: MeanField, posterior: Posterior, K: FloatArray) -> FloatArray:
+    """Return Sigma_ii / (1 - tau_i Sigma_ii): the variance without one copy of the row.
+
+    Not positive where there is none: far from the solution a row of weight below 1, of which more
+    is left out than there is, can take away more than the prior has.
+    """
+    kept, variance = posterior.diagonals(K)
+    rest = 1 - (1 - kept) / problem.weight
+    return np.divide(variance, rest, out=np.full_like(rest, -np.inf), where=rest > 0)
+
+
+def _largest_change(problem: MeanField, cavity: FloatArray) -> float:
+    """Return the largest change relative to lambda; infinite where there is no variance."""
+    if (cavity <= 0).any():
+        return np.inf
+    change = np.abs(cavity - problem.cavity) / (problem.cavity + problem.input_noise)
+    return float(change.max(initial=0.0))
+
+
+def tap_evidence(problem: MeanField, fields: Fields, posterior: Posterior) -> float:
+    """Return log p(y): the naive one less half of log det (I + D (K - c)), D = d / lambda."""
+    rest = problem.likelihood.slope(fields.z)[1]
+    v, c = problem.input_noise, problem.cavity
+    each = np.log((v + c * rest) / (c + v))  # log (1 - c d / lambda), one for each copy
+    spread = float(problem.weight @ each) + posterior.log_determinant()
+    return naive_evidence(problem, fields) - 0.5 * spread

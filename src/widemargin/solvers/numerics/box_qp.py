@@ -1,0 +1,232 @@
+r"""The small problem that is left when most rows are known to be at a bound.
+
+Minimise over s, one multiplier for each row of a band of rows,
+
+.. math::
+
+    \tfrac12 |c + Z's|^2 - q's \quad\text{subject to}\quad E's = a, \quad 0 \le s \le D .
+
+Z holds the rows :math:`y_i x_i`, c what the rows outside the band contribute to w. Its Lagrange
+dual is the primal problem of a linear machine: with :math:`w = c + Z's` and the multipliers t of
+the sums, the thresholds,
+
+.. math:: \min_{w, t} \; \tfrac12 |w - c|^2 + a't + \sum_i D_i \max(0, q_i - (Zw + Et)_i),
+
+up to a constant and a sign.
+
+At the optimum rows with :math:`(Zw + Et)_i > q_i` have s = 0, those below have s = D.
+
+An interior-point method (`numerics.box_qp_interior`) finds out which rows are at
+which bound, then the optimality conditions are solved as equations
+(:mod:`widemargin.solvers.numerics.box_qp_finish`): the result does not depend on the way there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from widemargin._base.typing import BoolArray, FloatArray
+from widemargin.problems.linear_scan import InfeasibleSums as InfeasibleSums
+from widemargin.solvers.numerics.box_qp_finish import GOOD, TOLERABLE, Finish, finish, violation
+from widemargin.solvers.numerics.box_qp_interior import Band, interior_points
+
+ROUNDING = 1e-12  # relative: sums this close to the end of their range are at the end
+ZERO = 1e-10  # |w| relative to the sum of the lengths that it is made of: it is zero
+
+
+@dataclass(frozen=True)
+class BandSolution:
+    """Solution of the band problem.
+
+    Attributes
+    ----------
+    s : ndarray of shape (m,)
+        Multipliers in [0, D].
+    w : ndarray of shape (n,)
+        c + Z's.
+    t : ndarray of shape (p,)
+        Multipliers of E's = a: the thresholds. Without a free row they may vary; then the middle
+        of `interval`, or its finite end (0 if it has none).
+    interval : ndarray of shape (p, 2)
+        Ends of the optimal interval of each threshold; both are t where it is unique.
+    n_iter : int
+        Steps of the interior-point method.
+    exact : bool
+        Whether the finish solved the optimality conditions to rounding.
+    """
+
+    s: FloatArray
+    w: FloatArray
+    t: FloatArray
+    interval: FloatArray
+    n_iter: int
+    exact: bool
+
+
+def solve_band(
+    Z: FloatArray,
+    E: FloatArray,
+    a: FloatArray,
+    q: FloatArray,
+    D: FloatArray,
+    c: FloatArray,
+    *,
+    rough: bool = False,
+    tick: Callable[[], None] | None = None,
+) -> BandSolution:
+    """Solve min_s 1/2 |c + Z's|^2 - q's subject to E's = a, 0 <= s <= D.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (m, n)
+        Rows y_i x_i.
+    E : ndarray of shape (m, p), p in {0, 1, 2}
+        Which sum a row belongs to: at most one entry of a row differs from zero.
+    a : ndarray of shape (p,)
+        The sums.
+    q, D : ndarray of shape (m,)
+        Linear term; caps, not negative.
+    c : ndarray of shape (n,)
+        Constant part of w.
+    rough : bool, default=False
+        Be content with a relative gap of 1e-6 and leave out the finish: for samples, whose
+        solution is a guess anyway.
+    tick : callable, optional
+        Called before every step; an exception of its ends the work.
+
+    Examples
+    --------
+    The nearest points of {2, 3} and {0, -1} are 2 and 0:
+
+    >>> import numpy as np
+    >>> from widemargin.solvers.numerics.box_qp import solve_band
+    >>> Z = np.array([[2.0], [3.0], [0.0], [1.0]])  # y x
+    >>> E = np.array([[-1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    >>> D = np.full(4, 2.0)
+    >>> found = solve_band(Z, E, np.array([-1.0, 1.0]), np.zeros(4), D, np.zeros(1))
+    >>> found.w.round(12), found.t.round(12), found.exact
+    (array([2.]), array([4., 0.]), True)
+    """
+    s, open_rows = _settle(E, a, D)
+    if not open_rows.any():
+        w = c + s @ Z
+        t, interval = _thresholds(Z, E, q, D, s, w, np.zeros(len(a)), np.zeros(len(s), dtype=bool))
+        return BandSolution(s, w, t, interval, 0, True)
+    everywhere = bool(open_rows.all())
+    pick = slice(None) if everywhere else open_rows
+    base, sums = (c, a) if everywhere else (c + s @ Z, a - s @ E)
+    columns = np.flatnonzero(np.any(E[pick] != 0, axis=0))
+    scaled, unit_s, unit_w = _scaled(
+        Z[pick], E[pick][:, columns], sums[columns], q[pick], D[pick], base
+    )
+    found, n_iter = _optimum(scaled, rough, tick)
+    s[pick] = np.clip(found.s * unit_s, 0.0, D[pick])
+    free = np.zeros(len(s), dtype=bool)
+    free[pick] = found.free
+    n = Z.shape[1]
+    w = found.v[:n] * (unit_s * unit_w)
+    t = np.zeros(len(a))
+    t[columns] = found.v[n:] * (unit_s * unit_w * unit_w)
+    t, interval = _thresholds(Z, E, q, D, s, w, t, free)
+    return BandSolution(s, w, t, interval, n_iter, found.violation <= TOLERABLE)
+
+
+def _settle(E: FloatArray, a: FloatArray, D: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Fix the rows that have no choice: a cap of zero, or a sum at the end of its range."""
+    s = np.zeros(len(D))
+    open_rows = D > 0
+    for j in range(len(a)):
+        column = E[:, j]
+        most, least = float(np.maximum(column, 0.0) @ D), float(np.minimum(column, 0.0) @ D)
+        rounding = ROUNDING * (most - least + abs(float(a[j])))
+        if not least - 1e3 * rounding <= a[j] <= most + 1e3 * rounding:
+            raise InfeasibleSums(
+                f"a[{j}] = {a[j]:.6g} cannot be reached: with 0 <= s <= D the sum lies between "
+                f"{least:.6g} and {most:.6g}. Raise D or change a."
+            )
+        for end, sign in ((most, 1.0), (least, -1.0)):
+            if abs(float(a[j]) - end) <= rounding:
+                full = sign * column > 0
+                s[full] = D[full]
+                open_rows &= column == 0
+    return s, open_rows
+
+
+def _scaled(
+    Z: FloatArray, E: FloatArray, a: FloatArray, q: FloatArray, D: FloatArray, c: FloatArray
+) -> tuple[Band, float, float]:
+    """Measure s in units of the largest cap and x in units of the rows' root mean square."""
+    unit_s = float(D.max())
+    unit_w = float(np.sqrt(np.einsum("ij,ij->", Z, Z) / len(Z))) or 1.0
+    n = Z.shape[1]
+    A = np.empty((len(Z), n + E.shape[1]))
+    np.divide(Z, unit_w, out=A[:, :n])
+    A[:, n:] = E
+    band = Band(A, n, a / unit_s, q / unit_s / unit_w / unit_w, D / unit_s, c / unit_s / unit_w)
+    return band, unit_s, unit_w
+
+
+def _optimum(band: Band, rough: bool, tick: Callable[[], None] | None) -> tuple[Finish, int]:
+    """Go down the interior points until one of them can be finished."""
+    best: Finish | None = None
+    n_iter = 0
+    for point in interior_points(band, tick):
+        n_iter = point.n_iter
+        found = None if rough else finish(band, point)
+        for s in (point.s, found.s if found is not None else point.s):
+            if _is_zero(band, s):
+                return Finish(s, np.zeros_like(point.v), np.zeros(len(s), bool), 0.0), n_iter
+        if found is not None and (best is None or found.violation < best.violation):
+            best = found
+        if rough or (best is not None and best.violation <= GOOD):
+            break
+    if best is None or best.violation > TOLERABLE:
+        free = np.ones(len(point.s), dtype=bool)
+        best = Finish(point.s, point.v, free, violation(band, point.s, point.v))
+    return best, n_iter
+
+
+def _is_zero(band: Band, s: FloatArray) -> bool:
+    """Whether w = 0 is the solution: two hulls that meet, so that no threshold parts them."""
+    if band.q.any():
+        return False
+    w = band.c + s @ band.A[:, : band.n]
+    size = float(np.linalg.norm(band.c)) + float(s.sum())
+    return float(np.linalg.norm(w)) <= ZERO * size
+
+
+def _thresholds(
+    Z: FloatArray,
+    E: FloatArray,
+    q: FloatArray,
+    D: FloatArray,
+    s: FloatArray,
+    w: FloatArray,
+    t: FloatArray,
+    free: BoolArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return t and its interval; without a free row it is as wide as the rows at bounds allow.
+
+    A row at zero asks for E t >= q - Zw, a row at its cap for E t <= q - Zw.
+    """
+    t = t.copy()
+    interval = np.stack([t, t], axis=1)
+    margin = None
+    for j in range(len(t)):
+        member = (E[:, j] != 0) & (D > 0)
+        if (member & free).any():
+            continue
+        if margin is None:
+            margin = q - Z @ w
+        at_cap = s[member] > 0.5 * D[member]
+        kink = margin[member] / E[member, j]
+        from_below = at_cap == (E[member, j] < 0)
+        low = float(kink[from_below].max(initial=-np.inf))
+        high = float(kink[~from_below].min(initial=np.inf))
+        interval[j] = low, high
+        ends = [end for end in (low, high) if np.isfinite(end)]
+        t[j] = sum(ends) / len(ends) if ends else 0.0
+    return t, interval

@@ -1,0 +1,208 @@
+"""Band problems of many rows in memory: the implicit-outlier method applied to the band itself.
+
+The interior-point method reads all rows in every step. But once some plane near the solution is
+known, most rows can be left at the bound that it gives them, and few are in doubt:
+`numerics.box_qp` then solves a far smaller problem, and one product with all rows
+shows which of them were put on the wrong side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin.solvers.numerics.box_qp import BandSolution, InfeasibleSums, solve_band
+
+SHARE = 4  # a sample is this part of the rows
+BAND = 1.6  # rows in doubt, in units of m sqrt(n / r)
+LOOSE = 0.02  # rows on the wrong side, as a share of those in doubt, that a loose solution may have
+ROUNDING = 1e-12  # a slack this small, relative to the margin and the products, is zero
+MAX_ROUNDS = 50
+
+
+def few_rows(n_features: int) -> int:
+    """Return how many rows make a sample worth solving; twice as many are solved at once."""
+    return max(3000, 60 * n_features)
+
+
+@dataclass(frozen=True)
+class BandProblem:
+    """The data of :func:`widemargin.solvers.numerics.box_qp.solve_band`."""
+
+    Z: FloatArray
+    E: FloatArray
+    a: FloatArray
+    q: FloatArray
+    D: FloatArray
+    c: FloatArray
+
+    def solve(self, tick: Callable[[], None] | None, *, rough: bool = False) -> BandSolution:
+        """Solve it at once."""
+        return solve_band(self.Z, self.E, self.a, self.q, self.D, self.c, rough=rough, tick=tick)
+
+    def vanishes(self, w: FloatArray) -> bool:
+        """Whether w is zero but for rounding, next to the margin that rows should have."""
+        length = float(np.sqrt(np.einsum("ij,ij->", self.Z, self.Z) / max(1, len(self.Z))))
+        margin = float(np.abs(self.q).max(initial=0.0))
+        return not w.any() or float(np.linalg.norm(w)) * length <= 1e-9 * margin
+
+    def slack(self, w: FloatArray, t: FloatArray) -> FloatArray:
+        """Positive where a row wants to be at its cap, negative where at zero."""
+        slack = self.q - self.Z @ w
+        if len(t):
+            slack -= self.E @ t
+        return slack
+
+    def sample(self, rows: IntArray) -> BandProblem:
+        """Some rows, with caps scaled up so that they stand for all."""
+        D = self.D[rows] * (float(self.D.sum()) / max(float(self.D[rows].sum()), 1e-300))
+        return replace(self, Z=self.Z[rows], E=self.E[rows], q=self.q[rows], D=D)
+
+    def some(self, rows: BoolArray, at_cap: BoolArray) -> BandProblem:
+        """The problem of some rows, with others at their caps and the rest at zero."""
+        D = np.where(at_cap, self.D, 0.0)
+        return BandProblem(
+            self.Z[rows],
+            self.E[rows],
+            self.a - D @ self.E,
+            self.q[rows],
+            self.D[rows],
+            self.c + D @ self.Z,
+        )
+
+
+def solve_nested(
+    problem: BandProblem,
+    *,
+    few: int,
+    start: tuple[FloatArray, FloatArray, int] | None = None,
+    loose: bool = False,
+    seed: int = 0,
+    tick: Callable[[], None] | None = None,
+) -> BandSolution:
+    """Solve a band problem; the same solution as that of solve_band.
+
+    Parameters
+    ----------
+    problem : BandProblem
+        What to solve.
+    few : int
+        Number of rows that are solved at once.
+    start : (w, t, number), optional
+        A plane near the solution, and how many rows it leaves in doubt.
+    loose : bool
+        Whether some rows may stay on the wrong side: for samples.
+    seed : int
+        Seed of the samples.
+    tick : callable, optional
+        Called before every step.
+    """
+    m = len(problem.D)
+    if m <= few:
+        return problem.solve(tick, rough=loose)
+    if start is None:
+        start = _from_sample(problem, few, seed, tick)
+    w, t, doubt = start
+    doubt = max(doubt, few // 4)
+    while True:
+        slack = problem.slack(w, t)
+        explicit = _in_doubt(problem, slack, doubt)
+        found = _rounds(problem, explicit, slack > 0, doubt, loose, tick)
+        if found is not None:
+            return found
+        doubt *= 4
+
+
+def _from_sample(
+    problem: BandProblem, few: int, seed: int, tick: Callable[[], None] | None
+) -> tuple[FloatArray, FloatArray, int]:
+    """Solve a part of the rows, loosely; where that has no solution, a larger part."""
+    m, order = len(problem.D), problem.Z.shape[1] + len(problem.a)
+    rng = np.random.default_rng((seed, m))
+    r = max(few // 2, m // SHARE)
+    while r < m:
+        rows = np.sort(rng.choice(m, r, replace=False, shuffle=False)).astype(np.intp)
+        try:
+            found = solve_nested(problem.sample(rows), few=few, loose=True, seed=seed, tick=tick)
+        except InfeasibleSums:
+            r *= 4
+            continue
+        if not problem.vanishes(found.w):
+            return found.w, found.t, int(BAND * m * np.sqrt(order / r))
+        break  # w = 0 tells no row from another
+    return problem.c, np.zeros(len(problem.a)), m
+
+
+def _in_doubt(problem: BandProblem, slack: FloatArray, number: int) -> BoolArray:
+    """Mark the rows nearest their threshold, half of them on each side where there are as many.
+
+    Sums with one sign (reduced hulls) are reached by the rows of largest slack, so there the
+    threshold is where their caps add up to the sum, whatever t is.
+    """
+    if number >= len(slack):
+        return np.ones(len(slack), dtype=bool)
+    if len(problem.a) < 2:
+        distance = np.abs(slack)
+        return distance <= np.partition(distance, number)[number]
+    explicit = np.zeros(len(slack), dtype=bool)
+    for j, total in enumerate(np.abs(problem.a)):
+        mine = np.flatnonzero(problem.E[:, j])
+        order = mine[np.argsort(-slack[mine], kind="stable")]
+        threshold = int(np.searchsorted(np.cumsum(problem.D[order]), total))
+        half = number * len(mine) // (2 * len(slack)) + 8
+        explicit[order[max(0, threshold - half) : threshold + half]] = True
+    return explicit
+
+
+def _rounds(
+    problem: BandProblem,
+    explicit: BoolArray,
+    at_cap: BoolArray,
+    doubt: int,
+    loose: bool,
+    tick: Callable[[], None] | None,
+) -> BandSolution | None:
+    """Solve and correct until no row is on the wrong side; None: too few rows are in doubt."""
+    for _ in range(MAX_ROUNDS):
+        capped = at_cap & ~explicit
+        try:
+            part = problem.some(explicit, capped).solve(tick, rough=loose)
+        except InfeasibleSums:
+            if explicit.all():
+                raise
+            return None
+        slack = problem.slack(part.w, part.t)
+        size = float(np.abs(problem.q).max()) + float(np.sqrt(np.mean((problem.q - slack) ** 2)))
+        wrong = ((slack > 0) != capped) & (np.abs(slack) > ROUNDING * size) & ~explicit
+        number = int(wrong.sum())
+        if number <= (LOOSE * doubt if loose else 0):
+            s = np.where(capped, problem.D, 0.0)
+            s[explicit] = part.s
+            return replace(part, s=s, interval=_narrowed(problem, part, slack, capped, explicit))
+        if number > doubt:
+            return None
+        explicit = explicit | wrong
+    return None
+
+
+def _narrowed(
+    problem: BandProblem,
+    part: BandSolution,
+    slack: FloatArray,
+    capped: BoolArray,
+    explicit: BoolArray,
+) -> FloatArray:
+    """The intervals of the thresholds, as far as the rows that were left at bounds allow."""
+    interval = part.interval.copy()
+    for j, (low, high) in enumerate(interval):
+        if low < high:
+            column = problem.E[:, j]
+            mine = (column != 0) & ~explicit & (problem.D > 0)
+            kink = part.t[j] + slack[mine] / column[mine]
+            from_below = capped[mine] == (column[mine] < 0)
+            interval[j, 0] = max(low, kink[from_below].max(initial=-np.inf))
+            interval[j, 1] = min(high, kink[~from_below].min(initial=np.inf))
+    return interval

@@ -1,0 +1,308 @@
+"""The rounds of the implicit-outlier method: solve the explicit rows, read, correct the sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from widemargin._base.typing import FloatArray, IntArray, Source
+from widemargin.problems.linear_scan import Form
+from widemargin.solvers.numerics.box_qp import BandSolution, InfeasibleSums
+from widemargin.solvers.numerics.box_qp_nested import BandProblem, few_rows, solve_nested
+from widemargin.solvers.out_of_core.scan import Limits, Plane, Sampled, Scan, gather, scan
+
+TOO_MANY = 1.5  # violators, as a share of the band, that call for a wider band
+WIDER = (2.0, 4.0)  # the best plane so far is better than the last one: a little will do
+NARROWEST = 1e-2  # least width of a widened band, relative to the other class and the thresholds
+PATIENCE = 4  # bands without a solution before all rows become explicit
+MUCH_WIDER = 8.0  # where the band had too little in it for the relaxed problem to have a solution
+
+
+@dataclass
+class Explicit:
+    """Rows that the relaxed problem holds one by one, sorted by part and row."""
+
+    part: IntArray
+    rows: IntArray
+    X: FloatArray
+    y: FloatArray
+    weight: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def of_part(self, number: int) -> IntArray:
+        """Sorted row numbers in one part."""
+        first, end = np.searchsorted(self.part, (number, number + 1))
+        return self.rows[first:end]
+
+    @classmethod
+    def joined(cls, pieces: list[tuple[int, Sampled]], n_features: int) -> Explicit:
+        """Put rows from all parts together."""
+        empty = (np.empty(0, np.intp), np.empty((0, n_features)), np.empty(0), np.empty(0))
+        found = [empty, *((p.rows, p.X, p.y, p.weight) for _, p in pieces)]
+        rows, X, y, weight = (np.concatenate(column) for column in zip(*found, strict=True))
+        part = np.repeat([k for k, _ in pieces], [len(p.rows) for _, p in pieces]).astype(np.intp)
+        return cls(part, rows, X, y, weight)
+
+    def with_more(self, other: Explicit) -> Explicit:
+        """Return these rows and others, in order."""
+        columns = [
+            np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("part", "rows", "X", "y", "weight")
+        ]
+        order = np.lexsort((columns[1], columns[0]))
+        return Explicit(*(column[order] for column in columns))
+
+
+@dataclass
+class Base:
+    """The plane that gives every implicit row its side, and the band of rows it cannot tell."""
+
+    w: FloatArray
+    t: FloatArray
+    limits: Limits  # slacks at (w, t) between which rows are explicit
+    size: float  # rows that the band is meant to hold
+
+    def sides(self, form: Form) -> tuple[Plane, Limits]:
+        """The plane whose sign is the side, in the middle of the band, and the band about it.
+
+        An edge row may round to either side of an edge, never to the other side of the middle.
+        """
+        middles = [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
+        low = tuple(a - mid for a, mid in zip(self.limits.low, middles, strict=True))
+        high = tuple(b - mid for b, mid in zip(self.limits.high, middles, strict=True))
+        return form.plane(self.w, self.t).moved(*middles), Limits(low, high)  # type: ignore[arg-type]
+
+    def wider(self, form: Form, w: FloatArray, t: FloatArray, factor: float) -> Base:
+        """A band about another plane, with this band's half widths times factor."""
+        middles = [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
+        half = [
+            factor * max(b - mid, mid - a)
+            for a, b, mid in zip(self.limits.low, self.limits.high, middles, strict=True)
+        ]
+        # Ties in a sample can make a band without width, which no factor would widen.
+        plane = form.plane(w, t)
+        least = NARROWEST * (abs(plane.level) + abs(plane.shift))
+        half = [max(width, least, NARROWEST * max(half)) for width in half]
+        limits = Limits((-half[0], -half[1]), (half[0], half[1]))
+        return Base(w, t, limits, factor * self.size)
+
+
+def _middle(low: float, high: float) -> float:
+    if np.isfinite(low) and np.isfinite(high):
+        return 0.5 * (low + high)
+    if np.isfinite(high):  # all rows below are explicit: any number below the edge will do
+        return high - 1e-3 * max(abs(high), 1e-3)
+    return low + 1e-3 * max(abs(low), 1e-3) if np.isfinite(low) else 0.0
+
+
+@dataclass
+class Best:
+    """The best point and the best lower bound so far."""
+
+    w: FloatArray
+    t: FloatArray
+    primal: float = np.inf
+    dual: float = -np.inf
+
+    @property
+    def gap(self) -> float:
+        """Relative gap."""
+        return (self.primal - self.dual) / max(1.0, abs(self.primal))
+
+    def offer(self, w: FloatArray, t: FloatArray, primal: float, dual: float) -> None:
+        """Take what is better."""
+        self.dual = max(self.dual, dual)
+        if primal < self.primal:
+            self.w, self.t, self.primal = w, t, primal
+
+
+@dataclass
+class Progress:
+    """Where the rounds are. All of it but the rows themselves goes into a checkpoint."""
+
+    base: Base
+    best: Best
+    explicit: Explicit | None = None  # None: the sides have still to be read
+    pull: FloatArray = field(default_factory=lambda: np.empty(0))
+    mass: FloatArray = field(default_factory=lambda: np.zeros(2))
+    round: int = 0
+    passes: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    solution: BandSolution | None = None
+    wrong: int = 0
+    near: tuple[FloatArray, FloatArray, int] | None = None  # a plane, and how many rows it may miss
+
+
+class Rounds:
+    """Solve, read and correct until no row is on the wrong side."""
+
+    def __init__(
+        self,
+        source: Source,
+        form: Form,
+        centre: FloatArray | None,
+        tol: float,
+        progress: Progress,
+    ) -> None:
+        self.source, self.form, self.centre, self.tol = source, form, centre, tol
+        self.at = progress
+        self.total = int(sum(source.sizes))
+        self.failures = 0
+
+    @property
+    def everything_explicit(self) -> bool:
+        """Whether the band holds all rows, so that nothing has to be checked outside of it."""
+        limits = self.at.base.limits
+        return bool(np.all(np.isinf([*limits.low, *limits.high])))
+
+    def read_sides(self) -> None:
+        """Read all rows once to give them their sides; the band becomes explicit."""
+        at = self.at
+        plane, limits = at.base.sides(self.form)
+        current = self.form.plane(at.base.w, at.base.t)
+        none = np.empty(0, dtype=np.intp)
+        scans = self._scan(plane, limits, current, [none] * len(self.source.sizes), self.total)
+        at.explicit = _found(scans, self.source.n_features)
+        at.pull, at.mass = _sum([s.pull for s in scans]), _sum([s.mass for s in scans])
+        self.form.require_reachable(_sum([s.classes for s in scans]))
+        loss = sum(s.loss for s in scans)
+        at.best.offer(at.base.w, at.base.t, self._primal(at.base.w, at.base.t, loss), -np.inf)
+
+    def solve(self, tick: Callable[[], None] | None) -> bool:
+        """Solve the relaxed problem; False where the band is too narrow to have a solution."""
+        at, form = self.at, self.form
+        assert at.explicit is not None
+        rows = at.explicit
+        problem = BandProblem(
+            rows.y[:, None] * rows.X,
+            form.columns(rows.y),
+            form.sums(at.mass),
+            np.full(len(rows), form.target),
+            form.cap * rows.weight,
+            form.cap * at.pull,
+        )
+        few = few_rows(self.source.n_features)
+        try:
+            at.solution = solve_nested(problem, few=few, start=at.near, tick=tick)
+        except InfeasibleSums:
+            if self.everything_explicit:
+                raise
+            return False
+        return True
+
+    def check(self) -> Explicit:
+        """Read all rows once: bounds of the solution, and the rows on the wrong side."""
+        at, form = self.at, self.form
+        assert at.explicit is not None
+        assert at.solution is not None
+        w, t, s = at.solution.w, at.solution.t, at.solution.s
+        if self.everything_explicit:
+            return self._check_explicit(at.explicit, at.solution)
+        known = [at.explicit.of_part(k) for k in range(len(self.source.sizes))]
+        plane, _ = at.base.sides(form)
+        most = int(max(1000.0, TOO_MANY * at.base.size))
+        scans = self._scan(plane, None, form.plane(w, t), known, most)
+        pull, mass = _sum([s.pull for s in scans]), _sum([s.mass for s in scans])
+        expansion = form.cap * pull + (s * at.explicit.y) @ at.explicit.X
+        dual = form.dual(expansion, form.cap * float(mass.sum()) + float(s.sum()))
+        at.best.offer(w, t, self._primal(w, t, sum(s.loss for s in scans)), dual)
+        at.wrong = sum(s.wrong for s in scans)
+        at.pull, at.mass = pull, mass
+        self._record()
+        return _found(scans, self.source.n_features) if at.wrong <= most else _none(at.explicit)
+
+    def _check_explicit(self, rows: Explicit, found: BandSolution) -> Explicit:
+        """Evaluate the bounds where all rows are at hand."""
+        at, form = self.at, self.form
+        slack = form.plane(found.w, found.t).slack(rows.X @ found.w, rows.y)
+        loss = float(np.maximum(slack, 0.0) @ rows.weight)
+        expansion = (found.s * rows.y) @ rows.X
+        dual = form.dual(expansion, float(found.s.sum()))
+        at.best.offer(found.w, found.t, self._primal(found.w, found.t, loss), dual)
+        at.wrong = 0
+        self._record()
+        return _none(rows)
+
+    def correct(self, wrong: Explicit) -> None:
+        """Make the rows on the wrong side explicit, or widen the band where they are too many."""
+        at = self.at
+        assert at.explicit is not None
+        if len(wrong) < at.wrong:
+            self.widen(float(np.clip(at.wrong / at.base.size, *WIDER)))
+            return
+        plane, _ = at.base.sides(self.form)
+        bounded = plane.slack(wrong.X @ plane.w, wrong.y) > 0
+        weight = wrong.weight * bounded
+        at.pull = at.pull - (weight * wrong.y) @ wrong.X
+        at.mass = at.mass - np.array([weight[wrong.y > 0].sum(), weight[wrong.y < 0].sum()])
+        at.explicit = at.explicit.with_more(wrong)
+        assert at.solution is not None
+        at.near = at.solution.w, at.solution.t, 4 * at.wrong
+
+    def widen(self, factor: float) -> None:
+        """Start over from the best plane so far, with a wider band."""
+        at = self.at
+        at.base = at.base.wider(self.form, at.best.w, at.best.t, factor)
+        at.explicit = at.near = None
+
+    def widen_infeasible(self) -> None:
+        """Start over after a band that was too narrow for the sums; at last with all rows."""
+        self.failures += 1
+        self.widen(MUCH_WIDER if self.failures < PATIENCE else np.inf)
+
+    def regather(self, part: IntArray, rows: IntArray) -> None:
+        """Read the explicit rows of a resumed run again."""
+        numbers = range(len(self.source.sizes))
+        mine = [rows[slice(*np.searchsorted(part, (k, k + 1)))] for k in numbers]
+        found = self.source.run(gather, [(mine[k], self.centre) for k in numbers])
+        self.at.explicit = Explicit.joined(list(enumerate(found)), self.source.n_features)
+
+    def _scan(
+        self,
+        plane: Plane,
+        limits: Limits | None,
+        current: Plane,
+        known: list[IntArray],
+        most: int,
+    ) -> list[Scan]:
+        tol = self.tol * max(1.0 if self.form.target else 0.0, abs(current.level))
+        self.at.passes += 1.0
+        return self.source.run(
+            scan, [(plane, limits, current, rows, tol, most, self.centre) for rows in known]
+        )
+
+    def _primal(self, w: FloatArray, t: FloatArray, loss: float) -> float:
+        return self.form.primal(w, t, loss)
+
+    def _record(self) -> None:
+        at = self.at
+        assert at.explicit is not None
+        at.round += 1
+        at.history.append(
+            {
+                "round": at.round,
+                "explicit_rows": len(at.explicit),
+                "violators": at.wrong,
+                "lower": at.best.dual,
+                "upper": at.best.primal,
+                "passes": at.passes,
+            }
+        )
+
+
+def _sum(pieces: list[FloatArray]) -> FloatArray:
+    return np.sum(pieces, axis=0)
+
+
+def _found(scans: list[Scan], n_features: int) -> Explicit:
+    pieces = [(k, piece) for k, found in enumerate(scans) for piece in found.found]
+    return Explicit.joined(pieces, n_features)
+
+
+def _none(like: Explicit) -> Explicit:
+    return Explicit(*(getattr(like, name)[:0] for name in ("part", "rows", "X", "y", "weight")))

@@ -1,0 +1,155 @@
+"""Where the implicit-outlier method starts: the solution of a sample, and the band around it.
+
+A sample of r of the m rows, with caps m / r times as large, has its optimum at a distance of order
+sqrt(n / r) from that of all rows. So it tells the side of all but about m sqrt(n / r) rows. The
+sample is solved in the same way, by a sample of its own, but need not be solved exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, Source
+from widemargin.problems.linear_scan import Form
+from widemargin.solvers.numerics.box_qp import InfeasibleSums
+from widemargin.solvers.numerics.box_qp_nested import BandProblem, few_rows, solve_nested
+from widemargin.solvers.out_of_core.rounds import Base
+from widemargin.solvers.out_of_core.scan import Limits, Sampled, draw
+
+SHARE = 8  # a sample is this part of the rows
+BAND = 1.6  # size of the band in units of m sqrt(n / r)
+SOFTER = 6  # problems that are tried before w = 0 is taken for a start
+SAMPLE_BYTES = 64 << 20  # of the largest sample, in float64; solving it takes about twice that
+ENOUGH = 10_000  # rows to find out where the data are
+FAR = 100.0  # data this many standard deviations from the origin are centred
+
+Weights: TypeAlias = tuple[FloatArray, FloatArray]
+"""w and the thresholds."""
+
+
+def sample_rows(total: int, n_features: int) -> int:
+    """Return how many of `total` rows a sample should have."""
+    largest = SAMPLE_BYTES // (8 * max(1, n_features))
+    return max(few_rows(n_features), min(total // SHARE, largest))
+
+
+def draw_sample(source: Source, number: int, seed: int) -> Sampled:
+    """Draw rows uniformly without replacement; how they are spread over parts does not matter."""
+    sizes = np.asarray(source.sizes, dtype=np.intp)
+    rng = np.random.default_rng(seed)
+    quota = _hypergeometric(rng, sizes, number)
+    pieces = source.run(
+        draw,
+        [(int(m), int(q), (seed, k)) for k, (m, q) in enumerate(zip(sizes, quota, strict=True))],
+    )
+    columns = [
+        np.concatenate([getattr(piece, name) for piece in pieces])
+        for name in ("rows", "X", "y", "weight", "bounded")
+    ]
+    return Sampled(*columns)
+
+
+def _hypergeometric(rng: np.random.Generator, sizes: IntArray, number: int) -> IntArray:
+    """Multivariate hypergeometric draw, part by part: NumPy's own ends at 1e9 rows."""
+    left, after = number, int(sizes.sum())
+    quota = np.zeros(len(sizes), dtype=np.intp)
+    for k, size in enumerate(sizes):
+        after -= int(size)
+        if left and size:
+            quota[k] = rng.hypergeometric(int(size), after, left) if after else left
+        left -= int(quota[k])
+    return quota
+
+
+def centre_of(X: FloatArray, form: Form) -> FloatArray | None:
+    """Return the mean of data far from the origin; None where it would change nothing.
+
+    Products with w lose as many digits as the mean is standard deviations away. A translation
+    changes the thresholds only, unless there is none.
+    """
+    if form.kind == "hinge_no_intercept" or not len(X):
+        return None
+    some = X[:: 1 + len(X) // ENOUGH]
+    mean = some.mean(axis=0)
+    deviation = float(np.sqrt(np.sum(np.var(some, axis=0))))
+    return mean if float(np.linalg.norm(mean)) > FAR * deviation else None
+
+
+def start_from(sample: Sampled, form: Form, total: int, given: Weights | None, seed: int) -> Base:
+    """Solve a sample, or take weights and thresholds that are given, and put a band around it."""
+    r, n = sample.X.shape
+    scaled = replace(form, cap=form.cap * total / r)
+    w, t = given if given is not None else _estimate(sample, scaled, seed)
+    drawn = r if given is None else max(r, total // SHARE)
+    size = BAND * total * float(np.sqrt((n + form.n_thresholds) / drawn))
+    limits = _limits(_with_both_classes(scaled, sample), scaled, w, t, size / total)
+    return Base(w, t, limits, size)
+
+
+def _estimate(sample: Sampled, form: Form, seed: int) -> Weights:
+    """Solve a sample, nearly.
+
+    Where w = 0 is the solution, which tells no row from another, the plane of a softer problem
+    of the family is the better start: larger C, smaller D.
+    """
+    m, n = sample.X.shape
+    Z, E, q = sample.y[:, None] * sample.X, form.columns(sample.y), np.full(m, form.target)
+    w, t = np.zeros(n), np.zeros(form.n_thresholds)
+    softer = 0.25 if form.kind == "hull" else 4.0
+    for power in range(SOFTER):
+        weight = sample.weight * softer**power
+        lifted = _with_both_classes(form, replace(sample, weight=weight))
+        D = form.cap * lifted.weight
+        problem = BandProblem(Z, E, form.sums(np.zeros(2)), q, D, np.zeros(n))
+        found = solve_nested(problem, few=few_rows(n), loose=True, seed=seed)
+        w, t = found.w, found.t
+        if not problem.vanishes(w):
+            break
+    return w, t
+
+
+def _with_both_classes(form: Form, sample: Sampled) -> Sampled:
+    """Lift the caps of a class that is too small in the sample to reach its sum of one."""
+    if form.kind != "hull":
+        return sample
+    weight = sample.weight.copy()
+    for label in (1.0, -1.0):
+        mine = sample.y == label
+        mass = form.cap * float(weight[mine].sum())
+        if mass <= 0:
+            raise InfeasibleSums(f"the sample has no row of class {label:+g}")
+        if mass < 1.05:
+            weight[mine] *= 1.05 / mass
+    return replace(sample, weight=weight)
+
+
+def _limits(sample: Sampled, form: Form, w: FloatArray, t: FloatArray, share: float) -> Limits:
+    """Slacks between which that share of the sample lies, about the thresholds.
+
+    For reduced hulls they are taken by rank in each class, so that the sums can be reached.
+    """
+    slack = form.plane(w, t).slack(sample.X @ w, sample.y)
+    if form.kind != "hull":
+        last = min(len(slack) - 1, int(share * len(slack)))
+        half = float(np.partition(np.abs(slack), last)[last]) if share < 1 else np.inf
+        return Limits((-half, -half), (half, half))
+    pairs = [_rank_limits(slack, form.cap * sample.weight, sample.y == c, share) for c in (1, -1)]
+    return Limits((pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1]))
+
+
+def _rank_limits(
+    slack: FloatArray, cap: FloatArray, mine: BoolArray, share: float
+) -> tuple[float, float]:
+    """The slacks of a class at which its caps, summed from the largest slack on, pass 1 -+ half."""
+    order = np.argsort(-slack[mine], kind="stable")
+    sorted_slack, summed = slack[mine][order], np.cumsum(cap[mine][order])
+    half = 0.5 * share * float(summed[-1])
+    first, middle, last = np.searchsorted(summed, (1.0 - half, 1.0, 1.0 + half))
+    spread = 2 + 2 * int(np.sqrt(middle))  # of the rank itself, where the class is small
+    first, last = min(first, middle - spread), max(last, middle + spread)
+    high = float(sorted_slack[first]) if first > 0 else np.inf
+    low = float(sorted_slack[last]) if last < len(summed) else -np.inf
+    return low, high

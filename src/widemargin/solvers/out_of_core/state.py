@@ -1,0 +1,76 @@
+"""The state of the implicit-outlier method between rounds: what a checkpoint holds.
+
+Planes, sums and row numbers; the rows themselves are read again. Floating-point numbers are kept
+to the last bit, so that a resumed run ends at the same model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from widemargin._base.typing import FloatArray, Source
+from widemargin.problems.linear_scan import Form
+from widemargin.solvers.out_of_core.rounds import Base, Best, Progress, Rounds
+from widemargin.solvers.out_of_core.scan import Limits
+
+
+def state_of(rounds: Rounds) -> dict[str, Any]:
+    """What a run needs to go on: planes, sums and the numbers of the explicit rows."""
+    at = rounds.at
+    base, best = at.base, at.best
+    state: dict[str, Any] = {
+        "kind": rounds.form.kind,
+        "cap": rounds.form.cap,
+        "sizes": [int(size) for size in rounds.source.sizes],
+        "round": at.round,
+        "passes": at.passes,
+        "history": [dict(entry) for entry in at.history],
+        "base": {"w": base.w, "t": base.t, "size": base.size},
+        "limits": [list(base.limits.low), list(base.limits.high)],
+        "best": {"w": best.w, "t": best.t, "primal": best.primal, "dual": best.dual},
+        "centre": rounds.centre,
+        "pull": at.pull,
+        "mass": at.mass,
+        "near": None if at.near is None else list(at.near),
+        "explicit": None,
+    }
+    if at.explicit is not None:
+        state["explicit"] = {"part": at.explicit.part, "rows": at.explicit.rows}
+    return state
+
+
+def resumed(source: Source, form: Form, tol: float, state: dict[str, Any]) -> Rounds:
+    """Rebuild a run from its state; the explicit rows are read again."""
+    expected = (form.kind, form.cap, [int(size) for size in source.sizes])
+    if (state["kind"], state["cap"], list(state["sizes"])) != expected:
+        raise ValueError(
+            f"checkpoint belongs to another problem ({state['kind']}, cap {state['cap']}, "
+            f"{len(state['sizes'])} parts); remove it or give another checkpoint"
+        )
+    low, high = (tuple(float(x) for x in pair) for pair in state["limits"])
+    base, best = state["base"], state["best"]
+    progress = Progress(
+        Base(_array(base["w"]), _array(base["t"]), Limits(low, high), float(base["size"])),  # type: ignore[arg-type]
+        Best(_array(best["w"]), _array(best["t"]), float(best["primal"]), float(best["dual"])),
+        pull=_array(state["pull"]),
+        mass=_array(state["mass"]),
+        round=int(state["round"]),
+        passes=float(state["passes"]),
+        history=[dict(entry) for entry in state["history"]],
+    )
+    if state["near"] is not None:
+        w, t, number = state["near"]
+        progress.near = _array(w), _array(t), int(number)
+    centre = None if state["centre"] is None else _array(state["centre"])
+    rounds = Rounds(source, form, centre, tol, progress)
+    explicit = state["explicit"]
+    if explicit is not None:
+        part, rows = (np.asarray(explicit[key], dtype=np.intp) for key in ("part", "rows"))
+        rounds.regather(part, rows)
+    return rounds
+
+
+def _array(values: Any) -> FloatArray:
+    return np.asarray(values, dtype=np.float64)

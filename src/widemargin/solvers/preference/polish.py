@@ -1,0 +1,61 @@
+r"""The exact end of a small hinge problem: a quadratic program over the pairs at the kink.
+
+Near the optimum nearly every pair is known to be on the flat part of the hinge, with variable 0,
+or on its slope, with variable :math:`C s_i s_j`. The few with a slack within some width of zero
+are decided by the quadratic program of :mod:`widemargin.solvers.numerics.box_qp` in the features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from widemargin._base.typing import FloatArray
+from widemargin.problems.preference import PreferenceProblem
+from widemargin.problems.preference.dual_pairs import DualPoint, Listed
+from widemargin.solvers.numerics.box_qp import solve_band
+
+REACH = 3.0  # band widths around the kink from which pairs are taken
+WIDEST = 0.05  # a wider band says little about the pairs outside of it
+PER_FEATURE = 1  # pairs for each feature, up to which a program is cheaper than further steps
+FEW_PAIRS = 300  # pairs that are always few
+
+
+@dataclass(frozen=True, eq=False)
+class Polish:
+    """The last step for a problem in few features.
+
+    Attributes
+    ----------
+    problem : PreferenceProblem
+        A problem with the hinge.
+    features : ndarray of shape (n_rows, n_features)
+        All rows.
+    """
+
+    problem: PreferenceProblem
+    features: FloatArray
+
+    def __call__(self, f: FloatArray, width: float) -> tuple[FloatArray, DualPoint] | None:
+        """Return weights and a dual point near utilities f, or None if too many pairs are near."""
+        most = max(FEW_PAIRS, PER_FEATURE * self.features.shape[1])
+        reach = 2.0 + 2.0 * float(np.abs(f).max())  # all pairs
+        near = self.problem.pairs_near_kink(f, reach, most)
+        if near is None and width <= WIDEST:
+            reach = REACH * width
+            near = self.problem.pairs_near_kink(f, reach, most)
+        if near is None or len(near[0]) == 0:
+            return None
+        upper, lower = near
+        problem, weight = self.problem, self.problem.weight
+        settled = DualPoint(f, reach, Listed(upper, lower, np.zeros(len(upper))))
+        found = solve_band(
+            self.features[upper] - self.features[lower],
+            np.zeros((len(upper), 0)),
+            np.zeros(0),
+            np.ones(len(upper)),
+            problem.C * weight[upper] * weight[lower],
+            problem.response(settled).beta @ self.features,
+        )
+        return found.w, DualPoint(f, reach, Listed(upper, lower, found.s))

@@ -1,0 +1,105 @@
+r"""The smallest tube there is: how small eps may be before the lifted curves meet.
+
+For residuals :math:`r_i = t_i - f(x_i)` let :math:`e(f)` be half the difference between the mean of
+the k largest and the mean of the k smallest (masses D in general). The hulls of P7 are apart if
+and only if :math:`\epsilon > \min_f e(f)`. For k = 1, the hard tube, that is half the smallest
+width of a tube around all examples. The minimum is one linear program, in the masses
+
+.. math::
+
+    \max_{s^+, s^-} \; \tfrac12 \sum_i (s^-_i - s^+_i) t_i \quad\text{s.t.}\quad
+    \sum_i (s^-_i - s^+_i) x_i = 0, \quad \sum_i s^\pm_i = 1, \quad 0 \le s^\pm_i \le D_i .
+
+Any f gives an upper bound, and the number returned is the bound of the f found. Where the program
+is too large, Newton's method takes its place: the answer of P7 at eps has a smaller e(f).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+from widemargin._base.typing import FloatArray
+from widemargin.kernels import Rows
+from widemargin.problems.reduced_hull import threshold_interval
+from widemargin.problems.tube import lifted_rows, lifted_targets, tube_hulls
+from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
+from widemargin.solvers.reduced_hull.smallest_k import span
+
+GAIN = 1e-3  # Newton's method ends when it gains less, relatively
+
+
+def smallest_epsilon(rows: Rows, t: FloatArray, D: FloatArray, **options: Any) -> float:
+    """Return the eps above which a tube exists.
+
+    Parameters
+    ----------
+    rows : Rows
+        The examples seen through the kernel.
+    t, D : ndarray of shape (m,)
+        Targets and largest masses.
+    **options
+        For the solver, where the linear program is too large.
+    """
+    found = span(rows)
+    value = None if found is None else _program(found.points, t, D)
+    return _newton(rows, t, D, **options) if value is None else value
+
+
+def tube_of_residuals(r: FloatArray, D: FloatArray) -> float:
+    """Return e(f) for the residuals of f.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.solvers.reduced_hull.smallest_epsilon import tube_of_residuals
+    >>> tube_of_residuals(np.array([0.0, 1.0, 2.0, 9.0]), np.full(4, 0.5))
+    2.5
+    """
+    ends = []
+    for values in (r, -r):
+        low, _ = threshold_interval(values, D)
+        ends.append(low - float(D @ np.maximum(0.0, low - values)))
+    return float(-0.5 * (ends[0] + ends[1]))
+
+
+def _program(points: FloatArray, t: FloatArray, D: FloatArray) -> float | None:
+    """Solve the linear program; None if the solver gave up."""
+    m = len(t)
+    unit = max(float(np.abs(t - t.mean()).max()), np.finfo(np.float64).tiny)
+    scaled = (t - t.mean()) / unit
+    sums = np.repeat(np.eye(2), m, axis=1)
+    equations = np.vstack([np.hstack([-points.T, points.T]), sums])
+    program = linprog(
+        0.5 * np.concatenate([scaled, -scaled]),
+        A_eq=equations,
+        b_eq=np.concatenate([np.zeros(points.shape[1]), [1.0, 1.0]]),
+        bounds=np.column_stack([np.zeros(2 * m), np.tile(D, 2)]),
+        method="highs-ipm",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if program.status != 0:
+        return None
+    # The multipliers of the equations of the points are half of f, with the other sign.
+    f = -2.0 * (points @ np.asarray(program.eqlin.marginals[:-2], dtype=np.float64))
+    return unit * min(tube_of_residuals(scaled - f, D), tube_of_residuals(scaled, D))
+
+
+def _newton(rows: Rows, t: FloatArray, D: FloatArray, **options: Any) -> float:
+    """Follow the answers of P7 down to the eps where there is none."""
+    epsilon = tube_of_residuals(t, D)
+    while True:
+        z = lifted_targets(t, epsilon)
+        lifted = lifted_rows(rows, z)
+        result, points, apart = solve_nearest(
+            tube_hulls(D), lifted, half_margin, tol=1e-2, **options
+        )
+        sigma = float(z @ result.b)
+        if not apart or sigma <= 0:
+            return epsilon
+        smaller = epsilon - (points.eta_plus - points.eta_minus) / (2.0 * sigma)
+        if smaller > (1.0 - GAIN) * epsilon:
+            return smaller
+        epsilon = smaller

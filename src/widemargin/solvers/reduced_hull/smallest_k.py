@@ -1,0 +1,229 @@
+r"""The critical k: how far the convex hulls must shrink before they come apart.
+
+The reduced hulls meet at k as long as the classes can share mass: as long as there are
+
+.. math::
+
+    0 \le s_i \le c_i, \qquad \sum_{y_i = 1} s_i x_i = \sum_{y_i = -1} s_i x_i, \qquad
+    \sum_{y_i = 1} s_i = \sum_{y_i = -1} s_i = \kappa
+
+with :math:`\kappa \ge k` (c is the weight of each example: 1). The largest shared mass
+:math:`\kappa` is the critical k, one linear program. Its dual is the smallest total hinge loss,
+
+.. math:: k_c = \min_{w, b} \; \tfrac12 \sum_i c_i \max(0, 1 - y_i (w \cdot x_i + b)),
+
+so **any** w and b give an upper bound of it, and the number returned here is such a bound,
+recomputed from the w and b that the solver found. At every k above it the hulls are apart.
+
+* w = 0 shows k_c <= min(m_plus, m_minus). Where that is all, no common k works.
+* With c_i = 1 / m_plus and 1 / m_minus the shared mass is a *fraction* of the classes; it is 1
+  only if their means coincide, so a pair (k_plus, k_minus) in proportion to the classes works
+  whenever anything does.
+* The equation of the points is one for each dimension of the span of the data: features for
+  the linear kernel, eigenvectors of the kernel matrix for others. Kernel matrices of smooth
+  kernels have eigenvalues of all sizes down to rounding, and hulls that are apart by a billionth
+  only have no nearest points in float64. So for kernels the equation is asked for up to `NEAR`
+  times the extent of the data in every coordinate: the hulls must come apart by that much.
+
+Where the program is too large, Newton's method on k takes its place: the answer of P2 at k has the
+hinge loss :math:`k' = k (1 - |w|^2 / (\theta_+ - \theta_-))`, an upper bound again, and k' is the
+next k to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from widemargin._base.typing import FloatArray
+from widemargin.kernels import Rows
+from widemargin.problems.reduced_hull import NearestPoints, shrink
+from widemargin.problems.soft_margin import SoftMargin
+from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
+
+# An integer this near the critical value (relatively) is not above it. Data with ties put the
+# critical value on integers, and the program's answer is good to 1e-9 or so; on the other side,
+# a k nearer than this would leave hulls nearer than nearest_points.TOUCHING.
+STRICTLY = 1e-6
+NEAR = 1e-5  # kernels: hulls nearer than this fraction of the data's extent count as meeting
+LP_ENTRIES = 4_000_000  # of the program's matrix; beyond that Newton's method is faster
+GRAM_ROWS = 2_000  # the largest kernel matrix whose eigenvectors are taken
+SPAN = 1e-2 * NEAR**2  # eigenvalues below this fraction of the largest cannot matter
+
+
+@dataclass(frozen=True)
+class Span:
+    """Coordinates of the rows, and the distance in each of them that counts as none."""
+
+    points: FloatArray  # of size about 1, about the origin
+    near: FloatArray
+
+
+Nearest = Callable[[SoftMargin], tuple[NearestPoints, bool]]
+"""Find the nearest points of hulls, roughly, and whether they are apart."""
+
+
+def critical_k(hulls: SoftMargin, rows: Rows, nearest: Nearest) -> float:
+    """Return the largest mass that the classes share, in units of the hulls' D.
+
+    Parameters
+    ----------
+    hulls : SoftMargin
+        The hulls at k = 1, with D the weight of each example.
+    rows : Rows
+        The examples seen through the kernel.
+    nearest : callable
+        Solver for the places of Newton's method, where the linear program is too large.
+
+    Returns
+    -------
+    float
+        Every k above it has hulls that are apart. It is at most the mass of the smaller class;
+        if it is that, no common k works.
+    """
+    smaller = float(min(hulls.upper.sum(), -hulls.lower.sum()))
+    found = span(rows)
+    mass = None if found is None else shared_mass(found, hulls.upper + hulls.lower)
+    return min(smaller, _newton(hulls, smaller, nearest) if mass is None else mass)
+
+
+def shared_mass(span: Span, signed: FloatArray) -> float | None:
+    """Return the largest mass that two classes share, from above; None if the solver gave up.
+
+    Parameters
+    ----------
+    span : Span
+        Coordinates of the examples.
+    signed : ndarray of shape (m,)
+        Largest mass of each example, times its label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.solvers.reduced_hull.smallest_k import Span, shared_mass
+    >>> points = np.array([[-2.0], [1.0], [2.0], [-1.0]])  # one of each class in the other
+    >>> round(shared_mass(Span(points, np.zeros(1)), np.array([-1.0, -1.0, 1.0, 1.0])), 6)
+    1.5
+    """
+    used = signed != 0
+    mass, y = np.abs(signed[used]), np.sign(signed[used])
+    directions = span.points[used].T * y[None, :]
+    exact = not span.near.any()
+    equations = np.vstack([directions, y]) if exact else y[None, :]
+    slack = 0.5 * span.near[:, None]
+    program = linprog(
+        np.full(len(y), -0.5),
+        A_eq=equations,
+        b_eq=np.zeros(len(equations)),
+        A_ub=None if exact else np.vstack([directions - slack, -directions - slack]),
+        b_ub=None if exact else np.zeros(2 * len(directions)),
+        bounds=np.column_stack([np.zeros(len(y)), mass]),
+        method="highs-ipm",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if program.status != 0:
+        return None
+    # The multipliers are halves of w and b; the hinge loss of these is what is proved.
+    plane = -2.0 * np.asarray(program.eqlin.marginals, dtype=np.float64)
+    margins = plane @ equations
+    if not exact:
+        plus, minus = np.split(np.maximum(0.0, -2.0 * program.ineqlin.marginals), 2)
+        margins += (plus - minus) @ directions - 0.5 * float((plus + minus) @ span.near)
+    return float(0.5 * mass @ np.maximum(0.0, 1.0 - margins))
+
+
+def smallest_k(critical: float, most: float) -> float | None:
+    """Return the smallest workable k: the first integer strictly above the critical value.
+
+    `most` is the mass of the smaller class. With weights it need not be whole, and is itself the
+    answer where the next integer is beyond it. None if no k up to `most` is above.
+
+    Examples
+    --------
+    >>> from widemargin.solvers.reduced_hull.smallest_k import smallest_k
+    >>> smallest_k(0.0, 10), smallest_k(3.2, 10), smallest_k(4 - 1e-9, 10), smallest_k(10, 10)
+    (1, 4, 5, None)
+    """
+    barely = critical + STRICTLY * max(1.0, critical)
+    if barely >= most:
+        return None
+    above = int(np.floor(barely)) + 1
+    return above if above <= most else most
+
+
+def smallest_pair(hulls: SoftMargin, rows: Rows, nearest: Nearest) -> tuple[float, float] | None:
+    """Return the smallest workable (k_plus, k_minus) in proportion to the classes.
+
+    Each is the first integer above the same fraction of its class. None if the means coincide:
+    then no pair works.
+    """
+    plus, minus = float(hulls.upper.sum()), float(-hulls.lower.sum())
+    larger = max(plus, minus)
+    # Both classes in the units of the larger one, so that steps of 1 are fine enough for both.
+    even = replace(hulls, upper=hulls.upper * (larger / plus), lower=hulls.lower * (larger / minus))
+    critical = critical_k(even, rows, nearest)
+    fraction = critical / larger
+    if fraction >= 1.0 - STRICTLY:
+        return None
+    return smallest_k(fraction * plus, plus) or plus, smallest_k(fraction * minus, minus) or minus
+
+
+def span(rows: Rows) -> Span | None:
+    """Return coordinates of the rows in their span; None if there are too many."""
+    X = rows.X
+    if rows.kernel.name == "linear" and X.shape[1] < rows.n:
+        if rows.n * X.shape[1] > LP_ENTRIES:
+            return None
+        dense = X.toarray() if sp.issparse(X) else X
+        points = np.asarray(dense, dtype=np.float64)
+        points = points - points.mean(axis=0)
+        size = np.sqrt((points**2).mean(axis=0))
+        return Span(points[:, size > 0] / size[size > 0], np.zeros(np.count_nonzero(size)))
+    if rows.n > GRAM_ROWS:
+        return None
+    everything = np.arange(rows.n)
+    K = np.asarray(rows.block(everything, rows, everything), dtype=np.float64)
+    K = K - K.mean(axis=0)
+    K = K - K.mean(axis=1, keepdims=True)
+    values, vectors = sla.eigh(0.5 * (K + K.T))
+    extent = np.sqrt(max(0.0, float(K.diagonal().max())))
+    kept = values > SPAN * max(float(values[-1]), np.finfo(np.float64).tiny)
+    unit = np.sqrt(values[kept] / rows.n)  # mean size of the coordinate
+    near = NEAR if rows.kernel.name != "linear" else 0.0
+    return Span(vectors[:, kept] * np.sqrt(rows.n), near * extent / unit)
+
+
+def rough_nearest(rows: Rows, **options: Any) -> Nearest:
+    """Return a solver for any kernel: rough, since any w gives a bound.
+
+    The distance is Euclidean here, and some hundred coordinates of NEAR are about ten times NEAR.
+    """
+
+    def nearest(hulls: SoftMargin) -> tuple[NearestPoints, bool]:
+        near = 10.0 * NEAR
+        _, points, apart = solve_nearest(
+            hulls, rows, half_margin, tol=1e-2, touching=near, **options
+        )
+        return points, apart
+
+    return nearest
+
+
+def _newton(hulls: SoftMargin, most: float, nearest: Nearest) -> float:
+    """Return an upper bound of the critical k with the same smallest k above it."""
+    bound = k = most
+    while True:
+        points, apart = nearest(shrink(hulls, k, k))
+        if not apart:
+            return bound
+        bound = min(bound, k * (1.0 - (points.eta_plus - points.eta_minus) / points.margin))
+        if k <= 1.0:
+            return bound
+        # The smallest k that this bound leaves, or one less if that is where we are.
+        k = min(smallest_k(bound, most) or most, k - 1.0)

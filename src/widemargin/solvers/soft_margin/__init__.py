@@ -1,0 +1,1 @@
+"""Solvers for the soft-margin problems of kernel machines."""

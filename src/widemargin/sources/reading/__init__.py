@@ -1,0 +1,1 @@
+"""Read stretches of rows from arrays and files."""

@@ -1,0 +1,117 @@
+"""From what is stored to what is computed with: features to floats, targets to plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from widemargin._base.typing import FloatArray, IntArray, RealArray
+from widemargin.sources.reading.strips import AnyArray
+
+FLOAT32: np.dtype[Any] = np.dtype(np.float32)
+FLOAT64: np.dtype[Any] = np.dtype(np.float64)
+
+
+def feature_type(stored: np.dtype[Any], where: str) -> np.dtype[Any]:
+    """Return the type that features are computed in: float32 stays, other numbers are float64."""
+    if stored.kind == "f" and stored.itemsize <= 4:
+        return FLOAT32
+    if stored.kind in "biu" or (stored.kind == "f" and stored.itemsize == 8):
+        return FLOAT64
+    raise ValueError(
+        f"{where} has type {stored}; features must be float32, float64, integers or booleans: "
+        "encode it as numbers or leave it out"
+    )
+
+
+class Cast:
+    """Makes blocks of features out of blocks of a table, in one buffer.
+
+    Parameters
+    ----------
+    columns : list of int or None
+        Columns of the table that are features, in this order; None: all.
+    dtype : dtype
+        float32 or float64.
+    """
+
+    def __init__(self, columns: list[int] | None, dtype: np.dtype[Any]) -> None:
+        self.columns = slice(None) if columns is None else _as_slice(columns)
+        self.dtype = dtype
+        self.buffer: RealArray = np.empty((0, 0), dtype=dtype)
+
+    def __call__(self, table: AnyArray) -> RealArray:
+        """Return C-contiguous features; the table itself where it is that already."""
+        chosen = table[:, self.columns]
+        if chosen.dtype == self.dtype and chosen.flags.c_contiguous:
+            return chosen
+        if self.buffer.shape[1] != chosen.shape[1] or len(self.buffer) < len(chosen):
+            self.buffer = np.empty(chosen.shape, dtype=self.dtype)
+        block = self.buffer[: len(chosen)]
+        np.copyto(block, chosen, casting="unsafe")
+        return block
+
+
+def _as_slice(columns: list[int]) -> Any:
+    """Return a slice where the columns follow each other: it makes a view, a list makes a copy."""
+    if columns and columns == list(range(columns[0], columns[0] + len(columns))):
+        return slice(columns[0], columns[0] + len(columns))
+    return columns
+
+
+def labels_of(values: AnyArray, place: Callable[[int], str], first: int) -> AnyArray:
+    """Return targets as an array of numbers, booleans or strings; `first` is their first row."""
+    if values.dtype.kind in "biufUS":
+        return values
+    if values.dtype.kind == "T":
+        values = values.astype(object)
+    if values.dtype.kind != "O":
+        raise ValueError(
+            f"{place(first)}: the target has type {values.dtype}; labels must be strings, numbers "
+            "or booleans"
+        )
+    for row, value in enumerate(values):
+        if _is_missing(value):
+            raise missing_target(place(first + row))
+    kinds = {type(value) for value in values}
+    plain = np.array(values.tolist())
+    if len(kinds) > 1 or plain.dtype.kind not in "biufUS":
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(
+            f"{place(first)} and the rows after it have targets of type {names}; labels must all "
+            "be strings, or all numbers or booleans"
+        )
+    return plain
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, float):
+        return value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType")  # those of pandas
+
+
+def missing_target(where: str) -> ValueError:
+    """Return the error for a target that is not there."""
+    return ValueError(f"{where}: the target is missing; leave such rows out of the data")
+
+
+def joined(
+    pieces: Sequence[tuple[RealArray, AnyArray, FloatArray | None]],
+    n_features: int,
+    dtype: np.dtype[Any],
+) -> tuple[RealArray, AnyArray, FloatArray | None]:
+    """Return pieces of (X, target, weight) one below the other."""
+    if not pieces:
+        return np.empty((0, n_features), dtype=dtype), np.empty(0), None
+    tables, targets, weights = zip(*pieces, strict=True)
+    weight = None if weights[0] is None else np.concatenate(weights)
+    return np.concatenate(tables), np.concatenate(targets), weight
+
+
+def runs(rows: IntArray, step: int) -> list[IntArray]:
+    """Return sorted row numbers in groups that fall into the same `step` rows."""
+    if len(rows) == 0:
+        return []
+    return np.split(rows, np.flatnonzero(np.diff(rows // step)) + 1)

@@ -1,0 +1,1 @@
+"""Read tables and ranking files into columns and arrays."""

@@ -1,0 +1,1 @@
+"""What several tests share: problems by hand, drawn data, child processes."""
