@@ -95,7 +95,7 @@ def exact(source: Any, data: DataSet) -> Plane:
     from widemargin.solvers.out_of_core import Form, solve_implicit
 
     found = solve_implicit(source, Form("hinge", data.C))
-    if found.status != "optimal":
+    if found.status != "converged":
         raise RuntimeError(f"solve_implicit ended as {found.status!r} on {data.name}")
     return Plane(found.coef, float(found.thresholds[0]), found.passes)
 

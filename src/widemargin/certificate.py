@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,13 +98,12 @@ class Certificate:
         Certificate
             With `gap` and `relative_gap`.
         """
-        gap = primal - dual
         return cls(
             problem=problem,
             primal=float(primal),
             dual=float(dual),
-            gap=float(gap),
-            relative_gap=float(gap if np.isinf(gap) else gap / max(1.0, abs(primal))),
+            gap=float(primal - dual),
+            relative_gap=float(relative_gap(primal, dual)),
             kkt_violation=float(kkt_violation),
             converged=bool(converged),
             n_iter=int(n_iter),
@@ -119,6 +119,17 @@ class Certificate:
         )
 
 
+def gap_scale(primal: float) -> float:
+    """Return what a gap is measured in: the objective, or 1 if that is more."""
+    return max(1.0, abs(primal))
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """Return (primal - dual) / max(1, abs(primal)); infinite where a bound is missing."""
+    gap = primal - dual
+    return gap if np.isinf(gap) else gap / gap_scale(primal)
+
+
 def in_print(relative_gap: float) -> float:
     """Return a relative gap to be shown: one that only rounding makes negative is none."""
     return 0.0 if -ROUNDING <= relative_gap < 0.0 else relative_gap
@@ -129,7 +140,7 @@ def sure_bound(primal: float, dual: float) -> float:
 
     Rounding beside a kernel of very large values can put it there, or an indefinite kernel.
     """
-    return dual if dual <= primal + CROSSED * max(1.0, abs(primal)) else -np.inf
+    return dual if dual <= primal + CROSSED * gap_scale(primal) else -np.inf
 
 
 def worst(certificates: list[Certificate]) -> Certificate:
@@ -141,18 +152,29 @@ REASONS = {
     "max_iter": ("max_iter was reached", "raise max_iter"),
     "stopped": ("time_limit was reached", "raise time_limit"),
     "stalled": ("rounding errors exceed tol", "raise tol"),
-    "optimal": ("the kernel is indefinite", "use a positive semi-definite kernel"),
+    "indefinite": ("the kernel is indefinite", "use a positive semi-definite kernel"),
 }
+
+
+def reason_of(statuses: Iterable[str], *, indefinite: bool = False) -> tuple[str, str]:
+    """Return why fits with these statuses are not certified, and what would help.
+
+    A solver that ended as "converged" without a certificate that is has met rounding errors, or
+    an indefinite kernel.
+    """
+    ended = next((s for s in statuses if s != "converged"), None)
+    return REASONS[ended or ("indefinite" if indefinite else "stalled")]
 
 
 def warn_unconverged(
     name: str,
     certificate: Certificate,
-    statuses: list[str],
+    statuses: Iterable[str],
     tol: float,
     X: Matrix,
     measure: str = "kkt",
     scale: float | None = None,
+    indefinite: bool = False,
 ) -> None:
     """Warn, with the numbers that tell how bad it is and what would help.
 
@@ -161,15 +183,15 @@ def warn_unconverged(
     """
     if certificate.converged:
         return
-    relative_gap = certificate.relative_gap
+    gap = certificate.relative_gap
     if scale is not None:  # none at all where a machine of no margin sees only zeros
-        relative_gap = certificate.gap / scale if scale > 0 else np.inf
-    how, advice = REASONS[next((s for s in statuses if s != "optimal"), "optimal")]
+        gap = certificate.gap / scale if scale > 0 else np.inf
+    how, advice = reason_of(statuses, indefinite=indefinite)
     asked = {"kkt": "", "gap": ""} | {measure: f" (asked: {tol:g})"}
     warn(
         f"{name} did not converge ({how}): after {certificate.n_iter} steps the "
         f"KKT violation is {certificate.kkt_violation:.2e}{asked['kkt']} and the relative "
-        f"duality gap {in_print(relative_gap):.2e}{asked['gap']} (objective "
+        f"duality gap {in_print(gap):.2e}{asked['gap']} (objective "
         f"{certificate.primal:.6g}, lower bound {certificate.dual:.6g}). The model is usable "
         f"within that gap. To go on, {advice}; features on one scale help (here their standard "
         f"deviations span a factor of {_scale_range(X):.1e}).",

@@ -22,7 +22,7 @@ from widemargin._base.validation import (
     require_choice,
     require_number,
 )
-from widemargin.certificate import REASONS, warn_unconverged
+from widemargin.certificate import reason_of, warn_unconverged
 from widemargin.estimators._base.display import Displayed
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators._base.scored import ProbabilisticClassifier
@@ -186,7 +186,7 @@ class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator
             warn(message, ConvergenceWarning)
             return
         if not result.certificate.converged:
-            how, advice = REASONS[result.status]
+            how, advice = reason_of([result.status])
             message = (
                 f"CumulativeLinkClassifier did not converge ({how}) in {result.n_iter} steps: "
                 f"largest entry of the gradient {result.certificate.kkt_violation:.2e}, {where}. "

@@ -192,13 +192,13 @@ class PerceptronClassifier(AgainstRest, KernelEstimator):
             self.dual_coef_ = coef[:, support]
         updates = np.array([m.n_updates for m in machines])
         self.n_updates_ = int(updates[0]) if len(machines) == 1 else updates
-        self.converged_ = all(m.status == "optimal" for m in machines)
+        self.converged_ = all(m.status == "converged" for m in machines)
         self.n_iter_ = max(m.n_passes for m in machines)
 
     def _warn_if_wrong(self, machines: list[PerceptronResult], n: int) -> None:
         if self.converged_:
             return
-        worst = max(machines, key=lambda m: (m.status != "optimal", m.wrong))
+        worst = max(machines, key=lambda m: (m.status != "converged", m.wrong))
         late = worst.status == "stopped"
         richer = 'a kernel (kernel="rbf")' if self.kernel is None else "another kernel"
         limit = f"time_limit={self.time_limit:g} s" if late else f"max_iter={worst.n_passes} passes"

@@ -1,4 +1,15 @@
-"""What a solver returns and how it is watched while it works."""
+"""What all solvers share: the result they return, the budget they spend, how they are watched.
+
+Each package of this room solves one problem of :mod:`widemargin.problems` through one door,
+
+    solve(problem, data, *, tol, budget, start=None, method="auto") -> Result
+
+where `data` is what the problem is stated on (kernel rows, a matrix, a source), `tol` is in the
+units that the problem's certificate uses, `start` is a result of the same package to start from,
+and `method` names an algorithm of the package; "auto" is resolved in the door and nowhere else.
+Doors that draw samples also take `seed`. A solver never computes a certificate of its own: the
+caller gets it from the problem, ``problem.certificate(...)``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +19,12 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from widemargin._base.typing import FloatArray
 
-Status: TypeAlias = Literal["optimal", "max_iter", "stopped", "stalled"]
+Status: TypeAlias = Literal["converged", "max_iter", "stopped", "stalled"]
+"""Why a solver ended.
+
+"converged": it met the tolerance; "max_iter": the budget of steps ran out; "stopped": the monitor
+ended the run (time limit); "stalled": rounding errors leave nothing to gain.
+"""
 
 Monitor: TypeAlias = Callable[[int, float], bool]
 """Called between bounded sweeps with (steps so far, violation); returns whether to go on."""
@@ -26,37 +42,99 @@ class Store(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class SolverResult:
-    """Dual variables of a problem and how they were reached.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result:
+    """How a solver ended; subclasses add the variables of their problem.
 
     Attributes
     ----------
-    b : ndarray of shape (n_variables,)
+    n_iter : int
+        Steps taken.
+    status : {"converged", "max_iter", "stopped", "stalled"}
+        Why it ended, see `Status`.
+    indefinite : bool
+        Whether the solver met a direction of negative curvature: the kernel is not positive
+        semi-definite and the dual variables are a stationary point.
+    """
+
+    n_iter: int
+    status: Status
+    indefinite: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DualResult(Result):
+    """Dual variables of a kernel problem.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_variables,)
         Feasible dual variables.
     f : ndarray of shape (n_rows,)
         Decision values without threshold, K beta, evaluated afresh in float64.
-    n_iter : int
-        Steps taken.
-    status : {"optimal", "max_iter", "stopped", "stalled"}
-        Whether the tolerance was met, the budget ran out, the monitor said stop, or rounding
-        errors left nothing to gain.
     """
 
-    b: FloatArray
+    alpha: FloatArray
     f: FloatArray
-    n_iter: int
-    status: Status
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearResult(Result):
+    """A linear model: values are coef.x plus or minus a threshold.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,)
+        Weights.
+    thresholds : ndarray of shape (n_thresholds,)
+        Nothing without an intercept; the intercept; or theta+ and theta- of reduced hulls.
+    alpha : ndarray of shape (n_rows,) or None
+        Dual variables of the rows, where they are in memory.
+    primal, dual : float
+        The last objective and lower bound that the solver saw; a certificate recomputes them.
+    passes : float
+        Reads of the data; rows that are read by number count by their share.
+    history : list of dict
+        One entry per round of reads.
+    """
+
+    coef: FloatArray
+    thresholds: FloatArray
+    alpha: FloatArray | None = None
+    primal: float = float("nan")
+    dual: float = float("nan")
+    passes: float = 0.0
+    history: tuple[dict[str, Any], ...] | list[dict[str, Any]] = ()
+
+    @property
+    def intercept(self) -> float:
+        """The intercept; 0 without one, and minus the midpoint of the thresholds of hulls."""
+        if len(self.thresholds) == 2:
+            return -0.5 * float(self.thresholds[0] + self.thresholds[1])
+        return float(self.thresholds[0]) if len(self.thresholds) else 0.0
 
 
 class Budget:
-    """Steps left, and the monitor that may end the run earlier."""
+    """What a solver may spend, what it has spent, and the monitor that may end it earlier.
 
-    def __init__(self, max_iter: int, monitor: Monitor | None = None) -> None:
+    Parameters
+    ----------
+    max_iter : int
+        Steps that may be taken; what a step is depends on the method.
+    monitor : callable, optional
+        See `Monitor`.
+    cache_bytes : float, default=500e6
+        Memory for kernel values and factorisations.
+    """
+
+    def __init__(
+        self, max_iter: int, monitor: Monitor | None = None, cache_bytes: float = 500e6
+    ) -> None:
         self.max_iter = max_iter
         self.monitor = monitor
+        self.cache_bytes = cache_bytes
         self.used = 0
-        self.status: Status = "optimal"
+        self.status: Status = "converged"
 
     @property
     def left(self) -> int:
@@ -70,4 +148,14 @@ class Budget:
             self.status = "stopped"
         elif self.used >= self.max_iter:
             self.status = "max_iter"
-        return self.status == "optimal"
+        return self.status == "converged"
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """Dual variables of a problem and how they were reached."""
+
+    b: FloatArray
+    f: FloatArray
+    n_iter: int
+    status: Status

@@ -11,7 +11,7 @@ from widemargin._base.messages import warn
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin._base.validation import require, require_bool, require_choice, require_number
-from widemargin.certificate import REASONS, Certificate, worst
+from widemargin.certificate import Certificate, reason_of, worst
 from widemargin.estimators._base.kernel import KernelMachine
 from widemargin.fitted.latent import kernel_matrix
 from widemargin.kernels import Kernel, Rows, is_mercer
@@ -145,7 +145,7 @@ class MeanFieldMachine(KernelMachine):
         if self.residual_ <= self.tol:
             return
         status = max(results, key=lambda result: result.residual).status
-        reason, fix = REASONS["stalled" if status == "optimal" else status]
+        reason, fix = reason_of([status])
         if status == "stalled" and self.flip_noise > 0:
             reason, fix = "no step improves the equations", "lower flip_noise or raise input_noise"
         elif status == "stalled" and self.solver == "table":

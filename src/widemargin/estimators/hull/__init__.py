@@ -222,7 +222,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             hulls = shrink(problem, *sizes)
             result, points, apart = work.solve(hulls)
             # Of an indefinite kernel, which was warned of, no distance says anything.
-            certain = result.status in ("optimal", "stalled") and not self._indefinite
+            certain = result.status in ("converged", "stalled") and not self._indefinite
             if not apart and certain:
                 raise ValueError(why_not(sizes, problem, work))
         unit = 0.5 * points.margin if points.margin > 0 else max(points.norm2, 1e-300)

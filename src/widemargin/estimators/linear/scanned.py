@@ -142,7 +142,7 @@ def _fit_plane(
         primal=primal,
         dual=dual,
         # No row is on the wrong side of an exact solution; of others only the gap is known.
-        kkt_violation=0.0 if status == "optimal" and not task.squared else float("nan"),
+        kkt_violation=0.0 if status == "converged" and not task.squared else float("nan"),
         converged=gap <= task.tol * max(1.0, abs(primal)),
         n_iter=len(history) or 1,
     )

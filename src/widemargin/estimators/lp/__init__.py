@@ -238,7 +238,7 @@ class NuLPSVC(ProgramClassifier):
         errors = lp_machine(problem.y, problem.weight, problem.limit, 0.0)
         least = solve_lp_machine(errors, rows, **options)
         nu_min = errors.primal(least.alpha, least.f) / float(problem.weight.sum())
-        if least.status == "optimal" and nu_min >= self.nu:
+        if least.status == "converged" and nu_min >= self.nu:
             reason = f"rows like these need more than nu_min = {nu_min:.6g}. Raise nu"
         else:  # nu_min is some number below this one, and a margin as small is not told from none
             reason = f"nu_min is not known but for nu_min <= {nu_min:.6g}. Raise nu, or tol is too "

@@ -131,10 +131,9 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
         self._keep_record(data, machines, seed)
         for message in self._messages(machines, geometry):
             warn(message, UserWarning)
-        # An optimum of a linear program that is not proved is one that rounding errors hide.
-        statuses: list[str] = [m.result.status for m in machines if m.result.status != "optimal"]
+        statuses = [machine.result.status for machine in machines]
         warn_unconverged(
-            name, self.certificate_, statuses or ["stalled"], self.tol, data.X, "gap",
+            name, self.certificate_, statuses, self.tol, data.X, "gap",
             next(m.scale_of_gap for m in machines if m.certificate is self.certificate_),
         )  # fmt: skip
         return self
@@ -174,7 +173,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
         lam, lam_max = self._asked_lam(), self._lam_max(y * whole, weight, geometry)
         if lam is not None and lam >= lam_max:
             none = np.zeros(rows.n)
-            result = ProgramResult(none, weight, none, whole, 1, "optimal", "no coefficients")
+            result = ProgramResult(none, weight, none, whole, 1, "converged", "no coefficients")
         else:
             result = solve_lp_machine(
                 problem, rows, tol=self.tol, seed=seed, monitor=watch, whole=whole, **self._budget()

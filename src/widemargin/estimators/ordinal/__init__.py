@@ -248,11 +248,10 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
             result = self._solved(problem, seen, watch)
         self._keep_model(rows, problem, result)
         self._keep_record(rows, problem, result, seed)
-        # A gap that the solver thought closed is open by rounding, unless the kernel is to blame.
-        to_blame = self._indefinite or not self._kernel_.is_mercer_by_name
-        hidden = result.status == "optimal" and not to_blame
-        statuses = ["stalled" if hidden else str(result.status)]
-        warn_unconverged("OrdinalSVC", self.certificate_, statuses, self.tol, data.X, "gap")
+        warn_unconverged(
+            "OrdinalSVC", self.certificate_, [result.status], self.tol, data.X, "gap",
+            indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
+        )  # fmt: skip
         return self
 
     # -- prediction ------------------------------------------------------------------------

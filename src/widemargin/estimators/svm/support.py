@@ -58,7 +58,10 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         self._keep_machines(data, codes, machines)
         self._keep_record(data, [machine.machine for machine in machines], pairs)
         statuses = [machine.status for machine in machines]
-        warn_unconverged(type(self).__name__, self.certificate_, statuses, self.tol, data.X)
+        warn_unconverged(
+            type(self).__name__, self.certificate_, statuses, self.tol, data.X,
+            indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
+        )  # fmt: skip
         return self
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
@@ -174,7 +177,10 @@ class SupportRegressor(RegressorMixin, SoftMarginMachine):
         self.certificate_ = machine.certificate
         self.n_iter_ = machine.certificate.n_iter
         name = type(self).__name__
-        warn_unconverged(name, self.certificate_, [machine.status], self.tol, data.X)
+        warn_unconverged(
+            name, self.certificate_, [machine.status], self.tol, data.X,
+            indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
+        )  # fmt: skip
         return self
 
     def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:

@@ -55,7 +55,7 @@ class CumulativeResult:
         Evaluated at the model; without a penalty its lower bound is the trivial one, zero.
     n_iter : int
         Newton steps.
-    status : {"optimal", "max_iter", "stopped", "stalled"}
+    status : {"converged", "max_iter", "stopped", "stalled"}
         As for other solvers.
     separated : bool
         Whether the ranks can be separated, so that the likelihood has no maximum.
@@ -179,7 +179,7 @@ def _newton(
         scale = max(1.0, abs(point.objective))
         gap = point.objective - problem.lower_bound(point.objective, around.above, around.gradient)
         if problem.alpha > 0 and gap <= tol * scale:
-            return replace(state, status="optimal")
+            return replace(state, status="converged")
         step = _direction(problem, rows, around)
         moved = _descend(problem, point, step)
         if moved is None:
@@ -189,7 +189,7 @@ def _newton(
         if problem.alpha == 0 and step.promise <= tol * scale:
             idle += 1
             if float(_shift(problem, step).max()) <= STILL:
-                return replace(state, status="optimal")
+                return replace(state, status="converged")
             if idle > PATIENCE:
                 return replace(state, status="stalled", separated=True)
         if not going:
@@ -348,10 +348,10 @@ def _result(
     )
     status = state.status or budget.status
     if problem.alpha == 0:  # no bound could tell
-        certificate = replace(certificate, converged=status == "optimal")
+        certificate = replace(certificate, converged=status == "converged")
     elif certificate.converged:
-        status = "optimal"
-    elif status == "optimal":  # only to rounding, as the fresh evaluation shows
+        status = "converged"
+    elif status == "converged":  # only to rounding, as the fresh evaluation shows
         status = "stalled"
     return CumulativeResult(
         coef=point.w,

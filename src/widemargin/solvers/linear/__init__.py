@@ -53,7 +53,7 @@ class LinearResult:
         Feasible signed dual variables.
     n_iter : int
         Newton steps.
-    status : {"optimal", "max_iter", "stopped"}
+    status : {"converged", "max_iter", "stopped"}
         Whether the tolerance was met, the budget (or the arithmetic's precision) ran out, or the
         monitor said stop.
     primal, dual_value : float
@@ -172,7 +172,7 @@ def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
     f = rows.dot(search.w)
     intercept = _intercept(search, problem, f) if problem.n_groups else 0.0
     primal = _primal(problem, f, search.w, intercept)
-    status: Status = "optimal"
+    status: Status = "converged"
     if primal - dual_value > tol * max(1.0, abs(primal)):
         status = "stopped" if search.supervisor.stopped else "max_iter"
     return LinearResult(

@@ -48,7 +48,7 @@ def solve_linear_sampling(
     form = Form("hinge" if problem.n_groups else "hinge_no_intercept", 1.0)
     found = solve_implicit(source, form, seed=seed, max_rounds=max_iter, monitor=monitor)
     s = np.concatenate(dual_variables(source, form, found))
-    status: Status = "optimal"
+    status: Status = "converged"
     if found.relative_gap > tol:
         status = "max_iter" if found.status == "not_separable" else found.status
     return LinearResult(
@@ -95,7 +95,7 @@ def solve_expansion(
     found = solve_linear_sampling(rows.X, problem, tol=1e-12, **options)
     used = np.flatnonzero(found.dual)
     f = rows.weighted_sum(np.arange(rows.n), rows, used, found.dual[used])
-    status = "optimal" if problem.kkt_violation(found.dual, f) <= tol else found.status
+    status = "converged" if problem.kkt_violation(found.dual, f) <= tol else found.status
     return SolverResult(found.dual, f, found.n_iter, status)
 
 

@@ -86,7 +86,7 @@ def solve_lp_machine(
     >>> problem = adaptive_margin(y, np.ones(4), k, limits(k, k), lam=1.0)
     >>> found = solve_lp_machine(problem, rows)
     >>> round(problem.primal(found.alpha, found.f), 9), found.status
-    (0.0, 'optimal')
+    (0.0, 'converged')
     """
     if problem.nu is None:
         idle = _without_learning(problem, rows, whole)
@@ -142,7 +142,7 @@ def _without_learning(
     if (excess > 4 * np.finfo(float).eps * size).any():
         return None
     zero = np.zeros(rows.n)
-    return ProgramResult(zero, problem.weight.copy(), zero.copy(), g, 1, "optimal", "none")
+    return ProgramResult(zero, problem.weight.copy(), zero.copy(), g, 1, "converged", "none")
 
 
 def _finish(
@@ -170,8 +170,8 @@ def _finish(
         z, g = max([(z, g), *bounds], key=lambda point: problem.dual(*point))
     short = problem.dual(z, g) < least
     if not short:
-        status = "optimal"
-    elif status == "optimal":
+        status = "converged"
+    elif status == "converged":
         status = "stalled"
     return ProgramResult(alpha, z, f, g, n_iter, status, method)
 

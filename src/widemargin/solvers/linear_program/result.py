@@ -22,7 +22,7 @@ class ProgramResult:
         K (y alpha) and K (y z), evaluated afresh in float64 with the true kernel.
     n_iter : int
         Steps, at least 1.
-    status : {"optimal", "max_iter", "stopped", "stalled"}
+    status : {"converged", "max_iter", "stopped", "stalled"}
         As in `SolverResult`.
     method : str
         Which solver it was.

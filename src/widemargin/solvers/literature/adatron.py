@@ -165,7 +165,7 @@ class _Run:
     def passes(self) -> Status:
         """Pass over the variables until the tolerance is met; return why it ended."""
         failed, unbounded = np.inf, UNBOUNDED * max(1.0, self.violation)
-        while self.budget.status == "optimal":
+        while self.budget.status == "converged":
             moved = self.sweep()
             left = self.left_over()
             error = abs(self.excess)
@@ -173,7 +173,7 @@ class _Run:
             if left <= self.aim and error * float(self.curvature.max()) <= self.aim:
                 reached = self.balance()
                 if reached <= self.tol:
-                    return "optimal"
+                    return "converged"
                 if reached > 0.5 * failed:
                     return "stalled"
                 failed = reached
@@ -253,8 +253,8 @@ class _Run:
 
     def result(self, status: Status) -> SolverResult:
         """Return what was reached, feasible whatever ended the run."""
-        if status != "optimal" and self.balance() <= self.tol:
-            status = "optimal"
+        if status != "converged" and self.balance() <= self.tol:
+            status = "converged"
         return SolverResult(self.b, self.f, max(1, self.budget.used), status)
 
 

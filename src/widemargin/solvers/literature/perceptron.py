@@ -44,7 +44,7 @@ class PerceptronResult:
         Passes begun.
     wrong : int
         Rows that are wrong at the end.
-    status : {"optimal", "max_iter", "stopped"}
+    status : {"converged", "max_iter", "stopped"}
         Whether no row is wrong, the passes or the time ran out.
     """
 
@@ -96,7 +96,7 @@ def train(
             if monitor is not None and not monitor(n_passes, max(1, updates - before) / n):
                 return _in_features(X, y, state, updates, n_passes, "stopped")
         if updates == before:
-            return _in_features(X, y, state, updates, n_passes, "optimal")
+            return _in_features(X, y, state, updates, n_passes, "converged")
     return _in_features(X, y, state, updates, max_passes, "max_iter")
 
 
@@ -104,8 +104,8 @@ def _in_features(
     X: Matrix, y: FloatArray, state: FloatArray, updates: int, n_passes: int, status: Status
 ) -> PerceptronResult:
     w, b = state[:-1].copy(), float(state[-1])
-    # "optimal" is what the sweep saw with its own order of sums.
-    wrong = 0 if status == "optimal" else int(np.count_nonzero(y * (X @ w + b) <= 0))
+    # "converged" is what the sweep saw with its own order of sums.
+    wrong = 0 if status == "converged" else int(np.count_nonzero(y * (X @ w + b) <= 0))
     return PerceptronResult(w, b, updates, n_passes, wrong, status)
 
 
@@ -146,8 +146,8 @@ def train_kernel(
                 break
         else:
             if run.updates == before and run.settle() == 0:
-                status = "optimal"
-    wrong = 0 if status == "optimal" else run.settle()
+                status = "converged"
+    wrong = 0 if status == "converged" else run.settle()
     return PerceptronResult(
         run.count * y, float(run.count @ y), run.updates, n_passes, wrong, status
     )

@@ -69,7 +69,7 @@ class MeanFieldResult:
         Largest error of the equations, relative to max(1, F).
     n_iter : int
         Newton steps (of EP: sweeps; of Table 8.1: updates).
-    status : {"optimal", "max_iter", "stopped", "stalled"}
+    status : {"converged", "max_iter", "stopped", "stalled"}
         As for the other solvers.
     """
 

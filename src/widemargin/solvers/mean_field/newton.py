@@ -77,7 +77,7 @@ def solve_newton(
     if unsure:
         require_separable(K, here.coefficients)
     if budget.status in ("max_iter", "stalled"):
-        budget.status = "optimal"  # it was the last step that was allowed, and it sufficed
+        budget.status = "converged"  # it was the last step that was allowed, and it sufficed
     return here
 
 
@@ -142,7 +142,7 @@ def solve_flipped(
     for fraction in CONTINUATION if flip_noise > 0 else ():
         if budget.status in ("max_iter", "stopped"):
             break
-        budget.status = "optimal"
+        budget.status = "converged"
         fields = solve_newton(
             problem.with_flip_noise(fraction * flip_noise),
             K,

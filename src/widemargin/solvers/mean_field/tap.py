@@ -52,8 +52,8 @@ def solve_tap(
     last = _rounds(problem, K, fields.z, direction, tol, budget)
     status = budget.status
     if last.residual <= tol:
-        status = "optimal"
-    elif status == "optimal":
+        status = "converged"
+    elif status == "converged":
         status = "stalled"
     return MeanFieldResult(
         last.problem,
@@ -79,7 +79,7 @@ def _rounds(
     scratch = np.empty_like(K)
     change, damping, without = np.inf, 1.0, 0
     for _ in range(MOST_ROUNDS):
-        budget.status = "optimal"
+        budget.status = "converged"
         goal = max(0.1 * tol, FOLLOW * min(1.0, change))
         fields = solve_newton(problem, K, direction, tol=goal, budget=budget, start=z)
         z = fields.z

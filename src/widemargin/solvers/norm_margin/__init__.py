@@ -68,7 +68,7 @@ class MarginResult:
         See :meth:`NormMargin.margin`.
     certificate : Certificate
         Recomputed from the above.
-    status : {"optimal", "max_iter", "stopped", "stalled"}
+    status : {"converged", "max_iter", "stopped", "stalled"}
         How it ended.
     separable : bool
         False if the convex hulls of the classes meet, as far as float64 can tell.
@@ -206,7 +206,7 @@ def _by_library(
     y, cost, norm = problem.y, problem.cost, problem.norm
     w, a, n_iter, ended = solve(rows, y, cost, norm, max_iter=steps, seconds=seconds)
     if ended:
-        return w, a, n_iter, "optimal"
+        return w, a, n_iter, "converged"
     return w, a, n_iter, "max_iter" if n_iter >= steps else "stopped"
 
 
@@ -282,6 +282,6 @@ def _result(
         a, v = a / size, v / size
     certificate = problem.certificate(w, f, b, a, v, tol=tol, n_iter=n_iter)
     margin = problem.margin(w, f, b)
-    if not certificate.converged and status == "optimal":
+    if not certificate.converged and status == "converged":
         status = "stalled"
     return MarginResult(w, b - float(w @ origin), a, margin, certificate, status)

@@ -45,7 +45,7 @@ from widemargin.solvers.out_of_core.state import resumed, state_of
 
 __all__ = ["Form", "ImplicitResult", "dual_variables", "solve_implicit"]
 
-Status: TypeAlias = Literal["optimal", "max_iter", "stopped", "stalled", "not_separable"]
+Status: TypeAlias = Literal["converged", "max_iter", "stopped", "stalled", "not_separable"]
 
 EXACT_GAP = 1e-9  # largest relative gap, recomputed from the data, of a result called optimal
 
@@ -67,7 +67,7 @@ class ImplicitResult:
         Rounds.
     passes : float
         Reads of the data; rows that are read by number count by their share.
-    status : {"optimal", "max_iter", "stopped", "stalled", "not_separable"}
+    status : {"converged", "max_iter", "stopped", "stalled", "not_separable"}
         Exact; rounds ran out; the monitor said stop; exact but for what rounding left; the reduced
         hulls meet, so that w = 0.
     history : list of dict
@@ -160,7 +160,7 @@ def solve_implicit(
     >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(20_000) > 0, 1.0, -1.0)
     >>> found = solve_implicit(sources.from_arrays(X, y).binary(1.0, -1.0), Form("hinge", 1.0))
     >>> found.status, found.relative_gap < 1e-12, found.passes < 6
-    ('optimal', True, True)
+    ('converged', True, True)
     """
     if not sum(source.sizes):
         raise ValueError("source has no rows")
@@ -267,7 +267,7 @@ class _Loop:
                 if self.observe is not None:
                     self.observe(at.history[-1])
                 if not at.wrong:
-                    return "optimal" if self._is_exact() else "stalled"
+                    return "converged" if self._is_exact() else "stalled"
                 if at.round >= self.max_rounds:
                     return "max_iter"
                 self.rounds.correct(wrong)
@@ -307,7 +307,7 @@ def _result(rounds: Rounds, status: Status) -> ImplicitResult:
     """Wrap up the solution, or the best point where it is not one."""
     at, form = rounds.at, rounds.form
     w, t, primal, dual = at.best.w, at.best.t, at.best.primal, at.best.dual
-    exact = status in ("optimal", "stalled", "not_separable")
+    exact = status in ("converged", "stalled", "not_separable")
     if exact and at.solution is not None:
         w, t = at.solution.w, at.solution.t
     if status == "not_separable":

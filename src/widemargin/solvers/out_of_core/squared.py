@@ -50,7 +50,7 @@ class ScannedModel:
         Objectives, in float64 over all rows.
     passes : int
         Reads of the data.
-    status : {"optimal", "max_iter", "stopped", "stalled"}
+    status : {"converged", "max_iter", "stopped", "stalled"}
         Why it ended.
     history : list of dict
         One entry a pass: objective, lower bound, rows with slack.
@@ -177,8 +177,8 @@ def solve_squared(
             break
     status: Status = budget.status
     if gap <= tol:
-        status = "optimal"
-    elif status == "optimal":
+        status = "converged"
+    elif status == "converged":
         status = "stalled"
     return ScannedModel(best[:-1], float(best[-1]), primal, dual, len(history), status, history)
 

@@ -66,7 +66,7 @@ class PreferenceResult:
         K beta of the coefficients of the dual point, in float64.
     n_iter : int
         Newton steps, those on samples and in a basis included.
-    status : {"optimal", "max_iter", "stopped", "stalled"}
+    status : {"converged", "max_iter", "stopped", "stalled"}
         Whether the gap met the tolerance, the budget ran out, the monitor said stop, or rounding
         errors left nothing to gain.
     kernel_evaluations : int
@@ -133,7 +133,7 @@ def solve_preference(
     >>> problem = preference_problem(np.array([0, 1, 2]), C=10.0)
     >>> result = solve_preference(problem, X, tol=1e-9, max_iter=100)
     >>> result.coef.round(6), result.status
-    (array([1.]), 'optimal')
+    (array([1.]), 'converged')
     """
     n_rows = operand.n if isinstance(operand, Rows) else operand.shape[0]
     if n_rows != problem.n_rows:
@@ -171,7 +171,7 @@ def _solve_linear(
     image = rows.dot(rows.combine(problem.response(descent.point).beta))
     f, norm2 = rows.dot(w), float(w @ w)
     hidden = problem.rounding(descent.point, image) / max(1.0, abs(descent.primal))
-    if status == "optimal" and descent.gap + hidden > tol:
+    if status == "converged" and descent.gap + hidden > tol:
         status = "stalled"
     return PreferenceResult(w, f, norm2, descent.point, image, max(1, budget.used), status)
 
@@ -246,9 +246,9 @@ class _KernelRun:
             certificate = result.certificate(self.problem, self.tol)
             unbounded = certificate.dual == -np.inf  # indefinite: more steps do not help
             if certificate.converged or unbounded:
-                return replace(result, status="optimal")
+                return replace(result, status="converged")
             if status in ("max_iter", "stopped") or self.product.is_exact:
-                return replace(result, status="stalled" if status == "optimal" else status)
+                return replace(result, status="stalled" if status == "converged" else status)
             self.product.sharpen()
             status = self._whole(Element(result.coef, result.f), self.descent.width)
 
@@ -272,7 +272,7 @@ class _KernelRun:
         inner = Descent(self.problem, space, tol, self.budget, begin, width, polish)
         status = inner.run()
         at = Element(basis.coefficients(inner.best.coef), inner.best.image)
-        return self._whole(at, inner.width, inner.point, go_on=status in ("optimal", "stalled"))
+        return self._whole(at, inner.width, inner.point, go_on=status in ("converged", "stalled"))
 
     def _whole(
         self, at: Element, width: float, point: DualPoint | None = None, *, go_on: bool = True

@@ -121,7 +121,7 @@ class Descent:
                 return self.budget.status
             if not self._step() and (self.problem.squared or not self._narrow()):
                 return "stalled"
-        return "optimal"
+        return "converged"
 
     def _idle(self) -> bool:
         """Tell whether nothing has become better, but for rounding: no best point, nor the gap."""

@@ -75,7 +75,7 @@ class L1PreferenceResult:
         Dual objective: no weights are better than this.
     n_iter : int
         Steps, each with one quadratic model or one program.
-    status : {"optimal", "max_iter", "stopped", "stalled"}
+    status : {"converged", "max_iter", "stopped", "stalled"}
         Whether the gap met the tolerance, the budget ran out, the monitor said stop, or rounding
         errors left nothing to gain.
     """
@@ -142,7 +142,7 @@ def solve_l1_preference(
     >>> problem = preference_problem(np.array([0, 1, 2]), C=10.0)
     >>> result = solve_l1_preference(problem, X, tol=1e-9, max_iter=100)
     >>> result.w.round(6) + 0.0, round(result.lower_bound, 6), result.status
-    (array([1., 0.]), 1.0, 'optimal')
+    (array([1., 0.]), 1.0, 'converged')
     """
     if problem.squared:
         raise ValueError(f"loss must be 'hinge' with an l_1 norm, got {problem.loss!r}")
@@ -198,7 +198,7 @@ class _Descent:
                 continue
             if not self._narrow():
                 return "stalled"
-        return "optimal"
+        return "converged"
 
     def _narrow(self) -> bool:
         """Shrink the band towards the one whose smoothing costs half of what is allowed."""

@@ -106,7 +106,7 @@ def _by_qp(
         X * y[:, None], form.columns(y), form.sums(np.zeros(2)), np.zeros(len(y)), D,
         np.zeros(X.shape[1]),
     )  # fmt: skip
-    return found.s, found.n_iter, "optimal", []
+    return found.s, found.n_iter, "converged", []
 
 
 def _by_implicit(
@@ -116,7 +116,7 @@ def _by_implicit(
     form = Form("hull", 1.0)
     found = solve_implicit(source, form, seed=seed, max_rounds=rounds, monitor=monitor)
     if found.status == "not_separable":
-        return _somewhere(hulls), found.n_iter, "optimal", found.history
+        return _somewhere(hulls), found.n_iter, "converged", found.history
     s = np.concatenate(dual_variables(source, form, found))
     return s, found.n_iter, found.status, found.history
 
@@ -136,7 +136,7 @@ def _by_sampling(
                 source, k, plan=plan, seed=seed, max_rounds=rounds, monitor=monitor
             )
     except NotSeparable:
-        return _somewhere(hulls), 1, "optimal", []
+        return _somewhere(hulls), 1, "converged", []
     first = np.concatenate([[0], np.cumsum(source.sizes)])
     s = np.zeros(len(D))
     s[first[found.support_part] + found.support_row] = found.multipliers

@@ -86,7 +86,7 @@ def solve_nearest(
         apart = points.separated and norm2 > floor
         if apart and hulls.kkt_violation(result.b, result.f) <= tol * size:
             return result, points, True
-        if result.status != "optimal" or accuracy <= floor or norm2 <= floor:
+        if result.status != "converged" or accuracy <= floor or norm2 <= floor:
             return result, points, apart
         wanted = 0.9 * tol * size if apart else NEXT * accuracy
         accuracy = max(floor, min(NEXT * accuracy, wanted))

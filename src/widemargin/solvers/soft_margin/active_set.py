@@ -168,7 +168,7 @@ class _Run:
     ) -> None:
         """Improve b and f (in place) band by band until the violation of part is below tol."""
         before = np.inf  # the violation when all rows were solved for, if they were
-        while self.budget.status == "optimal":
+        while self.budget.status == "converged":
             violation = part.kkt_violation(b, f)
             if violation <= tol or violation >= 0.999 * before:
                 return
@@ -262,8 +262,8 @@ class _Run:
             before, violation = violation, self.problem.kkt_violation(b, f)
             status = self.budget.status
             if violation > self.tol and precision is np.float64 and violation > 0.5 * before:
-                status = "stalled" if status == "optimal" else status
-            if violation <= self.tol or status != "optimal":
+                status = "stalled" if status == "converged" else status
+            if violation <= self.tol or status != "converged":
                 return SolverResult(b, f, max(1, self.budget.used), status)
             # From exact values, float32 errs by a fraction of the correction only: try that once.
             precision = np.float64 if violation > 0.25 * before else precision

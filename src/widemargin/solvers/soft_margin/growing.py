@@ -82,7 +82,7 @@ def solve_growing(
         start=start,
         monitor=monitor,
     )
-    status = found.status if budget.status == "optimal" else budget.status
+    status = found.status if budget.status == "converged" else budget.status
     return SolverResult(found.b, found.f, found.n_iter + budget.used, status)
 
 
@@ -110,7 +110,7 @@ class _Growing:
         self.join(order[: self._enough(order)])
         seen, looks = len(self.R), 0
         self.solve(n / seen, LOOSE)
-        while self.budget.status == "optimal":
+        while self.budget.status == "converged":
             if seen < n and looks != 1:  # a second look at those that the first has changed
                 seen, looks = min(n, GROWTH * seen), 0
             newcomers = self.violators(order[:seen], NEAR if looks == 0 else -0.5 * self.tol)

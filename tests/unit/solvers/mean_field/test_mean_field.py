@@ -256,7 +256,7 @@ def test_all_solvers_agree_on_data_sets(name, noise) -> None:
         newton = solve_mean_field(problem, K, solver="newton")
         for solver in ("newton_cg", "table"):
             other = solve_mean_field(problem, K, solver=solver)
-            assert newton.status == other.status == "optimal"
+            assert newton.status == other.status == "converged"
             np.testing.assert_allclose(other.coefficients, newton.coefficients, atol=1e-6)
             np.testing.assert_allclose(other.z, newton.z, atol=1e-6)
 
@@ -266,10 +266,10 @@ def test_all_solvers_agree_on_data_sets(name, noise) -> None:
 def test_all_solvers_find_the_same_solution(seed, flips) -> None:
     problem, K = _problem(seed, flips=flips, weighted=True)
     newton = solve_mean_field(problem, K, solver="newton")
-    assert newton.status == "optimal"
+    assert newton.status == "converged"
     for solver in ("newton_cg", "table"):
         other = solve_mean_field(problem, K, solver=solver)
-        assert other.status == "optimal"
+        assert other.status == "converged"
         np.testing.assert_allclose(other.coefficients, newton.coefficients, atol=1e-8)
         assert other.log_evidence == pytest.approx(newton.log_evidence, abs=1e-8)
 
@@ -288,7 +288,7 @@ def test_a_budget_that_runs_out_is_reported() -> None:
 def test_the_last_step_allowed_may_be_the_one_that_suffices() -> None:
     problem, K = _problem()
     needed = solve_mean_field(problem, K, solver="newton").n_iter
-    assert solve_mean_field(problem, K, solver="newton", max_iter=needed).status == "optimal"
+    assert solve_mean_field(problem, K, solver="newton", max_iter=needed).status == "converged"
 
 
 @pytest.mark.parametrize("inference", ["naive", "tap"])
@@ -325,7 +325,7 @@ def test_tap_and_expectation_propagation_agree(gamma, noise, flips) -> None:
     problem, K = _problem(3, n=80, gamma=gamma, noise=noise, flips=flips, weighted=True)
     tap = solve_mean_field(problem, K, inference="tap")
     ep = solve_mean_field(problem, K, inference="ep", tol=1e-11)
-    assert tap.status == ep.status == "optimal"
+    assert tap.status == ep.status == "converged"
     np.testing.assert_allclose(tap.field, ep.field, atol=1e-8)
     np.testing.assert_allclose(tap.z, ep.z, atol=1e-8)
     np.testing.assert_allclose(tap.problem.cavity, ep.problem.cavity, atol=1e-8)
@@ -490,7 +490,7 @@ def test_flip_noise_on_wrong_labels_converges_or_says_so(flips, inference) -> No
         for noise in (0.01, 0.1, 1.0):
             problem, K = _problem(seed, noise=noise, flips=flips)
             result = solve_mean_field(problem, K, inference=inference)
-            assert (result.status == "optimal") == (result.residual <= 1e-10)
+            assert (result.status == "converged") == (result.residual <= 1e-10)
             assert np.isfinite(result.field).all()
 
 

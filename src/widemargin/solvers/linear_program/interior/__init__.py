@@ -133,9 +133,9 @@ class _Run:
         point = PathPoint(self.problem, self.system)
         with np.errstate(all="ignore"):  # steps that overflow are not taken
             status = self._follow(point)
-        if status != "optimal":
+        if status != "converged":
             if self._is_done(point):
-                status = "optimal"
+                status = "converged"
             elif status == "stalled" and self._too_coarse():
                 return None
         assert self.best is not None and self.bound is not None
@@ -151,10 +151,10 @@ class _Run:
                 self.inside = point.z
             relative = point.complementarity / self._scale(point)
             if point.gap <= NEAR and self._is_vertex(point):
-                return "optimal"
+                return "converged"
             if relative <= next_try:
                 if self._is_done(point):
-                    return "optimal"
+                    return "converged"
                 next_try = 0.1 * relative
                 self.fine = max(FINEST, 1e-2 * self.fine)
             if self._too_coarse():

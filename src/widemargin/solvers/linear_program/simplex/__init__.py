@@ -45,7 +45,7 @@ class Vertex:
         Sweeps of a tenth of the rows in pivots, at least 1.
     n_pivots : int
         Pivots.
-    status : {"optimal", "max_iter", "stopped", "stalled"}
+    status : {"converged", "max_iter", "stopped", "stalled"}
         As in `SolverResult`.
     """
 

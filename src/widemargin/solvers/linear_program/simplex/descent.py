@@ -147,7 +147,7 @@ class Descent:
         trust = TRUST
         fresh = False  # whether inverse, margins and multipliers are those of this very basis
         lowest, idle = np.inf, 0
-        while self.budget.status == "optimal":
+        while self.budget.status == "converged":
             self._make_room(RENEW)
             before = self.n_pivots
             most = int(min(RENEW, 1 + WORK // (self.rows.N * (self.size + 20) * 4)))

@@ -178,7 +178,7 @@ def _opt_soft_margin(
         success = run.succeeds(found)
         run.record(optimum, sample, found, success)
         if found.violators == 0:
-            status = "optimal"
+            status = "converged"
             break
         if success:
             run.double_weights(optimum, sample)
@@ -238,7 +238,7 @@ def grow_margin(
         found, offenders = _offenders(run, optimum, sample, worst, some)
         run.record(optimum, sample, found, found.violators > 0)
         if found.violators == 0:
-            status = "optimal"
+            status = "converged"
             break
         if monitor is not None and not monitor(len(run.history), run.relative_gap()):
             status = "stopped"

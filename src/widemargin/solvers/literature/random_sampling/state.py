@@ -117,8 +117,8 @@ class SamplingResult:
         Complete reads of the data.
     round_bound : float
         :math:`6 \delta \ln m`, which bounds the expected number of rounds of the paper's plan.
-    status : {"optimal", "max_iter", "stopped"}
-        "optimal" if no row violates: then this is the optimum of all rows.
+    status : {"converged", "max_iter", "stopped"}
+        "converged" if no row violates: then this is the optimum of all rows.
     """
 
     coef: FloatArray
