@@ -20,7 +20,7 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.leave_one_out.tableau import Tableau, limits_of, snapped
-from widemargin.solvers.soft_margin.smo import padded
+from widemargin.solvers.soft_margin import padded
 
 FREE_ROWS = 6_000  # of more free rows than this, a random sample stands for all
 CHUNK = 1_024
@@ -29,7 +29,7 @@ CHUNK = 1_024
 def first_order(
     rows: Rows,
     problem: SoftMargin,
-    b: FloatArray,
+    alpha: FloatArray,
     threshold: float,
     leaving: IntArray,
     fraction: FloatArray,
@@ -42,7 +42,7 @@ def first_order(
         All training rows.
     problem : SoftMargin
         The problem, with at most one threshold.
-    b : ndarray of shape (n_variables,)
+    alpha : ndarray of shape (n_variables,)
         Its dual variables, near their optimum.
     threshold : float
         The threshold.
@@ -52,7 +52,7 @@ def first_order(
         The part of each that leaves.
     """
     limits = limits_of(problem)
-    x = snapped(problem.coefficients(b).copy(), limits)
+    x = snapped(problem.coefficients(alpha).copy(), limits)
     used = np.flatnonzero(x)
     values = rows.weighted_sum(leaving, rows, used, x[used]) + threshold
     ridge = problem.ridge[: rows.n]
@@ -62,7 +62,7 @@ def first_order(
     m = len(free)
     K = np.zeros((padded(m), padded(m)))
     rows.fill_symmetric(free, K[:m, :m])
-    block = Tableau(K, problem.restrict(free), b[problem.variables_of(free)], refine=False)
+    block = Tableau(K, problem.restrict(free), alpha[problem.variables_of(free)], refine=False)
     basis = free[block.free]
     if not len(basis):
         return values  # nothing responds: only the exact path can tell

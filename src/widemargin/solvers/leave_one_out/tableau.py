@@ -1,4 +1,4 @@
-r"""A fitted machine from which rows can be removed: its free rows and its exchange tableau.
+r"""Compute the free rows and the exchange tableau of a fitted machine, to remove rows from it.
 
 In signed coefficients x (one a row) and values :math:`h = Kx + \rho x + b`, a row is in one of
 five states: at its lower cap, free below zero (h = target below), zero, free above zero (h = target
@@ -21,7 +21,7 @@ from scipy.linalg import lapack
 from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.leave_one_out import loops as loops
+from widemargin.solvers.leave_one_out import loops
 
 AT_BOUND = 1e-12  # coefficients this near to a bound, relative to the box, are at it
 WORTH_A_THREAD = 1e7  # operations, about a millisecond; below that, starting a thread costs more
@@ -37,7 +37,7 @@ class Tableau:
         Kernel matrix in float64, padded with zeros as for `solve_dense`.
     problem : SoftMargin
         A problem with at most one group (one threshold or none).
-    b : ndarray of shape (n_variables,)
+    alpha : ndarray of shape (n_variables,)
         Its optimum, polished.
     threads : int
         Threads that share the paths.
@@ -49,22 +49,21 @@ class Tableau:
         self,
         K: FloatArray,
         problem: SoftMargin,
-        b: FloatArray,
+        alpha: FloatArray,
         threads: int = 1,
         *,
         refine: bool = True,
     ) -> None:
-        n = problem.n_rows
-        self.padded = K
+        self.n = n = problem.n_rows
         self.K = K[:n, :n]
         self.problem = problem
-        self.fitted = b
+        self.fitted = alpha
         self.threads = threads
         self.intercept = problem.n_groups == 1
         self.limits = limits_of(problem)
         self.joined = self.limits[2] == self.limits[3]
         self.ridge = problem.ridge[:n]
-        self.x = snapped(problem.coefficients(b).copy(), self.limits)
+        self.x = snapped(problem.coefficients(alpha).copy(), self.limits)
         self.shift = _shift(self.K) if self.intercept else 0.0
         self.diagonal = np.diagonal(self.K) + self.ridge + self.shift
         self._free_independently()
@@ -72,11 +71,6 @@ class Tableau:
         self.h = np.empty(0)
         if refine:
             self._refine()
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.problem.n_rows
 
     @cached_property
     def eps(self) -> FloatArray:
@@ -230,10 +224,14 @@ class Tableau:
             out[part][~is_basic] += self._matrix_rows(chosen[~is_basic])
             out[part][:, self.basic] = W
 
-        threads = self.threads if out.size * len(self.basic) > WORTH_A_THREAD else 1
-        width = max(32, -(-len(wanted) // (2 * threads)))
+        many = out.size * len(self.basic) > WORTH_A_THREAD
+        width = max(32, -(-len(wanted) // (2 * (self.threads if many else 1))))
         parts = [slice(k, k + width) for k in range(0, len(wanted), width)]
-        for_each(form, parts, threads)
+        if many:
+            for_each(form, parts, self.threads)
+        else:
+            for part in parts:
+                form(part)
         return out
 
     def responding(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:

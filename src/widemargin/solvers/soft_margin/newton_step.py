@@ -1,4 +1,4 @@
-"""One Newton step on the free variables: what many pair steps would converge to slowly.
+"""Compute a Newton step on the free variables, to which pair steps would converge slowly.
 
 On the variables strictly inside their boxes the problem is an equality-constrained quadratic
 one. Its solution is taken with the variables that would leave their box stopped at the bound;
@@ -13,8 +13,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 
 ROUNDS = 5
-LARGEST = 2500  # free variables: a factorisation cannot be interrupted, and must not take a second
-FLOPS_PER_PAIR_STEP = 1.3e5  # free^3 divided by this: pair steps in the time of a factorisation
 
 
 def newton_move(
@@ -118,30 +116,3 @@ def _shortened(move: FloatArray, lowest: FloatArray, highest: FloatArray) -> Flo
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(move > 0, highest / move, np.where(move < 0, lowest / move, np.inf))
     return move * min(1.0, float(room.min()))
-
-
-class NewtonTurn:
-    """When to take a Newton step: after pair steps of its price, later if it disappoints."""
-
-    def __init__(self) -> None:
-        self.patience = 1
-        self.steps = 0
-        self.gained = 0.0
-
-    def watch(self, steps: int, gained: float) -> None:
-        """Record what pair steps cost and gained."""
-        self.steps += steps
-        self.gained += gained
-
-    def is_due(self, n_free: int) -> bool:
-        """Whether the pair steps since the last one cost as much as a Newton step."""
-        if n_free > LARGEST:
-            return False
-        price = 500 + n_free + int(n_free**3 / FLOPS_PER_PAIR_STEP)
-        return self.steps >= self.patience * price
-
-    def judge(self, gained: float) -> None:
-        """Compare the gain of a Newton step with that of the pair steps before it."""
-        better = gained * self.patience > self.gained
-        self.patience = 1 if better else min(64, 2 * self.patience)
-        self.steps, self.gained = 0, 0.0
