@@ -51,6 +51,7 @@ class SoftMarginMachine(KernelMachine):
                 method=getattr(self, "solver", "auto"),
                 seed=seed,
             )
+        beta, thresholds = problem.coefficients(result.alpha), problem.thresholds(result.f)
         certificate = problem.certificate(
             result.alpha,
             result.f,
@@ -60,9 +61,7 @@ class SoftMarginMachine(KernelMachine):
         )
         if self._indefinite:
             certificate = replace(certificate, converged=False)
-        beta = problem.coefficients(result.alpha)
         used = np.flatnonzero(beta)
-        thresholds = problem.thresholds(result.f)
         intercept = float(thresholds.mean()) if len(thresholds) else 0.0
         machine = Machine(np.arange(n), problem, result.alpha, intercept)
         return Expansion(
@@ -73,7 +72,7 @@ class SoftMarginMachine(KernelMachine):
         self, data: TrainingSet, machines: list[Machine], pairs: list[tuple[int, int]]
     ) -> None:
         """Keep what leave-one-out and everything that rests on it need."""
-        intercept = any(machine.problem.n_groups for machine in machines)
+        intercept = any(len(machine.problem.totals) > 0 for machine in machines)
         self._record_ = Record(
             Training(data, self._kernel_, self._centre_, pairs, machines, intercept)
         )

@@ -85,8 +85,8 @@ def solve(
     """
     if method == "adatron":
         return adatron.solve(problem, data, tol=tol, budget=budget, start=start, seed=seed)
-    drawn = method in ("auto", "sampling") and start is None
-    if drawn and linear_kernel.applies(problem, data):
+    linear = data.kernel.name == "linear" and method in ("auto", "sampling")
+    if linear and start is None and linear_kernel.applies(problem, data):
         start = linear_kernel.solve(problem, data, tol=tol, budget=budget, seed=seed)
         if start.status not in ("stalled", "max_iter"):
             return start

@@ -71,21 +71,18 @@ def solve(
         Seed of the samples.
     """
     problem = problem.bounded()
+    from_zero = start is None and (problem.n_rows <= WHOLE or samples == "none")
+    guess = None if start is None else start.alpha
+    if from_zero:
+        guess = np.zeros(problem.n_variables)
+    alpha = None if guess is None else problem.repair(guess)
     run = _Run(problem, rows, tol, budget)
-    if start is None and samples == "violators" and problem.n_rows > WHOLE:
+    if alpha is None and samples == "violators":
         growing = GrowingSet(problem, rows, tol, budget, run.steering)
-        found = growing.run(np.random.default_rng(seed))
-    else:
-        found = None if start is None else start.alpha
-    if found is not None:
-        alpha = problem.repair(found)
-        f = run.decision_values(alpha, run.steering)
-    elif problem.n_rows <= WHOLE or samples == "none":
-        alpha = problem.repair(np.zeros(problem.n_variables))
-        f = run.decision_values(alpha, np.float64)
-    else:
-        alpha, f = run.from_samples(np.random.default_rng(seed))
-    return run.finish(alpha, f)
+        alpha = growing.run(np.random.default_rng(seed))
+    if alpha is None:
+        return run.finish(*run.from_samples(np.random.default_rng(seed)))
+    return run.finish(alpha, run.decision_values(alpha, np.float64 if from_zero else run.steering))
 
 
 class _Run:
@@ -110,15 +107,17 @@ class _Run:
     def decision_values(self, alpha: FloatArray, dtype: type) -> FloatArray:
         """Return K beta on every row, evaluated afresh."""
         everything = np.arange(self.problem.n_rows)
-        return self._weighted_sum(everything, everything, self.problem.coefficients(alpha), dtype)
+        if not alpha.any():
+            return np.zeros(len(everything))
+        beta = self.problem.coefficients(alpha)
+        used = np.flatnonzero(beta)
+        return self.rows.weighted_sum(everything, self.rows, used, beta[used], dtype)
 
     def _weighted_sum(
         self, at: IntArray, of: IntArray, beta: FloatArray, dtype: type
     ) -> FloatArray:
         """Return sum_j beta_j k(x, x_j) on the rows `at`, j over the rows `of`."""
         used = np.flatnonzero(beta)
-        if not len(used):
-            return np.zeros(len(at))
         return self.rows.weighted_sum(at, self.rows, of[used], beta[used], dtype)
 
     def from_samples(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

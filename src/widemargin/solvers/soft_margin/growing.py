@@ -62,7 +62,7 @@ class GrowingSet:
         self.threshold = np.zeros(problem.n_groups)
 
     def run(self, rng: np.random.Generator) -> FloatArray | None:
-        """Return variables of all rows near the optimum, or None where R would be too large."""
+        """Return variables of all rows near the optimum, feasible; None where R grows too large."""
         n = self.problem.n_rows
         order = rng.permutation(n)
         self.join(order[: self._enough(order)])
@@ -84,7 +84,7 @@ class GrowingSet:
             self.solve(n / seen, LOOSE if seen < n else 0.3 * self.tol)
         alpha = np.zeros(self.problem.n_variables)
         alpha[self.problem.variables_of(self.R)] = self.alpha
-        return alpha
+        return self.problem.repair(alpha)
 
     def _enough(self, order: IntArray) -> int:
         """Return how many rows can have the sums that the groups ask for, with boxes scaled up."""

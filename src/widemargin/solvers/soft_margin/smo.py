@@ -73,11 +73,10 @@ def solve_dense(
     float
         The violation left, by the scores kept here.
     """
-    state = DenseState(K, problem, alpha, f, threads)
-    schedule = _NewtonSchedule()
+    schedule, interior_after = _NewtonSchedule(), _interior_price(len(alpha))
     taken, left = 0, budget.left
-    interior_after = _interior_price(len(alpha))
     lowest, idle = np.inf, 0
+    state = DenseState(K, problem, alpha, f, threads)
     while True:
         violation = state.violation()
         if violation <= tol or left == 0 or state.stalled() or idle > IDLE_SWEEPS:
