@@ -60,12 +60,14 @@ def first_order(
     if len(free) > FREE_ROWS:
         free = np.sort(np.random.default_rng(0).permutation(free)[:FREE_ROWS])
     m = len(free)
+    if m == 0:
+        return values  # nothing responds: only the exact path can tell
     K = np.zeros((padded(m), padded(m)))
     rows.fill_symmetric(free, K[:m, :m])
     block = Tableau(K, problem.restrict(free), alpha[problem.variables_of(free)], refine=False)
     basis = free[block.free]
-    if not len(basis):
-        return values  # nothing responds: only the exact path can tell
+    if not len(basis):  # all of them have a kernel of zero
+        return values
     moves = np.flatnonzero(x[leaving] != 0)
     for k in range(0, len(moves), CHUNK):
         part = moves[k : k + CHUNK]

@@ -64,7 +64,9 @@ class Tableau:
         self.joined = self.limits[2] == self.limits[3]
         self.ridge = problem.ridge[:n]
         self.x = snapped(problem.coefficients(alpha).copy(), self.limits)
-        self.shift = _shift(self.K) if self.intercept else 0.0
+        self.shift = 0.0
+        if self.intercept:  # it moves the largest eigenvalue by no more than the mean diagonal
+            self.shift = float(np.diagonal(self.K).mean()) / n or 1.0
         self.diagonal = np.diagonal(self.K) + self.ridge + self.shift
         self._free_independently()
         self.threshold = 0.0
@@ -98,7 +100,10 @@ class Tableau:
             if out != d:
                 independent = np.append(independent[independent != out], d)
         self.free = np.sort(free[independent])
-        self.state = self._states()
+        self.state = np.zeros(self.n, dtype=np.int8)
+        self.state[(x > 0) & (x >= above)] = loops.UPPER
+        self.state[(x < 0) & (x <= -below)] = loops.LOWER
+        self.state[self.free] = np.where(x[self.free] > 0, loops.FREE_ABOVE, loops.FREE_BELOW)
 
     def _move_to_bound(self, free: IntArray, null: FloatArray) -> int:
         """Move the coefficients along a null vector to the first bound; return who met it."""
@@ -116,14 +121,6 @@ class Tableau:
         bound = (above if null[who] > 0 else below)[who] + x[who]
         self.x[free[who]] = bound
         return who
-
-    def _states(self) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-        x, (above, below, *_) = self.x, self.limits
-        state = np.zeros(self.n, dtype=np.int8)
-        state[(x > 0) & (x >= above)] = loops.UPPER
-        state[(x < 0) & (x <= -below)] = loops.LOWER
-        state[self.free] = np.where(x[self.free] > 0, loops.FREE_ABOVE, loops.FREE_BELOW)
-        return state
 
     def _block(self, rows: IntArray) -> FloatArray:
         """Kernel of some rows with ridge and shift."""
@@ -251,11 +248,6 @@ class Tableau:
         loops.set_intervals(self.state, self.limits, self.joined, low, high)
         z, held = np.where(basic > 0, x, h), np.where(basic > 0, h, x)
         return basic, z, held, low, high
-
-
-def _shift(K: FloatArray) -> float:
-    """A constant that moves the kernel's largest eigenvalue by no more than its mean diagonal."""
-    return float(np.diagonal(K).mean()) / len(K) or 1.0
 
 
 def limits_of(problem: SoftMargin) -> FloatArray:

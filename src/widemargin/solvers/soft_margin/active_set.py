@@ -93,16 +93,13 @@ class _Run:
         self.rows = rows
         self.tol = tol
         self.budget = budget
-        self.steering = self._steering_precision()
         self.memory = np.empty(0, dtype=np.uint8)
-
-    def _steering_precision(self) -> type:
-        """float32, unless the problem is small or its kernel values call for more."""
-        small = self.problem.n_rows <= FLOAT64_ROWS
-        if small or not self.rows.tiles.thread_safe:  # a user's function costs more than float64
-            return np.float64
-        largest = float(np.abs(self.rows.diagonal()).max())
-        return np.float32 if largest < FLOAT32_RANGE else np.float64
+        # Precision until the finish: float32, unless the problem is small, its kernel values are
+        # large, or they come from a user's function, which costs more than float64.
+        self.steering: type = np.float64
+        if problem.n_rows > FLOAT64_ROWS and rows.tiles.thread_safe:
+            largest = float(np.abs(rows.diagonal()).max())
+            self.steering = np.float32 if largest < FLOAT32_RANGE else np.float64
 
     def decision_values(self, alpha: FloatArray, dtype: type) -> FloatArray:
         """Return K beta on every row, evaluated afresh."""
@@ -151,7 +148,11 @@ class _Run:
         slack = larger.target - f[larger.row]
         if part.n_groups:
             slack -= part.thresholds(f[:m])[larger.group]
-        guess = _predicted(larger, slack)
+        if larger.ridge.any():
+            guess = np.clip(slack / larger.ridge, larger.lower, larger.upper)
+        else:
+            share = np.clip(0.5 + 0.5 * slack / UNCERTAIN, 0.0, 1.0)
+            guess = larger.lower + (larger.upper - larger.lower) * share
         guess[larger.variables_of(np.arange(m))] = alpha * shrink
         # Near the margin the prediction is least certain: let those rows balance the sums.
         guess = larger.repair(guess, np.abs(slack))
@@ -293,11 +294,3 @@ def _extremes(part: SoftMargin, alpha: FloatArray, f: FloatArray) -> IntArray:
         found.append(np.argmax(np.where(up & member, score, -np.inf)))
         found.append(np.argmin(np.where(down & member, score, np.inf)))
     return np.array(found)
-
-
-def _predicted(part: SoftMargin, slack: FloatArray) -> FloatArray:
-    """Dual variables that a given slack t - f - lambda suggests."""
-    if part.ridge.any():
-        return np.clip(slack / part.ridge, part.lower, part.upper)
-    width = part.upper - part.lower
-    return part.lower + width * np.clip(0.5 + 0.5 * slack / UNCERTAIN, 0.0, 1.0)

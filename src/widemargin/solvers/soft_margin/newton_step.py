@@ -59,7 +59,9 @@ def newton_move(
             break
     if first is None:
         return None
-    return _checked(A, score, _shortened(first, lowest, highest), lowest, highest, group)
+    with np.errstate(divide="ignore", invalid="ignore"):  # to the first bound that it meets
+        room = np.where(first > 0, highest / first, np.where(first < 0, lowest / first, np.inf))
+    return _checked(A, score, first * min(1.0, float(room.min())), lowest, highest, group)
 
 
 def _checked(
@@ -109,10 +111,3 @@ def _equality_step(
         multiplier = np.linalg.lstsq(ones @ lifted, ones @ step - sums, rcond=None)[0]
         step = step - lifted @ multiplier
     return step if np.isfinite(step).all() else None
-
-
-def _shortened(move: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
-    """Return the move cut short at the first bound that it meets."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(move > 0, highest / move, np.where(move < 0, lowest / move, np.inf))
-    return move * min(1.0, float(room.min()))

@@ -73,7 +73,9 @@ def solve_dense(
     float
         The violation left, by the scores kept here.
     """
-    schedule, interior_after = _NewtonSchedule(), _interior_price(len(alpha))
+    schedule, n = _NewtonSchedule(), len(alpha)
+    # Pair steps that cost as much as solving by interior points.
+    interior_after = 2000 + n**3 / 5000 if n <= INTERIOR_VARIABLES else np.inf
     taken, left = 0, budget.left
     lowest, idle = np.inf, 0
     state = DenseState(K, problem, alpha, f, threads)
@@ -168,8 +170,3 @@ def _solve_by_interior_point(state: DenseState) -> None:
     if reached > linear @ alpha - 0.5 * alpha @ (Q @ alpha):
         state.alpha[inside] = found
         state.anchor()
-
-
-def _interior_price(n_variables: int) -> float:
-    """Return how many pair steps cost as much as solving by interior points."""
-    return 2000 + n_variables**3 / 5000 if n_variables <= INTERIOR_VARIABLES else np.inf
