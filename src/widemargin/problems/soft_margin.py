@@ -1,4 +1,4 @@
-r"""The soft-margin problems: C-hinge, squared hinge, nu, epsilon-tube and nu-tube.
+r"""State the soft-margin problems: C-hinge, squared hinge, nu, epsilon-tube and nu-tube.
 
 All of them are one box-constrained quadratic problem. Write :math:`\beta_r` for the
 expansion coefficient of training row :math:`r`, so that the decision function without

@@ -28,12 +28,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin._base.threads import for_each
-from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget
 from widemargin.solvers.leave_one_out import loops
 from widemargin.solvers.leave_one_out.response import first_order
-from widemargin.solvers.leave_one_out.tableau import WORTH_A_THREAD, Tableau
+from widemargin.solvers.leave_one_out.tableau import (
+    WORTH_A_THREAD,
+    Tableau,
+    ends_of,
+    first_step,
+)
 from widemargin.solvers.soft_margin import padded, solve_dense
 
 __all__ = ["LeaveOneOut", "LeftOut", "first_order", "polish"]
@@ -104,7 +109,7 @@ class LeaveOneOut(Tableau):
         kept = 1.0 - fraction
         values = np.empty(len(rows))
         events = np.zeros(len(rows), dtype=np.intp)
-        caps, stiffness, moves = self._ends(rows, fraction)
+        caps, stiffness, moves = ends_of(self.x, self.limits, self.ridge, rows, fraction)
         stay = np.flatnonzero(~moves)
         unmoved = np.empty(len(stay))
         loops.unmoved_values(
@@ -116,18 +121,6 @@ class LeaveOneOut(Tableau):
         found = _Paths(self, rows[go], kept[go], caps[go], stiffness[go])
         values[go], events[go] = found.values, found.events
         return LeftOut(values, events, found.retrained)
-
-    def _ends(
-        self, rows: IntArray, fraction: FloatArray
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Where the coefficients end: new caps, coefficient per slack left, and who moves."""
-        kept = 1.0 - fraction
-        x, ridge = self.x[rows], self.ridge[rows]
-        caps = np.where(x > 0, self.limits[0][rows], self.limits[1][rows])
-        finite = np.isfinite(caps)
-        caps = np.where(finite, caps, 0.0) * kept
-        stiffness = np.where(ridge > 0, kept / np.where(ridge > 0, ridge, 1.0), 0.0)
-        return caps, stiffness, (x != 0) & (np.abs(x) > caps)
 
     def linear_response(self, rows: IntArray, fraction: FloatArray) -> LeftOut:
         """Return the first step of each path, taken to its end as if there were no event.
@@ -146,16 +139,13 @@ class LeaveOneOut(Tableau):
         return LeftOut(values, events, out.retrained)
 
     def _first_step(self, rows: IntArray, fraction: FloatArray) -> FloatArray:
-        caps, stiffness, moves = self._ends(rows, fraction)
+        caps, stiffness, moves = ends_of(self.x, self.limits, self.ridge, rows, fraction)
         values = np.empty(len(rows))
         values[~moves] = self.exact(rows[~moves], fraction[~moves]).values
         rows, caps, stiffness = rows[moves], caps[moves], stiffness[moves]
-        x, ridge = self.x[rows], self.ridge[rows]
-        g = self.h[rows] - ridge * x
-        target = np.where(x > 0, self.limits[2][rows], self.limits[3][rows])
-        ahead = x - np.sign(x) * caps - stiffness * (target - g)
-        rate = self._own_rates(rows) - ridge
-        values[moves] = g - rate * ahead / (1.0 + stiffness * rate)
+        g = self.h[rows] - self.ridge[rows] * self.x[rows]
+        rate = self._own_rates(rows) - self.ridge[rows]
+        values[moves] = first_step(self.x, self.limits, rows, g, caps, stiffness, rate)
         return values
 
     def _own_rates(self, rows: IntArray) -> FloatArray:

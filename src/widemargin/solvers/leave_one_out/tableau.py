@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from widemargin._base.threads import for_each
-from widemargin._base.typing import FloatArray, IntArray
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.leave_one_out import loops
 
@@ -272,6 +272,40 @@ def snapped(x: FloatArray, limits: FloatArray) -> FloatArray:
     full = np.isfinite(caps) & (np.abs(x) >= caps * (1 - AT_BOUND)) & (caps > 0)
     x[full] = np.sign(x[full]) * caps[full]
     return x
+
+
+def ends_of(
+    x: FloatArray, limits: FloatArray, ridge: FloatArray, rows: IntArray, fraction: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return where rows end that a fraction of leaves: new caps, coefficient per slack, who moves.
+
+    With squared slack there is no cap, and a coefficient stops at that number times the slack.
+    """
+    kept = 1.0 - fraction
+    x, ridge = x[rows], ridge[rows]
+    caps = np.where(x > 0, limits[0][rows], limits[1][rows])
+    caps = np.where(np.isfinite(caps), caps, 0.0) * kept
+    stiffness = np.where(ridge > 0, kept / np.where(ridge > 0, ridge, 1.0), 0.0)
+    return caps, stiffness, (x != 0) & (np.abs(x) > caps)
+
+
+def first_step(
+    x: FloatArray,
+    limits: FloatArray,
+    rows: IntArray,
+    values: FloatArray,
+    caps: FloatArray,
+    stiffness: FloatArray,
+    rate: FloatArray,
+) -> FloatArray:
+    """Return the values of rows after the first step of their paths, as if there were no event.
+
+    rate is how fast a value falls with its coefficient; caps and stiffness come from `ends_of`.
+    """
+    x = x[rows]
+    target = np.where(x > 0, limits[2][rows], limits[3][rows])
+    ahead = x - np.sign(x) * caps - stiffness * (target - values)
+    return np.asarray(values - rate * ahead / (1.0 + stiffness * rate))
 
 
 def _split_by_rank(S: FloatArray) -> tuple[IntArray, IntArray]:

@@ -1,4 +1,4 @@
-"""Compiled loops of sequential minimal optimisation on one working set.
+"""Take pair steps of sequential minimal optimisation on one working set, in compiled loops.
 
 They only steer (the caller recomputes what it reports), so sums may be reordered. Scores and
 kernel block are float32 or float64; steps and variables are always float64.
