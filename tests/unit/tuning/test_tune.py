@@ -77,7 +77,7 @@ def test_pair_steps_take_over_where_newton_steps_do_not_settle(monkeypatch):
     X, y = noisy_plane()
     K, v = rbf(X, 0.5), np.full(len(y), 0.1)
     expected = solve_squared_hinge(K, y, v, intercept=True)
-    monkeypatch.setattr(_squared_hinge, "STEPS", 1)
+    monkeypatch.setattr(_squared_hinge, "NEWTON_ITERATIONS", 1)
     machine = solve_squared_hinge(K, y, v, intercept=True)
     np.testing.assert_allclose(machine.f, expected.f, atol=1e-7)
 

@@ -29,7 +29,7 @@ from widemargin.solvers.leave_one_out.tableau import (
 from widemargin.solvers.soft_margin import padded
 
 FREE_ROWS = 6_000  # of more free rows than this, a random sample stands for all
-CHUNK = 1_024
+CHUNK_ROWS = 1_024
 
 
 def first_order(
@@ -76,8 +76,8 @@ def first_order(
         return values
     caps, stiffness, moves = ends_of(x, limits, ridge, leaving, fraction)
     moving = np.flatnonzero(moves)
-    for k in range(0, len(moving), CHUNK):
-        part = moving[k : k + CHUNK]
+    for k in range(0, len(moving), CHUNK_ROWS):
+        part = moving[k : k + CHUNK_ROWS]
         rate = _distances(rows, block, basis, leaving[part], ridge)
         values[part] = first_step(
             x, limits, leaving[part], values[part], caps[part], stiffness[part], rate

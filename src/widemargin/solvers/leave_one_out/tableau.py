@@ -25,7 +25,7 @@ from widemargin.solvers.leave_one_out import loops
 
 AT_BOUND = 1e-12  # coefficients this near to a bound, relative to the box, are at it
 WORTH_A_THREAD = 1e7  # operations, about a millisecond; below that, starting a thread costs more
-DEPENDENT = 1e-12  # Schur complement, relative, below which a row depends on the others
+RANK_TOLERANCE = 1e-12  # Schur complement, relative, below which a row depends on the others
 
 
 class Tableau:
@@ -312,6 +312,6 @@ def _split_by_rank(S: FloatArray) -> tuple[IntArray, IntArray]:
     """Positions of a largest set of independent rows of a semi-definite matrix, and the rest."""
     if not len(S):
         return np.arange(0), np.arange(0)
-    _, order, rank, _ = lapack.dpstrf(S, tol=DEPENDENT * float(S.diagonal().max()), lower=1)
+    _, order, rank, _ = lapack.dpstrf(S, tol=RANK_TOLERANCE * float(S.diagonal().max()), lower=1)
     order = order - 1
     return np.sort(order[:rank]), order[rank:]

@@ -31,9 +31,9 @@ from widemargin.solvers.soft_margin.smo_loops import LANES
 
 FLOAT32_RANGE = 1e12  # kernel values beyond this are steered in float64
 FLOAT64_ROWS = 1500  # up to this size float64 costs nothing worth saving
-WHOLE = 5000  # up to this size all rows are active
+ALL_ACTIVE = 5000  # up to this size all rows are active
 SAMPLE_TOL = 1.0  # a sample predicts no better, so there is no use in solving it further
-UNCERTAIN = 0.1  # half width, in units of the margin, of the zone where a new row is undecided
+UNCERTAIN_MARGIN = 0.1  # in units of the margin: a new row this near to it is undecided
 AUDIT_ROWS = 512  # rows beyond doubt that the float64 check evaluates all the same
 ACTIVE_ROWS = 4096  # unless the free variables and a quarter more need more
 
@@ -65,13 +65,13 @@ def solve(
     start : DualResult, optional
         Dual variables to start from; they need not be feasible, and no sample is drawn.
     samples : {"doubling", "violators", "none"}
-        How more than `WHOLE` rows are approached: by samples that double, by a sample that the
+        How more than `ALL_ACTIVE` rows are approached: by samples that double, by a sample that the
         violators of its optimum join (see `soft_margin.growing`), or not by samples.
     seed : int
         Seed of the samples.
     """
     problem = problem.bounded()
-    from_zero = start is None and (problem.n_rows <= WHOLE or samples == "none")
+    from_zero = start is None and (problem.n_rows <= ALL_ACTIVE or samples == "none")
     guess = None if start is None else start.alpha
     if from_zero:
         guess = np.zeros(problem.n_variables)
@@ -122,7 +122,7 @@ class _Run:
         n = self.problem.n_rows
         order = rng.permutation(n)
         sizes = [n]
-        while sizes[0] > WHOLE:
+        while sizes[0] > ALL_ACTIVE:
             sizes.insert(0, (sizes[0] + 1) // 2)
         sample = order[: sizes[0]]
         part = self.problem.restrict(sample, n / len(sample))
@@ -151,7 +151,7 @@ class _Run:
         if larger.ridge.any():
             guess = np.clip(slack / larger.ridge, larger.lower, larger.upper)
         else:
-            share = np.clip(0.5 + 0.5 * slack / UNCERTAIN, 0.0, 1.0)
+            share = np.clip(0.5 + 0.5 * slack / UNCERTAIN_MARGIN, 0.0, 1.0)
             guess = larger.lower + (larger.upper - larger.lower) * share
         guess[larger.variables_of(np.arange(m))] = alpha * shrink
         # Near the margin the prediction is least certain: let those rows balance the sums.
@@ -214,10 +214,10 @@ class _Run:
     ) -> IntArray:
         """Rows to solve for: violators, free ones and those nearest to the margin."""
         affordable = int(np.sqrt(self.budget.cache_bytes / np.dtype(dtype).itemsize)) - LANES
-        if part.n_rows <= min(WHOLE, affordable):
+        if part.n_rows <= min(ALL_ACTIVE, affordable):
             return np.arange(part.n_rows)
         urgency = _urgency(part, alpha, f)
-        wanted = int(np.count_nonzero(urgency > -min(UNCERTAIN, violation)))
+        wanted = int(np.count_nonzero(urgency > -min(UNCERTAIN_MARGIN, violation)))
         free = int(np.count_nonzero((alpha < part.upper) & (alpha > part.lower)))
         size = min(
             max(1024, min(wanted, max(ACTIVE_ROWS, free + free // 4))),

@@ -29,12 +29,12 @@ from widemargin.solvers.base import Budget
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 from widemargin.solvers.soft_margin.smo_loops import LANES
 
-START = 500  # rows of the first sample
+FIRST_ROWS = 500  # rows of the first sample
 GROWTH = 4  # how much larger each sample is that is looked at
-NEAR = 0.1  # distance from the margin, in its units, of rows that join R at the first look
-MOST_NEW = 1000  # rows that join R after a look
-LARGEST = 6000  # rows of R; beyond that nothing is gained by it
-LOOSE = 0.03  # tolerance while R is far from complete
+NEAR_MARGIN = 0.1  # distance from the margin, in its units, of rows that join R at the first look
+MOST_NEW_ROWS = 1000  # rows that join R after a look
+LARGEST_SET = 6000  # rows of R; beyond that nothing is gained by it
+LOOSE_TOL = 0.03  # tolerance while R is far from complete
 
 
 class GrowingSet:
@@ -54,7 +54,7 @@ class GrowingSet:
         self.problem, self.rows, self.tol, self.budget = problem, rows, tol, budget
         self.dtype = dtype
         affordable = int(np.sqrt(0.5 * budget.cache_bytes / np.dtype(dtype).itemsize)) - LANES
-        self.limit = min(LARGEST, affordable)
+        self.limit = min(LARGEST_SET, affordable)
         self.R = np.empty(0, dtype=np.intp)
         self.inside = np.zeros(problem.n_rows, dtype=bool)
         self.alpha = np.empty(0)
@@ -67,11 +67,11 @@ class GrowingSet:
         order = rng.permutation(n)
         self.join(order[: self._enough(order)])
         seen, looks = len(self.R), 0
-        self.solve(n / seen, LOOSE)
+        self.solve(n / seen, LOOSE_TOL)
         while self.budget.status == "converged":
             if seen < n and looks != 1:  # a second look at those that the first has changed
                 seen, looks = min(n, GROWTH * seen), 0
-            newcomers = self.violators(order[:seen], NEAR if looks == 0 else -0.5 * self.tol)
+            newcomers = self.violators(order[:seen], NEAR_MARGIN if looks == 0 else -0.5 * self.tol)
             looks += 1
             if len(self.R) + len(newcomers) > self.limit:
                 return None
@@ -81,14 +81,14 @@ class GrowingSet:
                 looks = 0
                 continue
             self.join(newcomers)
-            self.solve(n / seen, LOOSE if seen < n else 0.3 * self.tol)
+            self.solve(n / seen, LOOSE_TOL if seen < n else 0.3 * self.tol)
         alpha = np.zeros(self.problem.n_variables)
         alpha[self.problem.variables_of(self.R)] = self.alpha
         return self.problem.repair(alpha)
 
     def _enough(self, order: IntArray) -> int:
         """Return how many rows can have the sums that the groups ask for, with boxes scaled up."""
-        size = min(START, len(order))
+        size = min(FIRST_ROWS, len(order))
         while size < len(order):
             part = self.problem.restrict(order[:size], len(order) / size)
             alpha = part.repair(np.zeros(part.n_variables))
@@ -141,6 +141,6 @@ class GrowingSet:
         wrong = np.maximum(wrong, np.where(part.lower < 0, -score, -np.inf))
         wrong = wrong.reshape(-1, len(others)).max(axis=0)
         found = np.flatnonzero(wrong > -within)
-        if len(found) > MOST_NEW:
-            found = found[np.argpartition(-wrong[found], MOST_NEW)[:MOST_NEW]]
+        if len(found) > MOST_NEW_ROWS:
+            found = found[np.argpartition(-wrong[found], MOST_NEW_ROWS)[:MOST_NEW_ROWS]]
         return others[found]

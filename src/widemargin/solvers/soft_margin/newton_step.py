@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 
-ROUNDS = 5
+CLIPPING_ROUNDS = 5  # in which variables that would leave their box are stopped at the bound
 
 
 def newton_move(
@@ -43,7 +43,7 @@ def newton_move(
     move = np.zeros(len(score))
     free = np.ones(len(score), dtype=bool)
     first: FloatArray | None = None
-    for _ in range(ROUNDS):
+    for _ in range(CLIPPING_ROUNDS):
         step = _equality_step(A, score, move, free, group)
         if step is None:
             break

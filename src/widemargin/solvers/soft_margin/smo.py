@@ -29,7 +29,7 @@ INTERIOR_VARIABLES = 2048
 STEPS_PER_SWEEP = 20_000  # some hundredths of a second: interrupts and monitors act in between
 IDLE_SWEEPS = 50  # sweeps in a row that changed nothing that float64 can show
 NEWTON_VARIABLES = 2500  # a factorisation cannot be interrupted, and must not take a second
-NEWTON_STEPS = 500  # pair steps between two Newton steps, at least
+STEPS_PER_NEWTON = 500  # pair steps between two Newton steps, at least
 FLOPS_PER_PAIR_STEP = 1.3e5  # free^3 divided by this: pair steps in the time of a factorisation
 
 
@@ -98,7 +98,7 @@ def solve_dense(
         if taken >= interior_after:
             interior_after = np.inf
             _solve_by_interior_point(state)
-        elif schedule.steps >= NEWTON_STEPS and schedule.is_due(len(state.free())):
+        elif schedule.steps >= STEPS_PER_NEWTON and schedule.is_due(len(state.free())):
             schedule.judge(_take_newton_step(state))
             state.anchor()
     state.write_back(alpha, f)
@@ -117,7 +117,7 @@ class _NewtonSchedule:
         """Whether the pair steps since the last one cost as much as a Newton step."""
         if n_free > NEWTON_VARIABLES:
             return False
-        price = NEWTON_STEPS + n_free + int(n_free**3 / FLOPS_PER_PAIR_STEP)
+        price = STEPS_PER_NEWTON + n_free + int(n_free**3 / FLOPS_PER_PAIR_STEP)
         return self.steps >= self.patience * price
 
     def judge(self, gained: float) -> None:

@@ -27,9 +27,9 @@ from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers.base import Budget, Result
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 
-STEPS = 40
-ROUNDING = 1e-10  # of a margin: rows this close to it may stay on the side where they are
-PAIR_STEPS = 1_000_000
+NEWTON_ITERATIONS = 40
+MARGIN_ROUNDING = 1e-10  # of a margin: rows this close to it may stay on the side where they are
+MOST_PAIR_STEPS = 1_000_000  # where Newton steps do not settle
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -93,12 +93,12 @@ def solve_squared_hinge(
     member = np.ones(len(y), dtype=bool) if start is None or not start.any() else start
     before: SquaredHingeResult | None = None
     value = np.inf
-    for step in range(STEPS):
+    for step in range(NEWTON_ITERATIONS):
         machine = _solve_on(K, y, v, np.flatnonzero(member), intercept)
         if machine is None:
             break
         slack = 1.0 - y * machine.f
-        wanted = slack > np.where(member, -ROUNDING, ROUNDING)
+        wanted = slack > np.where(member, -MARGIN_ROUNDING, MARGIN_ROUNDING)
         if np.array_equal(wanted, member):
             return replace(machine, n_iter=step + 1)
         reached = _objective(machine, slack, v)
@@ -181,7 +181,7 @@ def _by_pairs(K: FloatArray, y: FloatArray, v: FloatArray, intercept: bool) -> S
     block = np.zeros((padded(n), padded(n)))
     block[:n, :n] = K
     alpha, f = np.zeros(n), np.zeros(n)
-    budget = Budget(PAIR_STEPS)
+    budget = Budget(MOST_PAIR_STEPS)
     solve_dense(block, problem, alpha, f, tol=1e-9, budget=budget)
     support = np.flatnonzero(alpha)
     machine = _solve_on(K, y, v, support if len(support) else np.arange(n), intercept)

@@ -72,7 +72,7 @@ def test_growing_pays_where_support_vectors_are_few() -> None:
 
 def test_too_many_support_vectors_are_left_to_the_other_solver(monkeypatch) -> None:
     rows, problem = kernel_problem("noisy")
-    monkeypatch.setattr(growing, "LARGEST", 600)
+    monkeypatch.setattr(growing, "LARGEST_SET", 600)
     found = run(problem, rows)
     assert problem.certificate(found.alpha, found.f, tol=1e-3, n_iter=1).converged
 
