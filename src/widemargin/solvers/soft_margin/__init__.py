@@ -5,7 +5,7 @@ Problem: :mod:`widemargin.problems.soft_margin`, on rows seen through a kernel.
 ==========  =============================================  =====================================
 method      algorithm                                      when
 ==========  =============================================  =====================================
-"auto"      the linear kernel's, else an active set        always right
+"auto"      the linear kernel's, else an active set        by default
             started from samples that double
 "smo"       an active set started from zero                to compare with LIBSVM
 "sampling"  the linear kernel's, else an active set        many rows with few support vectors
