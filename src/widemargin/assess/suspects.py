@@ -235,7 +235,7 @@ def _largest_coefficients(training: Training, count: int) -> BoolArray:
     data = training.data
     size = np.zeros(len(data.weight))
     for machine in training.machines:
-        beta = np.abs(machine.problem.coefficients(machine.b))
+        beta = np.abs(machine.problem.coefficients(machine.alpha))
         np.maximum.at(size, machine.rows, beta)
     given = np.append(size / data.weight, -1.0)[data.member]
     every = np.ones(len(given), dtype=bool)

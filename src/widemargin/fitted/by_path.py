@@ -14,9 +14,8 @@ from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin._base.validation import TrainingSet
 from widemargin.fitted.record import Machine, Training
 from widemargin.kernels import Kernel, Rows, is_mercer
-from widemargin.solvers.leave_one_out import Standing, polish
-from widemargin.solvers.leave_one_out.response import first_order
-from widemargin.solvers.soft_margin.smo import padded
+from widemargin.solvers.leave_one_out import LeaveOneOut, first_order, polish
+from widemargin.solvers.soft_margin import padded
 
 POLISHED = 1e-11  # KKT violation, relative to the size of the values, that a path starts from
 UNPOLISHED = 1e-6  # beyond that the model is not at its optimum and a path would lead nowhere
@@ -117,17 +116,17 @@ def machine_values(
         with worker_threads() as threads:
             started = time.perf_counter()
             with _refusing_singular():
-                standing = _standing(training, machine, threads, workshop)
+                model = _at_optimum(training, machine, threads, workshop)
                 if workshop is not None:
                     workshop.seconds += time.perf_counter() - started
-                leave = standing.leave if exact else standing.respond
+                leave = model.exact if exact else model.linear_response
                 out = leave(tasks.rows, tasks.fraction)
         if not np.isfinite(out.values).all():
             raise Refused(SINGULAR)
         values[tasks.given, k] = out.values[tasks.back]
         events += int(out.events.sum())
         retrained += out.retrained
-        optima.append(standing.fitted)
+        optima.append(model.fitted)
     if workshop is not None:
         workshop.optima = optima
     return LeftOutValues(values, events, retrained)
@@ -172,7 +171,7 @@ def _respond(training: Training, machine: Machine, tasks: Tasks) -> FloatArray:
     rows = training.rows_of(machine)
     with worker_threads() as rows.threads:
         return first_order(
-            rows, machine.problem, machine.b, machine.threshold, tasks.rows, tasks.fraction
+            rows, machine.problem, machine.alpha, machine.threshold, tasks.rows, tasks.fraction
         )
 
 
@@ -186,9 +185,9 @@ def _kernel_matrix(rows: Rows) -> FloatArray:
     return K
 
 
-def _standing(
+def _at_optimum(
     training: Training, machine: Machine, threads: int, workshop: Workshop | None
-) -> Standing:
+) -> LeaveOneOut:
     """Bring a machine to its optimum, as exactly as float64 allows."""
     n, problem = len(machine.rows), machine.problem
     if workshop is None:
@@ -199,22 +198,22 @@ def _standing(
         threads = workshop.threads
         K = workshop.block(machine)
     size = max(1.0, float(np.abs(problem.target).max()))
-    b, _, violation = polish(
+    alpha, _, violation = polish(
         K,
         problem,
-        machine.b,
+        machine.alpha,
         tol=POLISHED * size,
         max_iter=max(1_000_000, 100 * n),
         threads=threads,
     )
     # Sums of huge kernel values have rounding errors that no solver can see through.
-    terms = float(np.abs(K[:n, :n]).max(initial=0.0) * np.abs(problem.coefficients(b)).sum())
+    terms = float(np.abs(K[:n, :n]).max(initial=0.0) * np.abs(problem.coefficients(alpha)).sum())
     if violation > max(UNPOLISHED * size, ROUNDING * terms):
         raise Refused(
             f"leave-one-out needs a model at its optimum, and this one cannot be brought there: "
             f"its KKT violation is {violation:.1e}. Scale the features or lower C"
         )
-    return Standing(K, problem, b, threads)
+    return LeaveOneOut(K, problem, alpha, threads)
 
 
 def _refuse_by_name(kernel: Kernel) -> None:
@@ -246,7 +245,7 @@ def fitted_values(training: Training, *, needed: BoolArray | None = None) -> Flo
     absent = Rows(training.kernel, data.outside, training.centre)
     with worker_threads() as rows.threads:
         for k, machine in enumerate(machines):
-            beta = machine.problem.coefficients(machine.b)
+            beta = machine.problem.coefficients(machine.alpha)
             used = np.flatnonzero(beta)
             support = machine.rows[used]
             others = everything if needed is not None else np.setdiff1d(everything, machine.rows)
@@ -292,7 +291,7 @@ def bounded_errors(training: Training, method: str) -> BoolArray:
 def _doubtful(training: Training, machine: Machine, tasks: Tasks, method: str) -> BoolArray:
     """Return which tasks a bound does not acquit."""
     rows, problem = training.rows_of(machine), machine.problem
-    beta = problem.coefficients(machine.b)
+    beta = problem.coefficients(machine.alpha)
     if method == "support_vectors":
         return np.asarray(beta[tasks.rows] != 0)
     used = np.flatnonzero(beta)
@@ -309,7 +308,7 @@ def _doubtful(training: Training, machine: Machine, tasks: Tasks, method: str) -
     margin = (problem.target * (f + machine.threshold))[tasks.rows]
     # The bounds hold at the optimum and for exact kernel values (those of narrow kernels have few
     # digits), so margins are trusted to within what the fit has left and a little more.
-    doubt = TIE + problem.kkt_violation(machine.b, f) + KERNEL_ROUNDING * np.abs(margin)
+    doubt = TIE + problem.kkt_violation(machine.alpha, f) + KERNEL_ROUNDING * np.abs(margin)
     if method == "jaakkola_haussler":
         return np.asarray(margin - leaves * diagonal[tasks.rows] <= doubt)
     slack = np.maximum(0.0, 1.0 - margin)

@@ -53,7 +53,7 @@ def _sizes_of_pairs(training: Training) -> FloatArray:
     data = training.data
     sizes = np.zeros((len(training.machines), len(data.weight) + 1))  # the last: no weight
     for own, part in zip(sizes, training.machines, strict=True):
-        np.maximum.at(own, part.rows, np.abs(part.problem.coefficients(part.b)))
+        np.maximum.at(own, part.rows, np.abs(part.problem.coefficients(part.alpha)))
     # Equal rows are one row of the problem: each has its share of the coefficient.
     share = data.given_weight / np.append(data.weight, 1.0)[data.member]
     return sizes[:, data.member] * share

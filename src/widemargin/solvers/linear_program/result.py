@@ -23,7 +23,7 @@ class ProgramResult:
     n_iter : int
         Steps, at least 1.
     status : {"converged", "max_iter", "stopped", "stalled"}
-        As in `SolverResult`.
+        As in `Result`.
     method : str
         Which solver it was.
     """

@@ -235,7 +235,7 @@ def _nearest_points(
         result = solve_linear_hulls(
             hulls, rows, method, seed=seed, max_iter=max_iter, monitor=monitor
         ).result
-    return rows.T @ result.b, problem.y * result.b, result.n_iter, result.status
+    return rows.T @ result.alpha, problem.y * result.alpha, result.n_iter, result.status
 
 
 def _plane(problem: NormMargin, rows: Matrix, w: FloatArray) -> tuple[FloatArray, float]:

@@ -21,7 +21,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray
 from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import Monitor, SolverResult, Status
+from widemargin.solvers.base import DualResult, Monitor, Status
 from widemargin.solvers.literature.random_sampling import (
     NotSeparable,
     grow_margin,
@@ -45,7 +45,7 @@ class LinearHulls:
     `apart` tells whether the hulls are known to be apart; `history` has one entry a round.
     """
 
-    result: SolverResult
+    result: DualResult
     points: NearestPoints
     apart: bool
     history: list[dict[str, Any]]
@@ -91,7 +91,8 @@ def solve_linear_hulls(
     points = NearestPoints.of(hulls, f, norm2)
     longest = float(np.sqrt(np.einsum("ij,ij->i", X, X).max(initial=0.0)))
     apart = points.separated and norm2 > (ZERO * longest) ** 2
-    return LinearHulls(SolverResult(b, f, max(1, n_iter), status), points, apart, history)
+    result = DualResult(alpha=b, f=f, n_iter=max(1, n_iter), status=status)
+    return LinearHulls(result, points, apart, history)
 
 
 _Found = tuple[FloatArray, int, Status, list[dict[str, Any]]]

@@ -46,7 +46,7 @@ class Vertex:
     n_pivots : int
         Pivots.
     status : {"converged", "max_iter", "stopped", "stalled"}
-        As in `SolverResult`.
+        As in `Result`.
     """
 
     alphas: list[FloatArray]
