@@ -6,12 +6,14 @@ zero, and as many margins are exactly what is asked. The method of
 similar problem, to that vertex. Its work is the few rows and columns of the basis; other kernel
 rows are needed once, when their margin passes what is asked.
 
-Two things are added to the textbook:
+Three things are added to the textbook:
 
 - *An end that can be proved.* At the vertex (G z)_j = c wherever alpha_j > 0, so rounding leaves
   some of them above c, and the dual of `problems.linear_program` charges 1e8 a unit for that. The
   last pivots are therefore done at a price that is lower than c by a hair, eps_j. They end at
   multipliers with G z <= c - eps_j / 2, and the hair costs sum eps_j alpha_j, a tenth of tol.
+- *A nu machine without a margin.* Its optimum is 0, and what rounding leaves of the objective is
+  all there is to measure the gap by. The last pivots go on down to the rounding error of (G z)_j.
 - *Of many optima the least.* When no slack is left, every alpha with G alpha >= 1 is optimal. The
   walk goes on from there to the one of least sum alpha_i k(x_i, x_i), with slack forbidden.
 """
@@ -117,6 +119,9 @@ def _last_points(
         return points
     if problem.nu is not None:
         walk.descend(ROUNDING * total, ROUNDING)  # the objective may be small beside the kernel
+        if walk.has_no_margin(ROUGH):
+            points.append(walk.here())
+            walk.descend(np.finfo(float).eps * np.sqrt(problem.n_rows) * total, ROUNDING)
     elif walk.objective() <= ROUNDING * total:
         walk.forbid_slack(diagonal)
         walk.descend(ROUGH * total, ROUGH)

@@ -268,6 +268,11 @@ class Descent:
         t = self.state
         return self.problem.objective(t.alpha, np.maximum(0.0, t.aim - t.margin))
 
+    def has_no_margin(self, tol: float) -> bool:
+        """Tell whether the margin rho of the nu machine is zero, to tol of the kernel."""
+        t, n = self.state, self.problem.n_rows
+        return bool(t.alpha[n] <= tol * np.sqrt(t.size2[:n].max()))
+
     def large(self) -> bool:
         """Tell whether coefficients are so large that the least pull is worth something."""
         t = self.state
