@@ -1,4 +1,4 @@
-"""Machines of `problems.linear_program` that can be trained again without some of their rows."""
+"""Keep a fitted linear program such that it can be trained again without some of its rows."""
 
 from __future__ import annotations
 

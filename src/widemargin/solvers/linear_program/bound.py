@@ -44,18 +44,18 @@ def best_bound(problem: MarginProgram, candidates: Sequence[Multipliers]) -> Mul
     points = list(candidates)
     if problem.nu is None:
         points.append((np.zeros(problem.n_rows), np.zeros(problem.n_rows)))
-    lines = [_Line(problem, *point) for point in points]
-    best = max(lines, key=lambda line: line.value())
+    blends = [_Blend(problem, *point) for point in points]
+    best = max(blends, key=lambda blend: blend.value())
     for _ in range(ROUNDS):
         before = best.value()
-        for line in lines:
-            best = best.blended(line)
+        for blend in blends:
+            best = best.blended(blend)
         if best.value() <= before:
             break
     return best.z, best.g
 
 
-class _Line:
+class _Blend:
     """Multipliers and what the dual needs of them; all of it is linear in z, so it can be blended.
 
     The excess over c, `over`, carries the rounding error of G z as if it always went the wrong
@@ -74,7 +74,7 @@ class _Line:
         """Return the bound, rounding allowed for."""
         return self._along(self, 0.0)[0]
 
-    def _along(self, other: _Line, share: float) -> tuple[float, float]:
+    def _along(self, other: _Blend, share: float) -> tuple[float, float]:
         """Return the bound and its slope where the other has this share."""
         over = self.over + share * (other.over - self.over)
         gain = other.total - self.total
@@ -85,7 +85,7 @@ class _Line:
         paid = np.where(over > 0, self.problem.limit, 0.0)
         return value, gain - float(paid @ (other.over - self.over))
 
-    def blended(self, other: _Line) -> _Line:
+    def blended(self, other: _Blend) -> _Blend:
         """Return the point between this one and another where the bound is largest."""
         if other is self:
             return self
@@ -93,10 +93,10 @@ class _Line:
         if share <= 0.0:
             return self
         z = np.clip(self.z + share * (other.z - self.z), 0.0, self.problem.cost)
-        blend = _Line(self.problem, z, self.g + share * (other.g - self.g))
+        blend = _Blend(self.problem, z, self.g + share * (other.g - self.g))
         return blend if blend.value() > self.value() else self
 
-    def _best_share(self, other: _Line) -> float:
+    def _best_share(self, other: _Blend) -> float:
         """Maximise the concave, piecewise linear bound over shares in [0, 1].
 
         Two tangents, one rising and one falling, meet above the maximum. If the bound itself is

@@ -29,7 +29,7 @@ from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.base import Budget, Result, Status
-from widemargin.solvers.linear_program.simplex.descent import ROUNDING, Descent
+from widemargin.solvers.linear_program.simplex.descent import ROUNDING, SimplexDescent
 
 ROUGH = 1e-10  # of the sum of the costs: pulls that are worth a pivot before the end is near
 
@@ -93,7 +93,7 @@ def solve_simplex(
     array([0.      , 0.      , 0.      , 0.333333])
     """
     with worker_threads():  # products here are too small for the threads of BLAS
-        walk = Descent(problem, rows, seed, budget)
+        walk = SimplexDescent(problem, rows, seed, budget)
         walk.begin(start)
         points = _last_points(walk, rows.diagonal(), tol)
     status: Status = "stalled" if walk.stalled else budget.status
@@ -108,29 +108,29 @@ def solve_simplex(
 
 
 def _last_points(
-    walk: Descent, diagonal: FloatArray, tol: float
+    walk: SimplexDescent, diagonal: FloatArray, tol: float
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Descend to the optimum, then to multipliers that prove it or to the least of many optima."""
     problem = walk.problem
     total = float(problem.cost.sum())
     settled = walk.descend(ROUGH * total, ROUGH)
-    points = [walk.here()]
+    points = [walk.point()]
     if not settled:
         return points
     if problem.nu is not None:
         walk.descend(ROUNDING * total, ROUNDING)  # the objective may be small beside the kernel
         if walk.has_no_margin(ROUGH):
-            points.append(walk.here())
+            points.append(walk.point())
             walk.descend(np.finfo(float).eps * np.sqrt(problem.n_rows) * total, ROUNDING)
     elif walk.objective() <= ROUNDING * total:
         walk.forbid_slack(diagonal)
         walk.descend(ROUGH * total, ROUGH)
-        return [(walk.here()[0], np.zeros(problem.n_rows))]
+        return [(walk.point()[0], np.zeros(problem.n_rows))]
     else:
         if walk.large():
             walk.descend(np.finfo(float).eps * total, ROUNDING)
-            points.append(walk.here())
+            points.append(walk.point())
         hair = walk.lower_prices(tol)
         walk.descend(0.5 * hair, min(ROUGH, hair))
-    points.append(walk.here())
+    points.append(walk.point())
     return points

@@ -41,7 +41,7 @@ TIE = 1e-9  # relative size of these numbers
 IDLE = 50  # new inverses in a row, each before it is due and without gain: rounding goes in circles
 
 
-class Descent:
+class SimplexDescent:
     """The state and what the pivots ask for from outside: rows, a new inverse, the clock."""
 
     def __init__(self, problem: MarginProgram, rows: Rows, seed: int, budget: Budget) -> None:
@@ -297,7 +297,7 @@ class Descent:
         t.price[:] = prices
         self.renew()
 
-    def here(self) -> tuple[FloatArray, FloatArray]:
+    def point(self) -> tuple[FloatArray, FloatArray]:
         """Return coefficients and multipliers, put exactly into their boxes."""
         t, n = self.state, self.problem.n_rows
         alpha = np.clip(t.alpha[:n], 0.0, t.upper[:n])

@@ -42,9 +42,9 @@ DONE, GO_ON, ROWS_WANTED, INACCURATE, UNBOUNDED = 0, 1, 2, 3, 4
 
 # State and invariants. All functions work in place on one `State`, t, with p = tally[SIZE],
 # I = tight[:p] and J = columns[:p]. An edge is (kind, index, sign): kind 1, coefficient `index`
-# outside J moves by `sign`; kind 2, row I[index] is let go, to margins above (+1) or below (-1) what
-# is asked. What ends a walk is `enter`, the row that becomes tight, or `leave`, the place in J of
-# the coefficient that meets its bound; with both -1 the moving one goes from bound to bound.
+# outside J moves by `sign`; kind 2, row I[index] is let go, to margins above (+1) or below (-1)
+# what is asked. What ends a walk is `enter`, the row that becomes tight, or `leave`, the place in J
+# of the coefficient that meets its bound; with both -1 the moving one goes from bound to bound.
 #
 # Between two pivots, up to rounding:
 #   inverse[:p, :p] = A[I, J]^-1;  place[J] = 0..p-1 and -1 elsewhere;  slot[I], slot[J] >= 0;
