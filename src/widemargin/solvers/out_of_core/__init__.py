@@ -33,7 +33,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from widemargin._base.threads import worker_threads
-from widemargin._base.typing import FloatArray, IntArray, Source
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.linear_scan import Form
 from widemargin.solvers.base import Monitor, Store
 from widemargin.solvers.numerics.box_qp import InfeasibleSums
@@ -42,6 +42,7 @@ from widemargin.solvers.out_of_core.rounds import Base, Best, Explicit, Progress
 from widemargin.solvers.out_of_core.scan import Limits, Plane, edges, multipliers
 from widemargin.solvers.out_of_core.start import centre_of, draw_sample, sample_rows, start_from
 from widemargin.solvers.out_of_core.state import resumed, state_of
+from widemargin.sources.protocol import Source
 
 __all__ = ["Form", "ImplicitResult", "dual_variables", "solve_implicit"]
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._base.typing import FloatArray, IntArray, Source
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.linear_scan import Form
 from widemargin.solvers.numerics.box_qp import BandSolution, InfeasibleSums
 from widemargin.solvers.numerics.box_qp_nested import BandProblem, few_rows, solve_nested
 from widemargin.solvers.out_of_core.scan import Limits, Plane, Sampled, Scan, gather, scan
+from widemargin.sources.protocol import Source
 
 TOO_MANY = 1.5  # violators, as a share of the band, that call for a wider band
 WIDER = (2.0, 4.0)  # the best plane so far is better than the last one: a little will do

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from widemargin._base.typing import BoolArray, FloatArray, IntArray, Part, RealArray
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, RealArray
 from widemargin.problems.linear_scan import Plane as Plane
+from widemargin.sources.protocol import Part
 
 
 @dataclass(frozen=True)

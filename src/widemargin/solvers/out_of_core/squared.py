@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from widemargin._base.typing import FloatArray, Part, Source
+from widemargin._base.typing import FloatArray
 from widemargin.solvers.base import Budget, Monitor, Status, Store
+from widemargin.sources.protocol import Part, Source
 
 SHORTER = (0.5, 0.2, 0.05)  # steps that a pass tries besides the whole one
 ENOUGH = 1e-4  # share of the predicted decrease that a step must bring

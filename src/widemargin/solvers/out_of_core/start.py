@@ -12,12 +12,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from widemargin._base.typing import BoolArray, FloatArray, IntArray, Source
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.problems.linear_scan import Form
 from widemargin.solvers.numerics.box_qp import InfeasibleSums
 from widemargin.solvers.numerics.box_qp_nested import BandProblem, few_rows, solve_nested
 from widemargin.solvers.out_of_core.rounds import Base
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, draw
+from widemargin.sources.protocol import Source
 
 SHARE = 8  # a sample is this part of the rows
 BAND = 1.6  # size of the band in units of m sqrt(n / r)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._base.typing import FloatArray, Source
+from widemargin._base.typing import FloatArray
 from widemargin.problems.linear_scan import Form
 from widemargin.solvers.out_of_core.rounds import Base, Best, Progress, Rounds
 from widemargin.solvers.out_of_core.scan import Limits
+from widemargin.sources.protocol import Source
 
 
 def state_of(rounds: Rounds) -> dict[str, Any]:
