@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, RealArray
-from widemargin.problems.linear_scan import Plane as Plane
+from widemargin.problems.linear_scan import Plane, wrong_by
 from widemargin.sources.protocol import Part
 
 
@@ -67,7 +67,9 @@ class Scan:
     loss : float
         Sum of weight times slack over all rows of positive slack at the current plane.
     wrong : int
-        Implicit rows that the current plane puts on the other side.
+        Implicit rows that the current plane puts on the other side by more than a tolerance.
+    wrong_by : ndarray of shape (2, 2)
+        By how much implicit rows are on the other side, see `problems.linear_scan`; checks only.
     found : list of Sampled
         The rows that are to become explicit; empty where there are too many of them.
     """
@@ -77,6 +79,7 @@ class Scan:
     classes: FloatArray
     loss: float = 0.0
     wrong: int = 0
+    wrong_by: FloatArray = field(default_factory=lambda: np.zeros((2, 2)))
     found: list[Sampled] = field(default_factory=list)
 
 
@@ -118,7 +121,12 @@ def scan(
             change &= weight > 0
             rows = np.flatnonzero(change)
         else:
-            rows = _wrong(bounded, slack, weight, here, tol)
+            rows = _wrong(bounded, slack, weight, here)
+            if len(rows):
+                caps = np.ones(len(rows))
+                found = wrong_by(slack[rows], y[rows], np.where(bounded[rows], caps, 0.0), caps)
+                np.maximum(total.wrong_by, found, out=total.wrong_by)
+                rows = rows[np.abs(slack[rows]) > tol]
         total.wrong += len(rows)
         if total.wrong <= most:
             kept = Sampled(rows + first, X[rows], y[rows], weight[rows], bounded[rows])
@@ -152,13 +160,13 @@ def _by_class(total: float, signed: float) -> FloatArray:
 
 
 def _wrong(
-    bounded: BoolArray, slack: FloatArray, weight: FloatArray, explicit: IntArray, tol: float
+    bounded: BoolArray, slack: FloatArray, weight: FloatArray, explicit: IntArray
 ) -> IntArray:
-    """Return the rows of a block that are on the wrong side by more than tol."""
+    """Return the implicit rows of a block that are on the wrong side."""
     wrong = (slack > 0) != bounded
     wrong[explicit] = False
     rows = np.flatnonzero(wrong)
-    return rows[(np.abs(slack[rows]) > tol) & (weight[rows] > 0)]
+    return rows[weight[rows] > 0]
 
 
 def gather(part: Part, rows: IntArray, centre: FloatArray | None) -> Sampled:
