@@ -153,9 +153,16 @@ def test_every_round_has_bounds_that_close() -> None:
     assert found.passes == found.history[-1]["passes"]
 
 
-def test_passes_count_every_read() -> None:
-    """A source that counts what it hands out agrees with the result."""
+@pytest.mark.parametrize("flat", [False, True])
+def test_passes_count_every_read(flat: bool) -> None:
+    """A source that counts what it hands out agrees with the result.
+
+    A threshold that is not unique takes a read to find its middle, and one to evaluate it.
+    """
     X, y = make("gauss", 60_000, 10)
+    if flat:
+        y = np.repeat([1.0, -1.0], 30_000)
+        X = X + y[:, None]
 
     class Counting(Memory):
         read = 0.0
@@ -168,9 +175,10 @@ def test_passes_count_every_read() -> None:
             return super().run(task, arguments)
 
     source = Counting(X, y, np.ones(len(y)))
-    found = solved(source, LinearProblem("hinge", 1.0))
+    found = solved(source, LinearProblem("hinge", 1e-8 if flat else 1.0))
     assert source.read == pytest.approx(found.passes)
     assert found.passes <= 6
+    assert found.passes == found.history[-1]["passes"] + (2.0 if flat else 0.0)
 
 
 def test_weights_mean_repetition() -> None:
