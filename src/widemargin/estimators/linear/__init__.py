@@ -96,7 +96,8 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
     certificate_ : Certificate
         The worst of `certificates_`.
     certificates_ : list of Certificate
-        One for each pair of classes.
+        One for each pair of classes. Of data in parts, the objectives and the KKT violation are
+        what the last read found at the model; with the squared hinge the violation is NaN.
     n_iter_ : int
         Largest number of Newton steps (or rounds) of a pair.
     history_ : list of list of dict

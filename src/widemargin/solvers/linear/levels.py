@@ -1,6 +1,6 @@
 """Go from level to level: the smoothing narrows, a sample goes ahead, and far rows wait outside.
 
-See `linear.newton` for the method and :mod:`widemargin.solvers.linear.smoothed_newton`
+See `linear` for the method and :mod:`widemargin.solvers.linear.smoothed_newton`
 for one level of it.
 """
 
