@@ -68,6 +68,9 @@ def _stationary(
     Between the brackets is a rising, piecewise linear function of t, so Newton's method ends
     exactly; the interval guards it where the function is flat.
     """
+    # v, e, centre, cost, h: one value per sample, read only; v the slacks at t = 0 and e their
+    # rates, the others as in the formulas of the module. bounded: the hinge (u = cost), else
+    # u is infinite. Invariant: the root lies between low and high.
     low = -np.inf
     high = np.inf
     stride = 1.0

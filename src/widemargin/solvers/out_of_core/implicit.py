@@ -40,7 +40,6 @@ from widemargin.solvers.out_of_core.start import centre_of, draw_sample, sample_
 from widemargin.solvers.out_of_core.state import resumed, state_of
 from widemargin.sources.protocol import Source
 
-SAME_SIDE = 1e-10  # a row on the wrong side by less, relative to the margin, is on the threshold
 EXACT_GAP = 1e-9  # largest relative gap, recomputed from the data, of a result called optimal
 
 Observer: TypeAlias = Callable[[str, int, float], None]
@@ -63,7 +62,7 @@ def solve_implicit(
     with worker_threads(), np.errstate(over="ignore", invalid="ignore"):
         saved = checkpoint.load() if checkpoint is not None else None
         if saved is not None:
-            rounds = resumed(source, problem, SAME_SIDE, saved)
+            rounds = resumed(source, problem, saved)
         else:
             rounds = _started(source, problem, seed, centre, start)
         status = _Loop(rounds, budget, checkpoint, observe).run()
@@ -104,7 +103,7 @@ def _started(
         everything = Limits((-np.inf, -np.inf), (np.inf, np.inf))
         base = Base(np.zeros(n), np.zeros(problem.n_thresholds), everything, float(total))
     progress = Progress(base, Best(base.w, base.t), passes=passes)
-    return Rounds(source, problem, centre, SAME_SIDE, progress)
+    return Rounds(source, problem, centre, progress)
 
 
 class _Stopped(Exception):

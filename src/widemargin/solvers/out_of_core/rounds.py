@@ -25,6 +25,7 @@ TOO_MANY = 1.5  # violators, as a share of the band, that call for a wider band
 WIDER = (2.0, 4.0)  # the best plane so far is better than the last one: a little will do
 NARROWEST = 1e-2  # least width of a widened band, relative to the other class and the thresholds
 PATIENCE = 4  # bands without a solution before all rows become explicit
+SAME_SIDE = 1e-10  # a row on the wrong side by less, relative to the margin, is on the threshold
 UNKNOWN = Evaluation()  # before the first read
 MUCH_WIDER = 8.0  # where the band had too little in it for the relaxed problem to have a solution
 
@@ -75,22 +76,26 @@ class Base:
     limits: Limits  # slacks at (w, t) between which rows are explicit
     size: float  # rows that the band is meant to hold
 
+    @property
+    def middles(self) -> list[float]:
+        """The slack in the middle of the band, for each class."""
+        return [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
+
     def sides(self, problem: LinearProblem) -> tuple[Plane, Limits]:
         """The plane whose sign is the side, in the middle of the band, and the band about it.
 
         An edge row may round to either side of an edge, never to the other side of the middle.
         """
-        middles = [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
+        middles = self.middles
         low = tuple(a - mid for a, mid in zip(self.limits.low, middles, strict=True))
         high = tuple(b - mid for b, mid in zip(self.limits.high, middles, strict=True))
         return problem.plane(self.w, self.t).moved(*middles), Limits(low, high)  # type: ignore[arg-type]
 
     def wider(self, problem: LinearProblem, w: FloatArray, t: FloatArray, factor: float) -> Base:
         """A band about another plane, with this band's half widths times factor."""
-        middles = [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
         half = [
             factor * max(b - mid, mid - a)
-            for a, b, mid in zip(self.limits.low, self.limits.high, middles, strict=True)
+            for a, b, mid in zip(self.limits.low, self.limits.high, self.middles, strict=True)
         ]
         # Ties in a sample can make a band without width, which no factor would widen.
         plane = problem.plane(w, t)
@@ -151,10 +156,9 @@ class Rounds:
         source: Source,
         problem: LinearProblem,
         centre: FloatArray | None,
-        tol: float,
         progress: Progress,
     ) -> None:
-        self.source, self.problem, self.centre, self.tol = source, problem, centre, tol
+        self.source, self.problem, self.centre = source, problem, centre
         self.at, self.target = progress, problem.target
         self.total = int(sum(source.sizes))
         self.failures = 0
@@ -294,7 +298,7 @@ class Rounds:
         known: list[IntArray],
         most: int,
     ) -> list[Scan]:
-        tol = self.tol * max(self.target, abs(current.level))
+        tol = SAME_SIDE * max(self.target, abs(current.level))
         self.at.passes += 1.0
         return self.source.run(
             scan, [(plane, limits, current, rows, tol, most, self.centre) for rows in known]

@@ -1,4 +1,4 @@
-r"""One read of the data for the implicit-outlier method: tasks that run beside a part.
+r"""Read the data once for the implicit-outlier method: tasks that run beside a part.
 
 The slack of a row at a *plane*, a weight vector with the thresholds of both classes, is by how much
 it lies on the wrong side,
@@ -49,7 +49,6 @@ class Sampled:
     X: FloatArray
     y: FloatArray
     weight: FloatArray
-    bounded: BoolArray  # whether their default side is the cap
 
 
 @dataclass
@@ -129,7 +128,7 @@ def scan(
                 rows = rows[np.abs(slack[rows]) > tol]
         total.wrong += len(rows)
         if total.wrong <= most:
-            kept = Sampled(rows + first, X[rows], y[rows], weight[rows], bounded[rows])
+            kept = Sampled(rows + first, X[rows], y[rows], weight[rows])
             total.found.append(kept)
         if limits is not None:
             bounded[rows] = False
@@ -173,7 +172,7 @@ def gather(part: Part, rows: IntArray, centre: FloatArray | None) -> Sampled:
     """Read some rows of a part, given by their sorted numbers."""
     X, y, weight = part.take(rows)
     exact = np.array(_exactly(X, centre, np.empty(X.shape)))  # the part may use its array again
-    return Sampled(rows, exact, y, weight, np.zeros(len(rows), dtype=bool))
+    return Sampled(rows, exact, y, weight)
 
 
 def draw(part: Part, size: int, number: int, seed: Sequence[int]) -> Sampled:

@@ -47,7 +47,7 @@ def draw_sample(source: Source, number: int, seed: int) -> Sampled:
     )
     columns = [
         np.concatenate([getattr(piece, name) for piece in pieces])
-        for name in ("rows", "X", "y", "weight", "bounded")
+        for name in ("rows", "X", "y", "weight")
     ]
     return Sampled(*columns)
 

@@ -44,7 +44,7 @@ def state_of(rounds: Rounds) -> dict[str, Any]:
     return state
 
 
-def resumed(source: Source, problem: LinearProblem, tol: float, state: dict[str, Any]) -> Rounds:
+def resumed(source: Source, problem: LinearProblem, state: dict[str, Any]) -> Rounds:
     """Rebuild a run from its state; the explicit rows are read again."""
     expected = (asdict(problem), [int(size) for size in source.sizes])
     if ({key: state.get(key) for key in expected[0]}, list(state["sizes"])) != expected:
@@ -67,7 +67,7 @@ def resumed(source: Source, problem: LinearProblem, tol: float, state: dict[str,
         w, t, number = state["near"]
         progress.near = _array(w), _array(t), int(number)
     centre = None if state["centre"] is None else _array(state["centre"])
-    rounds = Rounds(source, problem, centre, tol, progress)
+    rounds = Rounds(source, problem, centre, progress)
     explicit = state["explicit"]
     if explicit is not None:
         part, rows = (np.asarray(explicit[key], dtype=np.intp) for key in ("part", "rows"))
