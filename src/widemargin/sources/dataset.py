@@ -1,4 +1,4 @@
-"""The data set that estimators are given, and the training rows that solvers see of it."""
+"""Hold a data set in parts, and hand its training samples to solvers."""
 
 from __future__ import annotations
 

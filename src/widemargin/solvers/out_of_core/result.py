@@ -1,4 +1,4 @@
-"""The result of the solvers that read their data in parts."""
+"""Carry the result of the solvers that read their data in parts."""
 
 from __future__ import annotations
 
