@@ -1,4 +1,4 @@
-"""The rows of a linear machine: every product its solver needs, dense and CSR behind one name.
+"""Multiply with dense and CSR data in float64: every product that a linear solver needs.
 
 All sums are float64 whatever the data are, and the data are read where they lie: no product
 converts, copies or transposes them. Long products are cut into slabs of a few milliseconds, with a
