@@ -16,7 +16,9 @@ import numpy as np
 from widemargin._base.multiclass import rest_labels
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.mean_field import naive
-from widemargin.solvers.mean_field import MeanFieldResult, solve_mean_field
+from widemargin.solvers import mean_field
+from widemargin.solvers.base import Budget
+from widemargin.solvers.mean_field import MeanFieldResult
 from widemargin.tuning._kernel_paths import KernelPath
 from widemargin.tuning._landscape import Point, Scale, Slope, Surface, effective_rows
 from widemargin.tuning._latent_loss import evidence_loss, left_out_loss
@@ -123,7 +125,7 @@ class LatentLandscape(Surface):
         # TAP's rounds are faster, but may overlook rows of weight below 1.
         by_rounds = "tap" if float(self.weight.min()) >= 1 else "ep"
         inference = "naive" if self.inference == "naive" else by_rounds
-        return solve_mean_field(problem, K, inference=inference, tol=self.tol)
+        return mean_field.solve(problem, K, tol=self.tol, budget=Budget(-1), inference=inference)
 
 
 class LatentTask(Task):

@@ -1,4 +1,4 @@
-r"""Newton's method for the mean-field equations at given cavity variances.
+r"""Solve the mean-field equations at given cavity variances by Newton's method.
 
 With g the gradient of the convex function E in the coefficients A, one step solves
 
@@ -19,10 +19,9 @@ from typing import TypeAlias
 import numpy as np
 
 from widemargin._base.typing import FloatArray
-from widemargin.problems.mean_field import MeanField
+from widemargin.problems.mean_field import Fields, MeanField, symmetric_product
 from widemargin.solvers.base import Budget
-from widemargin.solvers.mean_field.fields import Fields, require_separable
-from widemargin.solvers.mean_field.posterior import factorise, symmetric_product
+from widemargin.solvers.mean_field.posterior import factorise
 
 # Fractions of the flip noise at which the equations are solved in turn.
 CONTINUATION = (0.01, 0.1, 0.3, 0.6, 1.0)
@@ -31,6 +30,9 @@ ENOUGH = 1e-4  # of the descent that the slope promises
 SHORTEST = 2.0**-30
 LITTLE_NOISE = 0.01  # relative to the cavity variance
 LEFT = -3.0  # where fields start if there is little noise
+# Squared distance of the classes' hulls, relative to the kernel's diagonal. At that distance 1 -
+# F(z) / alpha is of its size, which a residual of 1e-10 can still tell from 0.
+SINGULAR = 1e-9
 
 Direction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """(precisions n, right side) -> (K + diag(1/n))^-1 right side."""
@@ -60,8 +62,9 @@ def solve_newton(
     Ends at a residual of tol, when the budget says so (`budget.status`), or when no step, however
     short, improves the point (status "stalled").
     """
-    z = _first_fields(problem) if start is None else start
-    here = Fields.at(problem, K, z)
+    if start is None:
+        start = np.full(problem.n_rows, LEFT if has_little_noise(problem) else 0.0)
+    here = problem.at(K, start)
     unsure = problem.input_noise == 0 and problem.is_convex
     while here.residual > tol:
         if unsure:
@@ -86,10 +89,6 @@ def has_little_noise(problem: MeanField) -> bool:
     return problem.input_noise < LITTLE_NOISE * float(np.max(problem.cavity))
 
 
-def _first_fields(problem: MeanField) -> FloatArray:
-    return np.full(problem.n_rows, LEFT if has_little_noise(problem) else 0.0)
-
-
 def _newton_step(
     problem: MeanField, K: FloatArray, here: Fields, direction: Direction
 ) -> tuple[FloatArray, float]:
@@ -111,7 +110,7 @@ def _shortened(
     distance = float(np.linalg.norm(here.reached - here.z))
     length = 1.0
     while length >= SHORTEST:
-        there = Fields.at(problem, K, here.z + length * change)
+        there = problem.at(K, here.z + length * change)
         if there.residual <= 0.5 * here.residual:
             return there
         if convex:
@@ -132,9 +131,12 @@ def solve_flipped(
     *,
     tol: float,
     budget: Budget,
+    start: FloatArray | None = None,
 ) -> Fields:
-    """Solve the equations from nothing: at flip noise 0 first, then by continuation."""
+    """Solve the equations at flip noise 0 first, then by continuation, unless there is a start."""
     flip_noise = problem.likelihood.flip_noise
+    if start is not None:
+        return solve_newton(problem, K, direction, tol=tol, budget=budget, start=start)
     sharp = problem.with_flip_noise(0.0)
     fields = solve_newton(
         sharp, K, direction, tol=tol if flip_noise == 0 else ON_THE_WAY, budget=budget
@@ -152,3 +154,21 @@ def solve_flipped(
             start=fields.z,
         )
     return fields
+
+
+def require_separable(K: FloatArray, coefficients: FloatArray) -> None:
+    """Raise if coefficients prove that equations without input noise have no solution.
+
+    They have none if and only if some coefficients of the labels' signs, not all zero, combine the
+    rows to zero: the classes cannot be separated without a threshold. An iteration then leads
+    there, its coefficients growing without bound.
+    """
+    total = max(float(np.abs(coefficients).sum()), np.finfo(np.float64).tiny)
+    share = coefficients / total
+    largest = float(np.diagonal(K).max())
+    if float(share @ symmetric_product(K, share)) <= SINGULAR * largest:
+        raise ValueError(
+            "input_noise=0 needs classes that the kernel separates (equal rows with different "
+            "labels cannot be), and these are not: give a positive input_noise, e.g. "
+            f"input_noise={0.1 * largest:.2g}, a tenth of the kernel's diagonal"
+        )
