@@ -169,8 +169,8 @@ class PerceptronClassifier(AgainstRest, KernelEstimator):
             machines = [self._train(rows, label, watch) for label in labels]
         self._keep_machines(data, machines)
         # What the bound on the updates needs.
-        self._seen_: tuple[Matrix, FloatArray | None, FloatArray] | None
-        self._seen_ = (X, rows.centre, np.array(labels))
+        self._training_rows_: tuple[Matrix, FloatArray | None, FloatArray] | None
+        self._training_rows_ = (X, rows.centre, np.array(labels))
         self._warn_if_wrong(machines, len(ones))
         return self
 
@@ -249,12 +249,12 @@ class PerceptronClassifier(AgainstRest, KernelEstimator):
         check_is_fitted(self)
         if (w is None) != (b is None):
             raise ValueError(f"w and b must be given together, or neither; got w={w!r}, b={b!r}")
-        if self._seen_ is None:
+        if self._training_rows_ is None:
             raise ValueError(
                 "mistake_bound needs the training rows, which compact() has dropped: ask the "
                 "fitted model itself"
             )
-        X, centre, labels = self._seen_
+        X, centre, labels = self._training_rows_
         rows = Rows(Kernel("linear") if self.kernel is None else self._kernel_, X, centre)
         every = np.arange(rows.n)
         n_terms = rows.X.shape[1] if self.kernel is None else rows.n
@@ -303,7 +303,7 @@ class PerceptronClassifier(AgainstRest, KernelEstimator):
         """
         check_is_fitted(self)
         smaller = copy.copy(self)
-        smaller._seen_ = None
+        smaller._training_rows_ = None
         return smaller
 
     # -- prediction ------------------------------------------------------------------------

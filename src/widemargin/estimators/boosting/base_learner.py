@@ -34,8 +34,8 @@ def check_base(base: Any) -> None:
         )
 
 
-class BaseLearner:
-    """Learner of :func:`widemargin.solvers.boosting.boost`: clones of a classifier.
+class ClassifierLearner:
+    """Learner of :func:`widemargin.solvers.boosting.solve`: clones of a classifier.
 
     Parameters
     ----------

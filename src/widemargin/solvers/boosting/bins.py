@@ -1,4 +1,4 @@
-"""Columns of the training data for the search of stumps: bins of all, the order of some.
+"""Bin the columns of the training data for the search of stumps, and sort some of them.
 
 A feature with at most 255 different values has a bin for each, others have bins between quantiles
 of a sample of the rows. Codes take a byte for each entry of X, whether X is dense or sparse. Bins
