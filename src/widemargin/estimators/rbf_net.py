@@ -138,8 +138,8 @@ class RBFNetClassifier(AgainstRest, BaseEstimator):
         self.classes_, codes = check_classes(data.y)
         check_scale(data.X, 1.0 / LARGEST, LARGEST)
         share = data.weight / data.weight.sum()
-        self._origin_ = _middle(data.X, share)
-        rows = _seen_from(self._origin_, data.X)
+        self._origin_ = _weighted_mean(data.X, share)
+        rows = _shifted(self._origin_, data.X)
         problems = [
             RBFNetProblem(label, share, float(self.ridge), int(self.n_centres))
             for label in rest_labels(codes, len(self.classes_))
@@ -161,18 +161,18 @@ class RBFNetClassifier(AgainstRest, BaseEstimator):
         X = check_X(self, X, reset=False)
         # A model of dense rows may be asked about sparse ones.
         origin = np.zeros(X.shape[1]) if sp.issparse(X) else self._origin_
-        rows = _seen_from(origin, X)
+        rows = _shifted(origin, X)
         networks = zip(self.centres_ - origin, self.widths_, self.coef_, strict=True)
         return np.column_stack([network_values(rows, *network) for network in networks])
 
 
-def _middle(X: Matrix, share: FloatArray) -> FloatArray:
+def _weighted_mean(X: Matrix, share: FloatArray) -> FloatArray:
     """Return the weighted mean of dense rows, and zero for sparse ones, which stay as they are."""
     if sp.issparse(X):
         return np.zeros(X.shape[1])
     return np.asarray(share @ X, dtype=np.float64)
 
 
-def _seen_from(origin: FloatArray, X: Matrix) -> Matrix:
+def _shifted(origin: FloatArray, X: Matrix) -> Matrix:
     """Return float64 rows, dense ones shifted: squared distances far from zero lose digits."""
     return X.astype(np.float64) if sp.issparse(X) else X - origin

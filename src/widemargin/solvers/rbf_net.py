@@ -143,7 +143,7 @@ def k_means(problem: RBFNetProblem, X: Matrix, *, seed: int) -> RBFNetResult:
     different samples.
     """
     norms, weight = squared_lengths(X), problem.weight
-    rows = _spread_rows(X, norms, weight, problem.n_centres, np.random.default_rng(seed))
+    rows = _plus_plus_rows(X, norms, weight, problem.n_centres, np.random.default_rng(seed))
     centres = _dense(X, rows)
     nearest: IntArray | None = None
     for _ in range(LLOYD_ROUNDS):
@@ -161,7 +161,7 @@ def k_means(problem: RBFNetProblem, X: Matrix, *, seed: int) -> RBFNetResult:
     )
 
 
-def _spread_rows(
+def _plus_plus_rows(
     X: Matrix, norms: FloatArray, weight: FloatArray, n_centres: int, rng: np.random.Generator
 ) -> list[int]:
     """Draw rows with chances of their weight times the squared distance to the rows before."""

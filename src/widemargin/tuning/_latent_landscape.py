@@ -1,4 +1,4 @@
-"""The landscape of Gaussian-process classifiers: noise and kernel, by leave-one-out or evidence.
+"""Objective of tuning Gaussian-process classifiers: leave-one-out log-loss or evidence.
 
 The coordinates and the prior are those of :mod:`widemargin.tuning._landscape`. With more than two
 classes there is a latent function for each class against the rest, all with the same parameters;
@@ -93,7 +93,7 @@ class LatentLandscape(Surface):
         by_value = dict.fromkeys(values, 0.0)
         for label in self.labels:
             try:
-                part = self._part(K, label, values)
+                part = self._function_loss(K, label, values)
             except (FloatingPointError, np.linalg.LinAlgError):
                 part = None
             if part is None or not np.isfinite(part.loss):
@@ -104,7 +104,7 @@ class LatentLandscape(Surface):
             by_theta += share * self.path.gradient(theta, bare, None, part)
         return Slope(loss, by_value, by_theta)
 
-    def _part(
+    def _function_loss(
         self, K: FloatArray, label: FloatArray, values: dict[str, float]
     ) -> LatentGradient | None:
         """Return the loss of one latent function; None where its equations are not solved."""

@@ -39,7 +39,7 @@ from widemargin.solvers.mean_field.leave_out import LeftOut, fit_scale, leave_ou
 from widemargin.solvers.mean_field.newton import (
     dense_direction,
     has_little_noise,
-    solve_flipped,
+    solve_by_continuation,
     solve_newton,
 )
 from widemargin.solvers.mean_field.posterior import Posterior, factorise
@@ -126,7 +126,7 @@ def solve(
             # Expectation propagation has the same solution, and reaches it in another way.
             other = solve_ep(problem, data, tol=tol, budget=_granted(budget, "ep"))
             return other if other.residual < found.residual else found
-        fields = solve_flipped(problem, data, direction, tol=tol, budget=steps, start=first)
+        fields = solve_by_continuation(problem, data, direction, tol=tol, budget=steps, start=first)
     return MeanFieldResult.at(
         problem,
         fields,

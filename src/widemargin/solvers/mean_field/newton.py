@@ -25,8 +25,8 @@ from widemargin.solvers.mean_field.posterior import factorise
 
 # Fractions of the flip noise at which the equations are solved in turn.
 CONTINUATION = (0.01, 0.1, 0.3, 0.6, 1.0)
-ON_THE_WAY = 1e-4  # residual at which the next fraction takes over
-ENOUGH = 1e-4  # of the descent that the slope promises
+LOOSE_TOL = 1e-4  # residual at which the next fraction takes over
+SUFFICIENT_DESCENT = 1e-4  # of the descent that the slope promises
 SHORTEST = 2.0**-30
 LITTLE_NOISE = 0.01  # relative to the cavity variance
 LEFT = -3.0  # where fields start if there is little noise
@@ -70,7 +70,7 @@ def solve_newton(
         if unsure:
             require_separable(K, here.coefficients)
         step = _newton_step(problem, K, here, direction)
-        there = _shortened(problem, K, here, step)
+        there = _line_search(problem, K, here, step)
         if there is None:
             budget.status = "stalled"
             return here
@@ -100,7 +100,7 @@ def _newton_step(
     return missing + problem.label * moved / problem.scale, float(gradient @ delta)
 
 
-def _shortened(
+def _line_search(
     problem: MeanField, K: FloatArray, here: Fields, step: tuple[FloatArray, float]
 ) -> Fields | None:
     """Go along the step until the residual halves or (flip noise 0) E falls as it should."""
@@ -115,16 +115,18 @@ def _shortened(
             return there
         if convex:
             after = problem.objective(there.z, there.field)
-            better = after < before + ENOUGH * length * slope
+            better = after < before + SUFFICIENT_DESCENT * length * slope
         else:
-            better = float(np.linalg.norm(there.reached - there.z)) < (1 - ENOUGH) * distance
+            better = (
+                float(np.linalg.norm(there.reached - there.z)) < (1 - SUFFICIENT_DESCENT) * distance
+            )
         if better:
             return there
         length *= 0.5
     return None
 
 
-def solve_flipped(
+def solve_by_continuation(
     problem: MeanField,
     K: FloatArray,
     direction: Direction,
@@ -139,7 +141,7 @@ def solve_flipped(
         return solve_newton(problem, K, direction, tol=tol, budget=budget, start=start)
     sharp = problem.with_flip_noise(0.0)
     fields = solve_newton(
-        sharp, K, direction, tol=tol if flip_noise == 0 else ON_THE_WAY, budget=budget
+        sharp, K, direction, tol=tol if flip_noise == 0 else LOOSE_TOL, budget=budget
     )
     for fraction in CONTINUATION if flip_noise > 0 else ():
         if budget.status in ("max_iter", "stopped"):
@@ -149,7 +151,7 @@ def solve_flipped(
             problem.with_flip_noise(fraction * flip_noise),
             K,
             direction,
-            tol=tol if fraction == 1 else ON_THE_WAY,
+            tol=tol if fraction == 1 else LOOSE_TOL,
             budget=budget,
             start=fields.z,
         )

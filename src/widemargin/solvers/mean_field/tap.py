@@ -14,12 +14,12 @@ import numpy as np
 from widemargin._base.typing import FloatArray
 from widemargin.problems.mean_field import Fields, MeanField
 from widemargin.solvers.base import Budget
-from widemargin.solvers.mean_field.newton import Direction, solve_flipped, solve_newton
+from widemargin.solvers.mean_field.newton import Direction, solve_by_continuation, solve_newton
 from widemargin.solvers.mean_field.posterior import Posterior, factorise
 from widemargin.solvers.mean_field.result import MeanFieldResult
 
-FOLLOW = 1e-2  # the fields are solved for to this fraction of the variances' last change
-FIRST = 1e-2
+INNER_TOL = 1e-2  # the fields are solved for to this fraction of the variances' last change
+FIRST_TOL = 1e-2  # residual of the naive equations, where the rounds start
 MOST_ROUNDS = 500
 LEAST_DAMPING = 1.0 / 64
 PATIENCE = 20  # rounds in a row in which some row has no cavity variance
@@ -54,7 +54,7 @@ def solve_tap(
     `problem` states the naive equations. The residual covers both halves: that of the equations
     and the largest change of a cavity variance, relative to lambda.
     """
-    fields = solve_flipped(problem, K, direction, tol=FIRST, budget=budget, start=start)
+    fields = solve_by_continuation(problem, K, direction, tol=FIRST_TOL, budget=budget, start=start)
     last = _rounds(problem, K, fields.z, direction, tol, budget)
     if last.residual <= tol:
         budget.status = "converged"
@@ -79,7 +79,7 @@ def _rounds(
     change, damping, without = np.inf, 1.0, 0
     for _ in range(MOST_ROUNDS):
         budget.status = "converged"
-        goal = max(0.1 * tol, FOLLOW * min(1.0, change))
+        goal = max(0.1 * tol, INNER_TOL * min(1.0, change))
         fields = solve_newton(problem, K, direction, tol=goal, budget=budget, start=z)
         z = fields.z
         posterior = factorise(K, problem.precision(z), scratch)
