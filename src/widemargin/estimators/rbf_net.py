@@ -138,7 +138,9 @@ class RBFNetClassifier(AgainstRest, BaseEstimator):
         self.classes_, codes = check_classes(data.y)
         check_scale(data.X, 1.0 / LARGEST, LARGEST)
         share = data.weight / data.weight.sum()
-        self._origin_ = _weighted_mean(data.X, share)
+        # Dense samples are seen from their mean, sparse ones stay as they are.
+        sparse = sp.issparse(data.X)
+        self._origin_ = np.zeros(data.X.shape[1]) if sparse else np.asarray(share @ data.X, float)
         rows = _shifted(self._origin_, data.X)
         problems = [
             RBFNetProblem(label, share, float(self.ridge), int(self.n_centres))
@@ -164,13 +166,6 @@ class RBFNetClassifier(AgainstRest, BaseEstimator):
         rows = _shifted(origin, X)
         networks = zip(self.centres_ - origin, self.widths_, self.coef_, strict=True)
         return np.column_stack([network_values(rows, *network) for network in networks])
-
-
-def _weighted_mean(X: Matrix, share: FloatArray) -> FloatArray:
-    """Return the weighted mean of dense rows, and zero for sparse ones, which stay as they are."""
-    if sp.issparse(X):
-        return np.zeros(X.shape[1])
-    return np.asarray(share @ X, dtype=np.float64)
 
 
 def _shifted(origin: FloatArray, X: Matrix) -> Matrix:

@@ -101,7 +101,8 @@ class Likelihood:
         """Return F(z), the embedding strength of a row with cavity variance 1."""
         if self.flip_noise == 0:
             return np.asarray(np.sqrt(2 / np.pi) / erfcx(np.minimum(-z / np.sqrt(2), LARGEST_Z)))
-        return (1 - 2 * self.flip_noise) * _density(z) / self.probability(z)
+        density = np.exp(-0.5 * np.clip(z, -LARGEST_Z, LARGEST_Z) ** 2) / np.sqrt(2 * np.pi)
+        return np.asarray((1 - 2 * self.flip_noise) * density / self.probability(z))
 
     def slope(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return d = -F'(z) and 1 - d, each to full relative accuracy where kappa = 0."""
@@ -113,10 +114,6 @@ class Likelihood:
             far = z < FAR_LEFT
             d[far], rest[far] = _slope_far_left(-z[far])
         return d, rest
-
-
-def _density(z: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(-0.5 * np.clip(z, -LARGEST_Z, LARGEST_Z) ** 2) / np.sqrt(2 * np.pi))
 
 
 def _slope_far_left(x: FloatArray) -> tuple[FloatArray, FloatArray]:
