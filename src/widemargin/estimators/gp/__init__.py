@@ -17,7 +17,6 @@ from widemargin._base.validation import (
     check_X,
     require,
     require_bool,
-    require_choice,
     require_number,
 )
 from widemargin.certificate import Certificate, worst
@@ -29,6 +28,7 @@ from widemargin.estimators._base.scored import AgainstRest, ProbabilisticClassif
 from widemargin.estimators.gp.fit import (
     certificates,
     check_memory,
+    check_method,
     covariance,
     solve_function,
     warn_unconverged,
@@ -46,7 +46,7 @@ from widemargin.fitted.record import Record, record_of
 from widemargin.kernels import Kernel
 from widemargin.problems.mean_field import naive
 from widemargin.solvers.base import Budget
-from widemargin.solvers.mean_field import INFERENCES, METHODS, MeanFieldResult
+from widemargin.solvers.mean_field import MeanFieldResult
 
 BLOCK_ROWS = 2_048  # new rows whose kernel values are held at once
 
@@ -200,14 +200,7 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, Diagnosed, Ker
         require_number("flip_noise", self.flip_noise, "a number in [0, 0.5)", least=0.0)
         require(self.flip_noise < 0.5, "flip_noise", self.flip_noise, "a number in [0, 0.5)")
         require_bool("calibrate", self.calibrate)
-        require_choice("inference", self.inference, INFERENCES)
-        require_choice("solver", self.solver, METHODS)
-        if self.inference == "ep":
-            fix = '"auto" with inference="ep", which has an algorithm of its own'
-            require(self.solver == "auto", "solver", self.solver, fix)
-        if self.inference == "tap":
-            fix = 'another one with inference="tap": Table 8.1 is for the naive theory'
-            require(self.solver != "table", "solver", self.solver, fix)
+        check_method(self.inference, self.solver)
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
         """Say nothing: `covariance` refuses what is not positive semi-definite."""

@@ -10,18 +10,36 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin._base.messages import warn
 from widemargin._base.typing import FloatArray
-from widemargin._base.validation import require
+from widemargin._base.validation import require, require_choice
 from widemargin.certificate import Certificate, reason_of
 from widemargin.fitted.latent import kernel_matrix
 from widemargin.kernels import Rows, is_mercer
 from widemargin.problems.mean_field import MeanField
 from widemargin.solvers import mean_field
 from widemargin.solvers.base import Budget
-from widemargin.solvers.mean_field import MeanFieldResult, factorise, matrices_needed
+from widemargin.solvers.mean_field import (
+    INFERENCES,
+    METHODS,
+    MeanFieldResult,
+    factorise,
+    matrices_needed,
+)
 
 MERCER_MATRICES = 6  # that is_mercer and its argument take
 NOTHING = 1e-250  # a variance that is no more than what underflow has left of it
 DOUBTFUL = 0.01  # rounding of I + T K T from which on it may have negative eigenvalues
+
+
+def check_method(inference: str, solver: str) -> None:
+    """Refuse a solver that the approximation does not have."""
+    require_choice("inference", inference, INFERENCES)
+    require_choice("solver", solver, METHODS)
+    if inference == "ep":
+        fix = '"auto" with inference="ep", which has an algorithm of its own'
+        require(solver == "auto", "solver", solver, fix)
+    if inference == "tap":
+        fix = 'another one with inference="tap": Table 8.1 is for the naive theory'
+        require(solver != "table", "solver", solver, fix)
 
 
 def check_memory(rows: Rows, n_functions: int, inference: str, cache_size: float) -> None:

@@ -275,6 +275,8 @@ def _sweep_kept(
 
     Returns the row to go on with and the steps taken.
     """
+    # State: f[j] = sum_i count[i] y[i] (k(x_i, x_j) + 1) for all j, up to rounding, between steps.
+    # kept[slot[i]] is the kernel row of sample i; slot[i] = -1 if it is not kept.
     steps = 0
     for i in range(start, len(y)):
         if y[i] * f[i] > 0:
