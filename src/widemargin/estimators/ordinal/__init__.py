@@ -245,7 +245,7 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
             Watch("OrdinalSVC", self.tol, self.verbose, self.time_limit) as watch,
             worker_threads() as seen.threads,
         ):
-            result = self._solved(problem, seen, watch)
+            result = self._result(problem, seen, watch)
         self._keep_model(rows, problem, result)
         self._keep_record(rows, problem, result, seed)
         warn_unconverged(
