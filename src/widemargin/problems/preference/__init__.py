@@ -67,6 +67,7 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import Certificate, relative_gap, sure_bound
 from widemargin.problems.preference.conditions import largest_slack, largest_surplus
 from widemargin.problems.preference.pair_sums import (
+    Curvature,
     DualPoint,
     PairSums,
     SortedRows,
@@ -209,6 +210,16 @@ class PreferenceProblem:
         """Return the sums of any dual point; its loss is that at the point's utilities."""
         squared = self.squared
         return self.sort(point.f).sums(point, self.C, squared=squared)
+
+    def curvature(self, rows: SortedRows, width: float, ramp: float | None = None) -> Curvature:
+        """Return the second derivative of the smoothed loss by the utilities that sort the rows.
+
+        It is that of the pairs in a band of some width; ramp, the width by default, is the slack
+        over which their variables rise to the cap.
+        """
+        if self.squared:
+            return Curvature(rows, self.C * 2.0, np.inf)
+        return Curvature(rows, self.C * (1.0 / (ramp or width)), width)
 
     def primal(self, f: FloatArray, penalty: float) -> float:
         """Return the primal objective of utilities f; penalty is half its squared norm or |w|_1."""

@@ -260,6 +260,11 @@ class SortedRows:
             weight, moment = sums(np.stack([self.weight, self.weight * f], axis=1), near, far).T
             yield weight, weight * (1.0 - f) + moment
 
+    def n_pairs(self, near: float, far: float) -> float:
+        """Return the number of pairs with a slack in a window, in units of the mean weight."""
+        pairs = float(self.weight @ self.over_lower(self.weight[:, None], near, far)[:, 0])
+        return pairs / float(self.weight.mean()) ** 2
+
     def scattered(self, values: FloatArray) -> FloatArray:
         """Return values in the order of the problem's rows."""
         out = np.empty_like(values)
@@ -328,3 +333,40 @@ class SortedRows:
         beta -= np.bincount(listed.lower, listed.values, len(beta))
         total = C * float(self.weight @ above) + float(listed.values.sum())
         return PairSums(self, point, beta, total, C * float(self.weight @ excess))
+
+
+class Curvature:
+    """C L at some utilities: the Laplacian L of the graph of the pairs where the loss is curved.
+
+    These are the pairs with a slack between 0 and `far`; `scale` is the second derivative of the
+    loss of a pair of weight 1. L is never formed: its products are sweeps over the sorted rows.
+    """
+
+    def __init__(self, rows: SortedRows, scale: float, far: float) -> None:
+        self.rows, self.scale, self.far = rows, scale, far
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of C L, rows sorted."""
+        weight = self.rows.weight[:, None]
+        partners = self.rows.over_lower(weight, 0.0, self.far)
+        partners += self.rows.over_higher(weight, 0.0, self.far)
+        return self.scale * self.rows.weight * partners[:, 0]
+
+    def times(self, v: FloatArray) -> FloatArray:
+        """Return C L v."""
+        rows = self.rows
+        v = v[rows.order]
+        moved = (rows.weight * v)[:, None]
+        across = rows.over_lower(moved, 0.0, self.far) + rows.over_higher(moved, 0.0, self.far)
+        return rows.scattered(self.diagonal * v - self.scale * rows.weight * across[:, 0])
+
+    def gram(self, features: FloatArray) -> FloatArray:
+        """Return C Phi' L Phi: half of each pair's share, from its upper row, and its mirror."""
+        rows, diagonal = self.rows, self.diagonal
+        phi = features[rows.order]
+        half = rows.over_lower(rows.weight[:, None] * phi, 0.0, self.far)
+        half *= (-self.scale * rows.weight)[:, None]
+        half += (0.5 * diagonal)[:, None] * phi
+        product = phi.T @ half
+        return np.asarray(product + product.T)

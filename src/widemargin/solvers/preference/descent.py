@@ -15,18 +15,20 @@ gradients.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import FloatArray
 from widemargin.certificate import gap_scale, relative_gap
 from widemargin.problems.preference import PreferenceProblem
-from widemargin.problems.preference.pair_sums import DualPoint, PairSums, SortedRows
+from widemargin.problems.preference.pair_sums import Curvature, DualPoint, PairSums, SortedRows
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.curvature import Curvature, DenseCurvature
 from widemargin.solvers.preference.polish import Polish
 
 Trust: TypeAlias = Literal["exact", "close", "rough"]
@@ -57,18 +59,40 @@ class Element:
 
 
 class FeatureSpace:
-    """Vectors w with the Euclidean inner product: weights, or coordinates in a kernel's space."""
+    """Vectors w with the Euclidean inner product: weights, or coordinates in a kernel's space.
 
-    def __init__(self, rows: LinearRows, dense: DenseCurvature | None) -> None:
-        self.rows, self.dense = rows, dense
+    Parameters
+    ----------
+    rows : LinearRows
+        The data.
+    problem : PreferenceProblem
+        The problem of these rows.
+    features : ndarray, optional
+        Few features, of all rows or of a sample: the Newton system is then a matrix of them.
+    sample : callable, optional
+        (utilities of all rows, width, ramp) -> curvature of the sample.
+    """
+
+    def __init__(
+        self,
+        rows: LinearRows,
+        problem: PreferenceProblem,
+        features: FloatArray | None = None,
+        sample: Callable[[FloatArray, float, float | None], Curvature] | None = None,
+    ) -> None:
+        self.rows, self.problem, self.sample = rows, problem, sample
+        # Differences of rows do not see a constant.
+        self.dense = features is not None
+        self.features = np.empty((0, 0)) if features is None else features - features.mean(axis=0)
+        self.factor: Any = None
         self.diagonal = np.ones(rows.n_features)
 
     @property
     def trust(self) -> Trust:
         """Whether the preconditioner is the inverse itself, close to it, or only of its kind."""
-        if self.dense is None:
+        if not self.dense:
             return "rough"
-        return "exact" if self.dense.whole else "close"
+        return "exact" if self.sample is None else "close"
 
     def dot(self, a: Element, b: Element) -> float:
         """Return the inner product."""
@@ -82,22 +106,43 @@ class FeatureSpace:
         """Return the vector with some coefficients, with its image."""
         return Element(coef, self.rows.dot(coef))
 
-    def prepare(self, curvature: Curvature, f: FloatArray) -> None:
-        """Factorise the matrix of the curvature, or take its diagonal without cross terms."""
-        if self.dense is not None:
-            self.dense.prepare(curvature, f)
-            return
+    def prepare(self, at: Point, width: float, ramp: float | None = None) -> Curvature:
+        """Return the curvature at a point, and get ready to precondition with it.
+
+        That is a matrix of few features, else its diagonal without cross terms.
+        """
+        curvature = self.problem.curvature(at.sums.rows, width, ramp)
+        if self.dense:
+            seen = self.sample(at.at.image, width, ramp) if self.sample else curvature
+            self.factor = factorised(seen.gram(self.features))
+            return curvature
         own = curvature.rows.scattered(curvature.diagonal)
         active = np.flatnonzero(own)
         if len(active):
             middle = self.rows.combine(own / own.sum())
             self.diagonal = 1.0 + self.rows.spread(active, own[active], middle)
+        return curvature
 
     def precondition(self, r: Element) -> Element:
         """Return roughly (1 + C Phi'L Phi)^-1 r, with its image."""
-        if self.dense is not None:
-            return self.at(self.dense.solve(r.coef))
-        return self.at(r.coef / self.diagonal)
+        if self.factor is None:
+            return self.at(r.coef / self.diagonal)
+        return self.at(np.asarray(cho_solve(self.factor, r.coef, check_finite=False)))
+
+
+def factorised(matrix: FloatArray) -> tuple[FloatArray, bool]:
+    """Return the Cholesky factor of 1 + matrix, which is positive but for rounding."""
+    place = np.diag_indices_from(matrix)
+    matrix[place] += 1.0
+    lift = 1e-15 * float(np.abs(matrix[place]).max())
+    for _ in range(12):
+        try:
+            return cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            matrix[place] += lift
+            lift *= 10.0
+    # Sums of utilities far apart have rounded all but its size away: steps by that still descend.
+    return cho_factor(np.diag(np.maximum(np.abs(matrix[place]), 1.0)), lower=True)
 
 
 @dataclass(eq=False)
@@ -123,8 +168,7 @@ class Point:
 class SmoothedDescent:
     """State of a descent: the current point and band, and the best points of both problems.
 
-    Subclasses evaluate a point (`evaluate`), take a step of Newton's method for given expansion
-    coefficients (`_stepped`), and say by what a step without line search is judged (`_merit`).
+    Subclasses evaluate a point, and step from it for given expansion coefficients.
 
     Attributes
     ----------
@@ -134,7 +178,9 @@ class SmoothedDescent:
     dual, point : objective and variables of the best dual point
     """
 
+    settled = 0.05  # share of the gap that steps may leave before the band is narrowed
     fastest = 0.1  # factor by which the band shrinks at a time, at most
+    merit: Callable[[Point], float] = attrgetter("gap")  # by which a step of `narrow` is judged
 
     def __init__(
         self,
@@ -186,22 +232,14 @@ class SmoothedDescent:
         Pairs at the kink keep their variables as the band narrows, so their slacks shrink with it:
         a step of Newton's method for the loss that has them, and no others, on its ramp.
         """
-        curvature = Curvature(self.problem, before.sums.rows, old, self.width)
-        if not self._may_follow(curvature):
-            return
         steeper = self.problem.C * (1.0 / self.width - 1.0 / old)
         beta = before.sums.beta + steeper * before.sums.rows.band_slacks(old)
-        there = self.evaluate(self._stepped(before.at, beta, curvature))
-        if self._merit(there) < self._merit(self.here):
+        there = self.evaluate(self._stepped(before, beta, old))
+        if self.merit(there) < self.merit(self.here):
             self.here = there
 
-    def _may_follow(self, curvature: Curvature) -> bool:
-        return True
-
-    def _stepped(self, at: Element, beta: FloatArray, curvature: Curvature) -> Element:
-        raise NotImplementedError
-
-    def _merit(self, point: Point) -> float:
+    def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
+        """Return where Newton's method goes from a point if the expansion there is beta."""
         raise NotImplementedError
 
 
@@ -212,8 +250,6 @@ class Descent(SmoothedDescent):
     ----------
     patience : directions that may end with conjugate gradients exhausted; then it gives up
     """
-
-    settled = 0.05  # share of the gap that steps may leave before the band is narrowed
 
     def __init__(
         self,
@@ -253,8 +289,11 @@ class Descent(SmoothedDescent):
     def run(self) -> Status:
         """Step and narrow the band until the gap is closed."""
         idle, squared = 0, self.problem.squared
-        while (gap := self.gap) > self.tol:
+        while True:
             idle = idle + 1 if self._is_idle() else 0
+            gap = self.gap
+            if gap <= self.tol:
+                return "converged"
             if idle > PATIENCE or self.exhausted > self.patience:
                 return "stalled"
             if not squared and self.here.left <= self.settled * self.here.gap:
@@ -265,7 +304,6 @@ class Descent(SmoothedDescent):
                 return self.budget.status
             if not self._step() and (squared or not self.narrow()):
                 return "stalled"
-        return "converged"
 
     def _is_idle(self) -> bool:
         """Tell whether nothing has become better, but for rounding: no best point, nor the gap."""
@@ -285,24 +323,19 @@ class Descent(SmoothedDescent):
                 self.consider(self.space.at(found[0]), found[1])
         return True
 
-    def _may_follow(self, curvature: Curvature) -> bool:
-        """Tell whether few pairs are in the band: only those keep their variables."""
-        return curvature.n_pairs() <= FEW_AT_KINK * len(self.here.at.coef)
+    def _follow(self, before: Point, old: float) -> None:
+        if before.sums.rows.n_pairs(0.0, old) <= FEW_AT_KINK * len(before.at.coef):
+            super()._follow(before, old)  # only few pairs keep their variables
 
-    def _stepped(self, at: Element, beta: FloatArray, curvature: Curvature) -> Element:
-        """Return where Newton's method goes from a vector if the expansion there is beta."""
-        self.space.prepare(curvature, at.image)
-        residual = self.space.expand(beta).plus(-1.0, at)
-        return at.plus(1.0, self._direction(residual, curvature))
-
-    def _merit(self, point: Point) -> float:
-        return point.gap
+    def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
+        residual = self.space.expand(beta).plus(-1.0, before.at)
+        curvature = self.space.prepare(before, old, self.width)
+        return before.at.plus(1.0, self._direction(residual, curvature))
 
     def _step(self) -> bool:
         """Take a Newton step; return False where rounding leaves nothing to gain."""
         before = self.here
-        curvature = Curvature(self.problem, before.sums.rows, self.width)
-        self.space.prepare(curvature, before.at.image)
+        curvature = self.space.prepare(before, self.width)
         direction = self._direction(before.residual, curvature)
         slope = -self.space.dot(before.residual, direction)
         if not slope < -1e-15 * max(1.0, abs(self.primal)):

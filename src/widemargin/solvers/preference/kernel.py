@@ -26,11 +26,10 @@ from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.certificate import Certificate
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem
-from widemargin.problems.preference.pair_sums import DualPoint
+from widemargin.problems.preference.pair_sums import Curvature, DualPoint
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.curvature import Curvature, DenseCurvature
-from widemargin.solvers.preference.descent import Descent, Element, FeatureSpace, Trust
+from widemargin.solvers.preference.descent import Descent, Element, FeatureSpace, Point, Trust
 from widemargin.solvers.preference.polish import Polish
 from widemargin.solvers.preference.result import PreferenceResult
 
@@ -220,14 +219,14 @@ class Products:
         """Return some kernel values in float64."""
         if self.K is not None and self.K.dtype == np.float64:
             return np.asarray(self.K[np.ix_(rows, columns)])
-        return self.rows.block(rows, self.rows, columns)
+        return self.rows.block(rows, self.rows, columns).astype(np.float64, copy=False)
 
 
 class KernelSpace(FeatureSpace):
     """Expansions sum_i beta_i k(x_i, .) over all rows, in the inner product of the kernel."""
 
-    def __init__(self, product: Products) -> None:
-        self.product = product
+    def __init__(self, product: Products, problem: PreferenceProblem) -> None:
+        self.product, self.problem = product, problem
 
     @property
     def trust(self) -> Trust:
@@ -246,8 +245,9 @@ class KernelSpace(FeatureSpace):
         """Return the expansion with its image."""
         return self.expand(coef)
 
-    def prepare(self, curvature: Curvature, f: FloatArray) -> None:
-        """There is no preconditioner to prepare."""
+    def prepare(self, at: Point, width: float, ramp: float | None = None) -> Curvature:
+        """Return the curvature; there is no preconditioner to prepare."""
+        return self.problem.curvature(at.sums.rows, width, ramp)
 
     def precondition(self, r: Element) -> Element:
         """Return the residual itself."""
@@ -267,7 +267,7 @@ class KernelRun:
         self.problem, self.rows, self.tol, self.budget = problem, rows, tol, budget
         self.before = rows.evaluations
         self.product = Products(rows, budget.cache_bytes)
-        self.space = KernelSpace(self.product)
+        self.space = KernelSpace(self.product, problem)
 
     def solve(self, start: FloatArray | None) -> PreferenceResult:
         """Run the stages until one of them reaches the tolerance in float64."""
@@ -298,10 +298,9 @@ class KernelRun:
         wanted = largest or (n if n <= WHOLE_BASIS else int(PER_ROOT * np.sqrt(n)))
         basis = pivoted_basis(self.product, max(1, min(fits, wanted)))
         coordinates = LinearRows(basis.G, threads=self.rows.threads)
-        dense = DenseCurvature(self.problem, basis.G, np.arange(n))
-        space = FeatureSpace(coordinates, dense)
+        space = FeatureSpace(coordinates, self.problem, basis.G)
         begin = space.at(np.zeros(basis.G.shape[1]) if coef is None else coef @ basis.G)
-        polish = Polish(self.problem, dense.features) if basis.spans else None
+        polish = Polish(self.problem, space.features) if basis.spans else None
         tol = WITHIN * self.tol if basis.spans else max(self.tol, START)
         inner = Descent(self.problem, space, tol, self.budget, begin, width, polish)
         status = inner.run()

@@ -14,15 +14,16 @@ Problem: :class:`widemargin.problems.preference.PreferenceProblem` with ``norm=1
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import gap_scale
 from widemargin.problems.preference import PreferenceProblem, scaled_dual
-from widemargin.problems.preference.pair_sums import DualPoint, Listed, SortedRows
+from widemargin.problems.preference.pair_sums import Curvature, DualPoint, Listed, SortedRows
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.curvature import Curvature
 from widemargin.solvers.preference.descent import Element, Point, SmoothedDescent
 from widemargin.solvers.preference.l1_models import minimise_quadratic, solve_program
 from widemargin.solvers.preference.result import PreferenceResult
@@ -57,8 +58,8 @@ def solve_l1(
 class L1Descent(SmoothedDescent):
     """The descent with an l_1 norm, on the data of a linear machine."""
 
-    fastest = 0.2
-    settled = 0.1  # share of the gap that steps may leave before the band is narrowed
+    settled, fastest = 0.1, 0.2
+    merit = attrgetter("value")
 
     def __init__(
         self, problem: PreferenceProblem, rows: LinearRows, tol: float, budget: Budget
@@ -114,12 +115,9 @@ class L1Descent(SmoothedDescent):
         direction[chosen] = minimise_quadratic(gram, correlation[chosen], before) - before
         return Element(direction, self.rows.dot(direction))
 
-    def _stepped(self, at: Element, beta: FloatArray, curvature: Curvature) -> Element:
-        """Return where the model leads from a vector if the expansion of the loss is beta."""
-        return at.plus(1.0, self._direction(self.rows.combine(beta), curvature))
-
-    def _merit(self, point: Point) -> float:
-        return point.value
+    def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
+        curvature = self.problem.curvature(before.sums.rows, old, self.width)
+        return before.at.plus(1.0, self._direction(self.rows.combine(beta), curvature))
 
     def _step(self) -> bool:
         """Go to the minimum of the model, or not so far; tell whether that was worth while."""
@@ -148,12 +146,11 @@ class L1Descent(SmoothedDescent):
 
         No pair in the band would say that the loss is a plane; the next ones tell how far.
         """
-        width, wanted = self.width, max(1, int(np.count_nonzero(self.here.at.coef)))
-        while True:
-            curvature = Curvature(self.problem, self.here.sums.rows, width)
-            if width >= WIDEST or curvature.n_pairs() >= wanted:
-                return curvature
+        rows, width = self.here.sums.rows, self.width
+        wanted = max(1, int(np.count_nonzero(self.here.at.coef)))
+        while width < WIDEST and rows.n_pairs(0.0, width) < wanted:
             width *= 2.0
+        return self.problem.curvature(rows, width)
 
     def _program(self) -> bool:
         """Solve the program of the pairs near the kink, if they are few; tell if that helped."""

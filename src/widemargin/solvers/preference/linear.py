@@ -7,14 +7,16 @@ from conjugate gradients, one product with X and one with X' each.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import gap_scale
 from widemargin.problems.preference import PreferenceProblem
+from widemargin.problems.preference.pair_sums import Curvature, SortedRows
 from widemargin.solvers.base import Budget
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.curvature import DenseCurvature
 from widemargin.solvers.preference.descent import Descent, FeatureSpace
 from widemargin.solvers.preference.polish import Polish
 from widemargin.solvers.preference.result import PreferenceResult
@@ -22,6 +24,7 @@ from widemargin.solvers.preference.result import PreferenceResult
 FEW_FEATURES = 500  # up to which the curvature is a matrix
 SAMPLE_ROWS, SAMPLE_PER_FEATURE = 4096, 20  # rows whose curvature stands for that of all
 SAMPLE_GAP = 1e-3  # gap of the sample's solution: chance makes it differ by more than that
+ENOUGH_PAIRS = 30  # curved pairs for each feature: with fewer a sample's curvature is noise
 MANY_GROUPS = 8  # a sample with fewer rows of a group than this takes whole groups instead
 
 
@@ -35,11 +38,10 @@ def solve_in_features(
     """Solve the linear machine from some weights, or from the solution of a sample."""
     w = np.zeros(rows.n_features) if start is None else np.asarray(start, dtype=np.float64)
     width = 1.0
-    dense = _curvature(problem, rows)
-    if dense is not None and not dense.whole and start is None:
-        w, width = _start_from_sample(dense, max(tol, SAMPLE_GAP), budget)
-    space = FeatureSpace(rows, dense)
-    polish = Polish(problem, dense.features) if dense is not None and dense.whole else None
+    space, sample = _space(problem, rows)
+    if sample is not None and start is None:
+        w, width = _start_from_sample(sample.problem, space.features, max(tol, SAMPLE_GAP), budget)
+    polish = Polish(problem, space.features) if space.trust == "exact" else None
     descent = Descent(problem, space, tol, budget, space.at(w), width, polish)
     status = descent.run()
     w = descent.best.coef
@@ -58,14 +60,52 @@ def solve_in_features(
     )
 
 
-def _curvature(problem: PreferenceProblem, rows: LinearRows) -> DenseCurvature | None:
-    """Return the curvature as a matrix where there are few features, from a sample of many rows."""
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some rows whose curvature stands for that of all.
+
+    Attributes
+    ----------
+    rows : ndarray
+        Their numbers.
+    problem : PreferenceProblem
+        Their own problem.
+    n_pairs : int
+        Curved pairs that they should have.
+    """
+
+    rows: IntArray
+    problem: PreferenceProblem
+    n_pairs: int
+
+    def curvature(self, f: FloatArray, width: float, ramp: float | None = None) -> Curvature:
+        """Return the curvature of the sample at utilities f of all rows.
+
+        Slacks have a density: where few pairs are in the band, a wider one tells it.
+        """
+        rows, wider = self.problem.sort(f[self.rows]), width
+        while wider < 1.0 and self._n_pairs(rows, wider) < self.n_pairs:
+            wider *= 3.0
+        return self.problem.curvature(rows, wider, ramp if wider == width else None)
+
+    def _n_pairs(self, rows: SortedRows, width: float) -> float:
+        return rows.n_pairs(0.0, np.inf if self.problem.squared else width)
+
+
+def _space(problem: PreferenceProblem, rows: LinearRows) -> tuple[FeatureSpace, Sample | None]:
+    """Return the space of the weights, and the sample that its curvature comes from.
+
+    Only where there are few features the curvature is a matrix, from a sample of many rows.
+    """
     if rows.n_features > FEW_FEATURES:
-        return None
+        return FeatureSpace(rows, problem), None
     some = _sample(problem, max(SAMPLE_ROWS, SAMPLE_PER_FEATURE * rows.n_features))
     X = rows.X[some]
     features = np.asarray(X.toarray() if rows.sparse else X, dtype=np.float64)
-    return DenseCurvature(problem, features, some)
+    if len(some) == problem.n_rows:
+        return FeatureSpace(rows, problem, features), None
+    sample = Sample(some, problem.restrict(some), ENOUGH_PAIRS * rows.n_features)
+    return FeatureSpace(rows, problem, features, sample.curvature), sample
 
 
 def _sample(problem: PreferenceProblem, size: int) -> IntArray:
@@ -87,13 +127,11 @@ def _sample(problem: PreferenceProblem, size: int) -> IntArray:
 
 
 def _start_from_sample(
-    dense: DenseCurvature, tol: float, budget: Budget
+    problem: PreferenceProblem, features: FloatArray, tol: float, budget: Budget
 ) -> tuple[FloatArray, float]:
     """Solve the sample's own problem; return its weights and the band it ended with."""
-    rows = LinearRows(dense.features)
-    whole = DenseCurvature(dense.problem, dense.features, np.arange(rows.n_rows))
-    space = FeatureSpace(rows, whole)
-    origin = space.at(np.zeros(rows.n_features))
-    descent = Descent(dense.problem, space, tol, budget, origin)
+    rows = LinearRows(features)
+    space = FeatureSpace(rows, problem, features)
+    descent = Descent(problem, space, tol, budget, space.at(np.zeros(rows.n_features)))
     descent.run()
     return descent.best.coef, descent.width
