@@ -88,7 +88,7 @@ class OrdinalMachine:
         linear = rows.kernel.name == "linear"
         starts: list[PreferenceResult | None] = [None]
         if not linear and self.tol >= COARSE:
-            starts.insert(0, replace(self.result, coef=self.result.coef[some]))
+            starts.insert(0, replace(self.result, coef=self._expansion[0][some]))
         for start in starts:
             budget = Budget(self.max_iter, cache_bytes=self.cache_bytes)
             data = rows.X if linear else rows
