@@ -1,4 +1,4 @@
-"""A machine that learns a utility from pairs of rows: statement, solution, what is kept."""
+"""Fit a utility from pairs of rows: state the problem, solve it, keep the model."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.progress import Watch
-from widemargin._base.validation import check_fit
-from widemargin.estimators._base.kernel import KernelMachine, check_square
-from widemargin.estimators.ordinal.data import RankedRows
+from widemargin._base.threads import worker_threads
+from widemargin._base.validation import canonical, check_fit
+from widemargin.estimators._base.diagnosed import Diagnosed
+from widemargin.estimators._base.kernel import KernelEstimator, check_square
+from widemargin.estimators.ordinal.data import RankedRows, check_queries, check_ranks, query_codes
 from widemargin.fitted.ordinal import OrdinalMachine, rank_thresholds
 from widemargin.fitted.record import Record, RefitMachine, RefitTraining
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem, preference_problem
+from widemargin.problems.ranks import ordered_classes, used_ranks
 from widemargin.solvers.base import Budget
 from widemargin.solvers.preference import PreferenceResult, solve
 
@@ -26,7 +29,7 @@ OF_QUERIES = (
 )
 
 
-class PreferenceMachine(KernelMachine):
+class PreferenceMachine(Diagnosed, KernelEstimator):
     """Base of OrdinalSVC: everything between its arguments and its predictions."""
 
     C: float
@@ -35,15 +38,27 @@ class PreferenceMachine(KernelMachine):
     thresholds: str
     C_scale: str
     pooled_ranks: bool
+    classes: Any
     classes_: Any
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    def _ranked_rows(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> RankedRows:
+        """Check the arguments of fit; return the rows in their canonical order."""
         precomputed = self.kernel == "precomputed"
         X, labels, weight = check_fit(
             self, X, y, sample_weight, numeric=False, accept_sparse=not precomputed, any_labels=True
         )
         check_square(X, precomputed)
-        return X, labels, weight
+        classes, codes = ordered_classes(y, self.classes)
+        if qid is None:
+            check_ranks(labels)
+        group = query_codes(qid, len(labels))
+        data = canonical(X, codes, weight, group=group, precomputed=precomputed)
+        classes, codes = used_ranks(classes, data.y)
+        data = replace(data, y=labels[data.index], given_y=labels)
+        rows = RankedRows(data, classes, codes, group[data.index], qid is not None)
+        if rows.by_query:
+            check_queries(rows, qid)
+        return rows
 
     def _problem(self, rows: RankedRows) -> PreferenceProblem:
         problem = preference_problem(
@@ -58,10 +73,14 @@ class PreferenceMachine(KernelMachine):
             return replace(problem, C=problem.C / problem.n_pairs)
         return problem
 
-    def _result(self, problem: PreferenceProblem, rows: Rows, watch: Watch) -> PreferenceResult:
-        data = rows.X if self.kernel == "linear" else rows
-        budget = Budget(self._steps, watch, self.cache_size * 1e6)
-        return solve(problem, data, tol=self.tol, budget=budget)
+    def _result(self, problem: PreferenceProblem, rows: Rows) -> PreferenceResult:
+        with (
+            Watch("OrdinalSVC", self.tol, self.verbose, self.time_limit) as watch,
+            worker_threads() as rows.threads,
+        ):
+            data = rows.X if self.kernel == "linear" else rows
+            budget = Budget(self._steps, watch, self.cache_size * 1e6)
+            return solve(problem, data, tol=self.tol, budget=budget)
 
     @property
     def _steps(self) -> int:
@@ -80,6 +99,7 @@ class PreferenceMachine(KernelMachine):
             certificate = replace(certificate, converged=False)
         for name in NOT_ALWAYS:  # of an earlier fit
             self.__dict__.pop(name, None)
+        self.classes_ = rows.classes
         self.certificate_ = certificate
         self.n_pairs_ = problem.n_pairs
         self.n_iter_ = certificate.n_iter

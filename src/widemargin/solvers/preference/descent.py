@@ -52,25 +52,23 @@ class Element:
 
     def plus(self, length: float, other: Element) -> Element:
         """Return self + length * other."""
-        coef = self.coef + length * other.coef
+        return self + length * other
+
+    def __add__(self, other: Element) -> Element:
+        coef = self.coef + other.coef
         if len(self.image) == len(other.image):
-            return Element(coef, self.image + length * other.image)
+            return Element(coef, self.image + other.image)
         return Element(coef)
+
+    def __rmul__(self, length: float) -> Element:
+        return Element(length * self.coef, length * self.image)
 
 
 class FeatureSpace:
     """Vectors w with the Euclidean inner product: weights, or coordinates in a kernel's space.
 
-    Parameters
-    ----------
-    rows : LinearRows
-        The data.
-    problem : PreferenceProblem
-        The problem of these rows.
-    features : ndarray, optional
-        Few features, of all rows or of a sample: the Newton system is then a matrix of them.
-    sample : callable, optional
-        (utilities of all rows, width, ramp) -> curvature of the sample.
+    With `features`, few ones of all rows or of a sample, the Newton system is a matrix; `sample` is
+    then (utilities of all rows, width, ramp) -> curvature of the sample.
     """
 
     def __init__(
