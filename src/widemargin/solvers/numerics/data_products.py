@@ -166,6 +166,10 @@ class LinearRows:
         per_row = max(1, self.n_values // max(1, self.n_rows))
         step = max(1, SLAB // per_row)
         slabs = [slice(k, min(k + step, n_rows)) for k in range(0, n_rows, step)]
+        if len(slabs) == 1:
+            function(0, slabs[0])
+            self.tick()
+            return 1
         batch = 8 * self.threads
         for first in range(0, len(slabs), batch):
             numbers = range(first, min(first + batch, len(slabs)))
