@@ -1,4 +1,4 @@
-r"""The preference machine with an l_1 norm: few features, to a true duality gap, without pairs.
+r"""Solve the pairwise ranking problem with an l_1 norm, which selects few features.
 
 Problem: :class:`widemargin.problems.preference.PreferenceProblem` with ``norm=1``.
 
