@@ -17,10 +17,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import FloatArray
 from widemargin.problems.linear_scan import Evaluation, LinearProblem
-from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers.base import Budget, LinearResult, Status, Store
 from widemargin.solvers.out_of_core.result import OutOfCoreResult
 from widemargin.solvers.out_of_core.start import draw_sample
+from widemargin.sources.memory import Memory
 from widemargin.sources.protocol import Part, Source
 
 START_ROWS = 50_000  # rows of the sample from which it starts
@@ -86,19 +86,15 @@ def start_of_sample(
 
     None where a class is missing in the sample.
     """
-    from widemargin.solvers.linear import solve  # which itself solves by reads
-
     total = int(sum(source.sizes))
     number = min(START_ROWS, total)
     sample = draw_sample(source, number, seed)
-    used = sample.weight > 0
-    cost = problem.cap * total / number * sample.weight[used]
-    y = sample.y[used]
-    if not ((y > 0).any() and (y < 0).any()):
+    present = sample.y[sample.weight > 0]
+    if not ((present > 0).any() and (present < 0).any()):
         return None, number / total
-    ahead = c_classification(y, cost, squared=True, intercept=problem.intercept)
-    found = solve(ahead, sample.X[used], tol=1e-4, budget=Budget(100), seed=seed)
-    return found, number / total
+    scaled = replace(problem, cap=problem.cap * total / number)
+    in_memory = Memory(sample.X, sample.y, sample.weight)
+    return solve_squared(scaled, in_memory, tol=1e-4, budget=Budget(100)), number / total
 
 
 def solve_squared(
