@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
@@ -78,25 +77,28 @@ class Slopes:
             return np.asarray(solveh_banded(band, right, check_finite=False))
 
 
-class CumulativeModel(Protocol):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CumulativeModel:
     """What a certificate needs to know of a model.
 
-    `primal` is J there, `above` how far that is above h, `gradient` the gradient of h by w, and
-    `threshold_gradient` that of J by the thresholds.
+    Attributes
+    ----------
+    primal : float
+        J of the model.
+    above : float
+        How far J is above h, its minimum over the thresholds.
+    gradient, threshold_gradient : ndarray of shape (n_features,), (n_thresholds,)
+        Gradient of h by the weights, and of J by the thresholds.
+    n_iter, status : int, str
+        Steps of the solver, and why it ended.
     """
 
-    @property
-    def primal(self) -> float: ...  # noqa: D102
-    @property
-    def above(self) -> float: ...  # noqa: D102
-    @property
-    def gradient(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def threshold_gradient(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def n_iter(self) -> int: ...  # noqa: D102
-    @property
-    def status(self) -> str: ...  # noqa: D102
+    primal: float
+    above: float
+    gradient: FloatArray
+    threshold_gradient: FloatArray
+    n_iter: int
+    status: str
 
 
 @dataclass(frozen=True)

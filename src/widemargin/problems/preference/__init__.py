@@ -59,7 +59,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -78,28 +77,33 @@ from widemargin.problems.preference.pair_sums import (
 AT_BOUND = 1e-12  # share of its cap by which a dual variable may miss a bound and be at it
 
 
-class PreferenceModel(Protocol):
-    """What a certificate needs to know of a model.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PreferenceModel:
+    """A utility function with the dual point that proves how good it is.
 
-    `coef` are weights of features or expansion coefficients of rows, `f` the utilities of the
-    rows, `penalty` half the squared norm of f or |w|_1; `point` is a dual point with coefficients
-    beta, `image` K beta of the rows, or X'beta of the features with an l_1 norm.
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,) or (n_rows,)
+        Weights w of features, or expansion coefficients of the rows of a kernel machine.
+    f : ndarray of shape (n_rows,)
+        Utilities of the training rows, in float64.
+    penalty : float
+        Half the squared norm of the utility function, or the l_1 norm of its weights.
+    point : DualPoint
+        Dual variables of all pairs (l_1 norm: before they are divided by max(1, abs(image).max())).
+    image : ndarray of shape (n_rows,) or (n_features,)
+        K beta of the coefficients of the dual point, in float64; X'beta with an l_1 norm.
+    n_iter, kernel_evaluations : int
+        Steps taken and kernel values computed.
     """
 
-    @property
-    def coef(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def f(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def penalty(self) -> float: ...  # noqa: D102
-    @property
-    def point(self) -> DualPoint: ...  # noqa: D102
-    @property
-    def image(self) -> FloatArray: ...  # noqa: D102
-    @property
-    def n_iter(self) -> int: ...  # noqa: D102
-    @property
-    def kernel_evaluations(self) -> int: ...  # noqa: D102
+    coef: FloatArray
+    f: FloatArray
+    penalty: float
+    point: DualPoint
+    image: FloatArray
+    n_iter: int
+    kernel_evaluations: int = 0
 
 
 @dataclass(frozen=True, eq=False)

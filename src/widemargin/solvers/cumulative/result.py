@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from widemargin._base.typing import BoolArray, FloatArray
+from widemargin._base.typing import BoolArray
+from widemargin.problems.cumulative import CumulativeModel
 from widemargin.solvers.base import LinearResult
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CumulativeResult(LinearResult):
+class CumulativeResult(LinearResult, CumulativeModel):
     """A fitted cumulative model; the problem certifies it.
 
     Attributes
     ----------
     likelihood : float
         Log-likelihood of the model.
-    above : float
-        How far J is above its minimum over the thresholds.
-    gradient, threshold_gradient : ndarray of shape (n_features,), (n_ranks - 1,)
-        Gradient of that minimum by the weights, and of J by the thresholds.
     separated : bool
         Whether the ranks can be separated, so that the likelihood has no maximum.
     n_dependent : int
@@ -30,9 +27,6 @@ class CumulativeResult(LinearResult):
     """
 
     likelihood: float
-    above: float
-    gradient: FloatArray
-    threshold_gradient: FloatArray
     separated: bool
     n_dependent: int
     constant: BoolArray
