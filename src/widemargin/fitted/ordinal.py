@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
-from widemargin.fitted.record import Refit
+from widemargin.fitted.by_refit import Refit
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.ranks.thresholds import margin_thresholds, optimal_thresholds

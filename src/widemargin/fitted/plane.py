@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
-from widemargin.fitted.record import Plane
+from widemargin.fitted.by_refit import Plane
 from widemargin.problems.norm_margin import NormMargin
 from widemargin.solvers.norm_margin import MarginResult, solve_norm_margin
 

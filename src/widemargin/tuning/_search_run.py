@@ -98,7 +98,7 @@ class Run:
         if not can_share(machine, self.n_rows):
             scoring = self.search.scoring
             return None, score_alone(machine, X, self.y, self.sample_weight, method, scoring)
-        machine._check_parameters()
+        machine.check_parameters()
         if kernel is None:
             kernel = SharedKernel(machine, X, self.y, self.sample_weight, method, self.threads)
         return kernel, kernel.score(machine)

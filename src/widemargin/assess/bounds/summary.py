@@ -191,7 +191,7 @@ def _of_ranks(est: Any, machine: Any, X: Any, y: Any, delta: float, R: float | N
     pairs = int((codes[0:even:2] != codes[1:even:2]).sum())
     if pairs == 0:
         return "no two neighbouring rows (1 and 2, 3 and 4, ...) have different ranks"
-    kernel = getattr(machine, "_kernel_", None)
+    kernel = getattr(machine, "fitted_kernel", None)
     # Values of the Gaussian kernel are positive, so that no two rows are at more than right angles.
     factor = math.sqrt(2.0) if kernel is not None and kernel.name == "rbf" else 2.0
     distance, rho = factor * length, gap / size

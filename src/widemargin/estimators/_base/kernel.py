@@ -26,7 +26,8 @@ from widemargin._base.validation import (
     seed_of,
 )
 from widemargin.estimators._base.diagnosed import Diagnosed
-from widemargin.fitted.record import Record, RefitMachine, RefitTraining
+from widemargin.fitted.by_refit import RefitMachine, RefitTraining
+from widemargin.fitted.record import Record
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
 
 SINGLE_ERROR = 1e-3  # of a decision value, whose unit is the margin, by sums in float32
@@ -126,7 +127,7 @@ class KernelEstimator(BaseEstimator):
                     UserWarning,
                 )  # fmt: skip
 
-    def _resolved_kernel(self, X: Matrix, weight: FloatArray) -> Kernel:
+    def resolved_kernel(self, X: Matrix, weight: FloatArray) -> Kernel:
         """Return the kernel with numbers for its parameters."""
         if callable(self.kernel):
             return Kernel("callable", function=self.kernel)
@@ -177,7 +178,7 @@ class KernelEstimator(BaseEstimator):
 
     def _begin(self, data: TrainingSet) -> Rows:
         """Prepare the training rows for the solver and note what prediction needs."""
-        kernel = self._resolved_kernel(data.X, data.weight)
+        kernel = self.resolved_kernel(data.X, data.weight)
         self._indefinite = self._check_kernel_matrix(kernel, data.X)
         self.gamma_ = kernel.gamma
         self._kernel_ = kernel
@@ -201,6 +202,21 @@ class KernelEstimator(BaseEstimator):
         self.support_ = data.index[rows].astype(np.int32)
         # A precomputed kernel has no vectors: prediction picks columns by support_.
         self.support_vectors_ = np.empty((0, 0)) if self.kernel == "precomputed" else data.X[rows]
+
+    # -- the fitted expansion -----------------------------------------------------------------
+
+    @property
+    def fitted_kernel(self) -> Kernel:
+        """Kernel of the fitted model, with numbers for its parameters."""
+        return self._kernel_
+
+    def kernel_rows(self, X: Matrix) -> Rows:
+        """Return rows seen through the kernel of the fitted model."""
+        return Rows(self._kernel_, X, self._centre_)
+
+    def expansion_coefficients(self) -> FloatArray:
+        """Return the coefficients of the support vectors, one column per machine."""
+        return np.asarray(self.dual_coef_).T
 
     # -- prediction ------------------------------------------------------------------------
 
@@ -232,10 +248,15 @@ class KernelEstimator(BaseEstimator):
 class KernelMachine(Diagnosed, KernelEstimator):
     """Base of the kernel machines that can leave out each of their rows."""
 
-    def _keep_refits(self, data: TrainingSet, machines: Iterable[RefitMachine], seed: int) -> None:
+    def _keep_refits(
+        self,
+        data: TrainingSet,
+        machines: Iterable[RefitMachine],
+        seed: int,
+        kind: type[RefitTraining] = RefitTraining,
+    ) -> None:
         """Keep machines that can be trained again, for leave-one-out and what rests on it."""
-        kept = list(machines)
-        self._record_ = Record(RefitTraining(data, self._kernel_, self._centre_, kept, seed))
+        self._record_ = Record(kind(data, self._kernel_, self._centre_, list(machines), seed))
 
 
 def same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:

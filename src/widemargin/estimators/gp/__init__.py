@@ -18,15 +18,15 @@ from widemargin.estimators._base.one_vs_rest import of_given_rows
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators._base.scored import AgainstRest, ProbabilisticClassifier
 from widemargin.estimators.gp.mean_field import MeanFieldMachine
-from widemargin.fitted.latent import LatentFunctions, LatentTraining
-from widemargin.fitted.latent_scores import (
+from widemargin.fitted.by_response import (
+    LatentTraining,
     Reading,
     posterior_variances,
     probabilities,
     readings,
     scores,
 )
-from widemargin.fitted.leave_one_out import left_out_values
+from widemargin.fitted.latent import LatentFunctions
 from widemargin.fitted.record import Record, record_of
 from widemargin.solvers.mean_field import MeanFieldResult
 
@@ -137,6 +137,9 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, MeanFieldMachi
     >>> round(model.loo_error_, 3)
     0.023
     """
+
+    tunable = ("gamma", "ard", "input_noise", "flip_noise")  # by `tune`
+    loo_scorings = ("error", "log_loss", "evidence")
 
     def __init__(
         self,
@@ -311,7 +314,7 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, MeanFieldMachi
     @property
     def loo_proba_(self) -> FloatArray:
         """Probabilities of the training rows, each by the model without the row."""
-        fields = left_out_values(record_of(self)).values
+        fields = record_of(self).left_out().values
         return probabilities(self._latent_, fields)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,10 @@ from widemargin.estimators.linear.scanned import (
     check_labels,
     fit_planes,
 )
-from widemargin.fitted.calibration import Calibration, check_calibration
-from widemargin.fitted.record import Machine, ReadTraining, Record, Training
+from widemargin.fitted.by_path import Training
+from widemargin.fitted.by_reading import ReadTraining
+from widemargin.fitted.calibration import check_calibration
+from widemargin.fitted.record import Machine, Record
 from widemargin.kernels import Kernel
 from widemargin.problems.soft_margin import SoftMargin, c_classification
 from widemargin.solvers.linear import LinearResult, certify_linear, solve_linear
@@ -145,6 +148,8 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
     >>> model.certificate_.relative_gap < 1e-4
     True
     """
+
+    tunable = ("C",)  # by `tune`
 
     def __init__(
         self,
@@ -316,7 +321,9 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         with Watch("LinearSVC", self.tol, self.verbose, self.time_limit, n_pairs) as watch:
             planes = fit_planes(dataset, task, watch)
         self._keep_planes(planes)
-        self._record_ = Record(ReadTraining(dataset, [plane.source for plane in planes]))
+        sources = [plane.source for plane in planes]
+        calibrate = partial(calibrations_of, sources, self.coef_, self.intercept_)
+        self._record_ = Record(ReadTraining(calibrate))
         statuses = [plane.status for plane in planes]
         spread = found.scale[None, :]
         warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, spread, "gap")
@@ -331,9 +338,6 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         self.n_iter_ = max(c.n_iter for c in self.certificates_)
         self.history_ = [plane.history for plane in planes]
         self.passes_ = float(sum(plane.passes for plane in planes))
-
-    def _calibrate_by_reading(self, training: ReadTraining) -> list[Calibration]:
-        return calibrations_of(training.sources, self.coef_, self.intercept_, self.calibration)
 
     def _pair_values(self, X: Any) -> FloatArray:
         X = check_X(self, X, reset=False)

@@ -64,6 +64,8 @@ class LPSVC(ProgramClassifier):
     (array([2, 1], dtype=int32), 0.93)
     """
 
+    path_parameter = "lam"
+
     def __init__(
         self,
         *,
@@ -161,6 +163,8 @@ class NuLPSVC(ProgramClassifier):
     >>> bool(errors <= 0.3)
     True
     """
+
+    path_parameter = "nu"
 
     def __init__(
         self,

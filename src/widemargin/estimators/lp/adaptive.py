@@ -212,6 +212,8 @@ class AdaptiveMarginSVC(LOOSVC):
     (15.92, 0.94)
     """
 
+    path_parameter = "lam"
+
     def __init__(
         self,
         *,

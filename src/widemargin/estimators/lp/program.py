@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from widemargin.estimators._base.kernel import KernelMachine
 from widemargin.estimators._base.one_vs_rest import OneVsRestClassifier, of_given_rows
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.fitted.calibration import check_calibration
-from widemargin.fitted.program import ProgramMachine
+from widemargin.fitted.program import ProgramMachine, ProgramTraining
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
 from widemargin.solvers.linear_program import ProgramResult, solve_lp_machine
@@ -80,6 +80,8 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
 
     # -- what the machines differ in -------------------------------------------------------
 
+    path_parameter: ClassVar[str] = ""  # the one that `regularisation_path` changes
+
     def _program(self, y: FloatArray, weight: FloatArray, geometry: Geometry) -> MarginProgram:
         """State the program of one machine."""
         raise NotImplementedError
@@ -94,6 +96,11 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
 
     def _check_diagonal(self, diagonal: FloatArray) -> None:
         """Refuse values of k(x, x) that the program has no meaning for."""
+
+    def restated(self, problem: MarginProgram, rows: Rows) -> MarginProgram:
+        """State the program of a fitted machine of this kind at this estimator's parameters."""
+        geometry = Geometry(rows, rows.diagonal(), problem.limit, None)
+        return self._program(problem.y, problem.weight, geometry)
 
     # -- fitting ---------------------------------------------------------------------------
 
@@ -228,7 +235,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
             ProgramMachine(m.problem, m.result, tol=self.tol, seed=seed, **self._budget())
             for m in machines
         ]
-        self._keep_refits(data, kept, seed)
+        self._keep_refits(data, kept, seed, ProgramTraining)
 
     def _messages(self, machines: list[Fitted], geometry: Geometry) -> list[str]:
         """Return what the user has to know of the fit, apart from its convergence."""

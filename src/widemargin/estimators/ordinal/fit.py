@@ -11,8 +11,9 @@ from widemargin._base.progress import Watch
 from widemargin._base.validation import check_fit
 from widemargin.estimators._base.kernel import KernelMachine, check_square
 from widemargin.estimators.ordinal.data import RankedRows
+from widemargin.fitted.by_refit import RankTraining, RefitMachine
 from widemargin.fitted.ordinal import OrdinalMachine, rank_thresholds
-from widemargin.fitted.record import Record, RefitMachine, RefitTraining
+from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem, preference_problem
 from widemargin.solvers.preference import PreferenceResult, solve_preference
@@ -120,6 +121,7 @@ class PreferenceMachine(KernelMachine):
                 OrdinalMachine(problem, result, linear, proved, self.thresholds, **self._budget())
             ]
         kernel, centre = self._kernel_, self._centre_
+        refusal = refusal and f" is refused: {refusal}"
         self._record_ = Record(
-            RefitTraining(rows.data, kernel, centre, machines, seed, self.classes_, refusal)
+            RankTraining(rows.data, kernel, centre, machines, seed, self.classes_, refusal)
         )

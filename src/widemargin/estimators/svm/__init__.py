@@ -118,6 +118,8 @@ class SVC(SupportClassifier):
     True
     """
 
+    tunable = ("C", "gamma", "ard")  # by `tune`
+
     def __init__(
         self,
         *,
