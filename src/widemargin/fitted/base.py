@@ -235,16 +235,28 @@ class FittedModel:
 
     # -- probabilities -------------------------------------------------------------------------
 
+    def sides(self, n_machines: int) -> list[tuple[int, int | None]]:
+        """Return the positive and the negative class of each machine; None is all others."""
+        return [(positive, None) for positive in positive_classes(max(2, n_machines))]
+
     def calibrations(self, method: str, question: str, record: Record) -> list[Calibration]:
-        """Fit the probabilities of each machine, one per class, on left-out values."""
+        """Fit the probabilities of each machine on left-out values of its samples."""
         record.require(question)
-        values = record.left_out().values
+        try:
+            values = record.left_out().values
+        except Refused as refusal:
+            warn(
+                f"probabilities are calibrated on values of the rows that the model was fitted to, "
+                f"and hence too certain: {refusal}", UserWarning,
+            )  # fmt: skip
+            values = self.values()
         codes, weight = self.data.given_codes(), self.data.given_weight
-        positives = positive_classes(max(2, values.shape[1]))
-        return [
-            fit_calibration(values[:, k], codes == positive, weight, method)
-            for k, positive in enumerate(positives)
-        ]
+        found = []
+        for k, (positive, negative) in enumerate(self.sides(values.shape[1])):
+            own = (codes == positive) | (negative is None) | (codes == negative)
+            is_positive = codes[own] == positive
+            found.append(fit_calibration(values[own, k], is_positive, weight[own], method))
+        return found
 
 
 class PairedModel(FittedModel):
@@ -266,24 +278,9 @@ class PairedModel(FittedModel):
             values[tied, k] = lost[tied]
         return combine(values, len(self.classes())), 0.0
 
-    def calibrations(self, method: str, question: str, record: Record) -> list[Calibration]:
-        """Fit the probabilities of each pair on left-out values of the samples of its classes."""
-        record.require(question)
-        try:
-            values = record.left_out().values
-        except Refused as refusal:
-            warn(
-                f"probabilities are calibrated on values of the rows that the model was fitted to, "
-                f"and hence too certain: {refusal}", UserWarning,
-            )  # fmt: skip
-            values = self.values()
-        codes, weight = self.data.given_codes(), self.data.given_weight
-        found = []
-        for k, (positive, negative) in enumerate(self.pairs):
-            own = (codes == positive) | (codes == negative)
-            is_positive = codes[own] == positive
-            found.append(fit_calibration(values[own, k], is_positive, weight[own], method))
-        return found
+    def sides(self, n_machines: int) -> list[tuple[int, int | None]]:
+        """Return the positive and the negative class of each machine."""
+        return list(self.pairs)
 
 
 class LeavingRows:

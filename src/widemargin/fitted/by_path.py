@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,14 +18,11 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import BoolArray, FloatArray, Matrix
 from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import TIE, LeavingRows, LeftOutValues, PairedModel, Refused, first_in
-from widemargin.fitted.record import Machine
+from widemargin.fitted.record import Machine, Record
 from widemargin.kernels import Kernel, Rows, is_mercer
 from widemargin.solvers.leave_one_out import Standing, polish
 from widemargin.solvers.leave_one_out.response import first_order
 from widemargin.solvers.soft_margin.smo import padded
-
-if TYPE_CHECKING:
-    from widemargin.fitted.record import Record
 
 EXACT_ROWS = 5_000  # "auto" follows the paths of so many samples
 POLISHED = 1e-11  # KKT violation, relative to the size of the values, that a path starts from

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from widemargin.fitted.base import FittedModel
 from widemargin.fitted.calibration import Calibration
-
-if TYPE_CHECKING:
-    from widemargin.fitted.record import Record
+from widemargin.fitted.record import Record
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -20,18 +20,13 @@ from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import (
     FOLDS,
-    TIE,
     FittedModel,
     LeavingRows,
     LeftOutValues,
-    PairedModel,
     first_in,
 )
+from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
-from widemargin.problems.ranks.scores import rank_scores
-
-if TYPE_CHECKING:
-    from widemargin.fitted.record import Record
 
 REFIT_ROWS = 500  # "exact" may train again once for each of them
 DENSE_ROWS = 5_000  # up to this size the kernel matrix is formed
@@ -57,25 +52,6 @@ class Refit:
     converged: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Plane:
-    """A linear machine: values are coef.x + intercept.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (n_features,)
-        Weights.
-    intercept : float
-        Threshold.
-    converged : bool
-        Whether it is the optimum to within the tolerance asked for.
-    """
-
-    coef: FloatArray
-    intercept: float
-    converged: bool
-
-
 class RefitMachine(Protocol):
     """A trained machine that can be trained again without some of its rows.
 
@@ -96,28 +72,6 @@ class RefitMachine(Protocol):
 
         `rows` are those with kept > 0, and so are the coefficients that are returned.
         """
-        ...
-
-
-class PlaneMachine(Protocol):
-    """A hyperplane between two classes that can be found again without some of its rows."""
-
-    @property
-    def rows(self) -> IntArray:
-        """Rows of the training set that it saw."""
-        ...
-
-    @property
-    def fitted(self) -> Plane:
-        """The machine as it was trained."""
-        ...
-
-    def matters(self, X: Matrix) -> BoolArray:
-        """Return which of its rows, given as X, the machine may depend on."""
-        ...
-
-    def retrained(self, X: Matrix, kept: FloatArray) -> Plane:
-        """Train with the fraction `kept` of each row's weight; X are its rows with kept > 0."""
         ...
 
 
@@ -346,76 +300,6 @@ class RefitTraining(RefittedModel):
             return self
         K = Rows(self.kernel, data.X, self.centre, threads).matrix()
         return replace(self, data=replace(data, X=K), kernel=Kernel("precomputed"), centre=None)
-
-
-@dataclass(frozen=True, eq=False)
-class RankTraining(RefitTraining):
-    """One utility of ordered ranks; its values are the utility less each threshold.
-
-    Attributes
-    ----------
-    ranks : ndarray
-        The labels, lowest rank first.
-    refusal : str
-        See `FittedModel`.
-    """
-
-    ranks: Any = None
-    refusal: str = ""
-
-    ordered: ClassVar[bool] = True
-    method_advice: ClassVar[str] = (
-        f"auto, {', '.join(BY_REFITS)}: the others need one dual variable a row, and here each "
-        "pair of rows has its own"
-    )
-
-    def classes(self) -> Any:
-        """Return the ranks, lowest first."""
-        return self.ranks
-
-    def class_scores(self, values: FloatArray, codes: IntArray) -> tuple[FloatArray, float]:
-        """Return the scores of the ranks, and the difference that counts as a tie."""
-        return rank_scores(values), TIE
-
-
-@dataclass(frozen=True, eq=False)
-class PlaneTraining(RefittedModel, PairedModel):
-    """Hyperplanes, one per pair of classes.
-
-    Attributes
-    ----------
-    data : TrainingSet
-        The rows.
-    pairs : list of (int, int)
-        Positive and negative class of each machine.
-    machines : list of PlaneMachine
-        In the order of the pairs.
-    seed : int
-        Of the folds, where there are too many rows to leave them out one at a time.
-    """
-
-    data: TrainingSet
-    pairs: list[tuple[int, int]]
-    machines: Sequence[PlaneMachine]
-    seed: int
-
-    method_advice: ClassVar[str] = (
-        f"auto, {', '.join(BY_REFITS)}: the others rest on a norm of w that comes from an inner "
-        "product, this one does not"
-    )
-
-    def _rows_of(self, machine: PlaneMachine) -> IntArray:
-        return machine.rows
-
-    def _matters(self, machine: PlaneMachine) -> BoolArray:
-        return machine.matters(self.data.X[machine.rows])
-
-    def _operand(self, X: Matrix, threads: int = 1) -> Matrix:
-        return X
-
-    def _evaluate(self, fitted: Plane, samples: Matrix, trained_on: Matrix) -> FloatArray:
-        values = np.asarray(samples @ fitted.coef, dtype=np.float64) + fitted.intercept
-        return values[:, None]
 
 
 def folds(y: Any, seed: int) -> IntArray:

@@ -108,11 +108,11 @@ def summary(
     if R is not None:
         check_positive(R=R)
     found = _found(estimator, X, y, float(delta), c, R)
-    rows = [row for row in found.values() if isinstance(row, AppliedBound)]
+    rows = [row for row in found.values() if not isinstance(row, str)]
     others = [
         NotApplied(function, str(found.get(function, DEFAULT_WHY[function])))
         for function in THEOREMS
-        if not isinstance(found.get(function), AppliedBound)
+        if isinstance(found.get(function, ""), str)
     ]
     machine = estimator[-1] if hasattr(estimator, "steps") else estimator
     return BoundSummary(type(machine).__name__, len(y), delta, rows, others)

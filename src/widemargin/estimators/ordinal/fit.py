@@ -11,8 +11,7 @@ from widemargin._base.progress import Watch
 from widemargin._base.validation import check_fit
 from widemargin.estimators._base.kernel import KernelMachine, check_square
 from widemargin.estimators.ordinal.data import RankedRows
-from widemargin.fitted.by_refit import RankTraining, RefitMachine
-from widemargin.fitted.ordinal import OrdinalMachine, rank_thresholds
+from widemargin.fitted.ordinal import OrdinalMachine, RankTraining, rank_thresholds
 from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem, preference_problem
@@ -107,7 +106,7 @@ class PreferenceMachine(KernelMachine):
         seed: int,
     ) -> None:
         """Keep what leave-one-out and everything that rests on it need."""
-        machines: list[RefitMachine] = []
+        machines: list[OrdinalMachine] = []
         if rows.by_query:
             refusal = OF_QUERIES
         elif isinstance(result, L1PreferenceResult):
