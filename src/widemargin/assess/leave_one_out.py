@@ -1,6 +1,6 @@
-"""Leave-one-out: what a fitted model would say of each of its rows had it not seen it.
+"""Compute leave-one-out predictions and errors of a fitted model without retraining it.
 
-``loo.result(model)`` needs no data and no retraining: the model keeps what it was trained on.
+``loo.result(model)`` needs no data: the model keeps what it was trained on.
 
 ==================  ========  ====================================================================
 method              kind      what it computes
@@ -19,15 +19,16 @@ folds               estimate  ten folds take turns (all copies of a row in one f
                               machines without a path
 ==================  ========  ====================================================================
 
-The machines that are linear programs (LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC) have no path.
-There, "exact" trains again without each row that has a coefficient or no more margin than is asked
-for, from the fitted optimum; without any other row the machine is the same. "support_vectors"
-counts these rows. The bounds of Jaakkola and Haussler and of Joachims do not hold for them and are
-refused, as is the linear response. OrdinalSVC has no path either, and all of its rows have a say in
-its thresholds: each of them is left out, at the same cost of a pair. Fitted with qid it is refused.
-MaxMarginClassifier has a path for norm=2 with a finite C; the others are trained again.
-MeanFieldGPClassifier has the linear response only, of its own equations: Opper and Winther (2000),
-(8.41), one factorisation for all rows; the scale of its probabilities stays as it was on all rows.
+Which methods hold, and which one "auto" is, depends on how a model leaves samples out; each kind of
+:class:`widemargin.fitted.base.FittedModel` says so itself and refuses the others:
+
+- `fitted.by_path`: optima of a quadratic program have a solution path, and all methods but "folds".
+- `fitted.by_refit`: linear programs, ordinal machines and other norms are trained again, "exact"
+  without each row that the machine depends on, from the fitted optimum; "support_vectors" counts
+  these rows.
+- `fitted.by_response`: the mean-field equations have their own linear response, Opper and Winther
+  (2000), (8.41), one factorisation for all rows; the scale of the probabilities stays as it was.
+- `fitted.by_reading`: data in parts are not kept, and no row is left out.
 
 What is left out: one row of weight w loses min(1, w) of its weight; gamma="scale" and balanced
 class weights stay as they were on all rows. Several classes: the machines of the pairs that hold
@@ -54,13 +55,12 @@ def decision_values(est: Any, method: str = "auto") -> FloatArray:
     Parameters
     ----------
     est : estimator
-        A fitted SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR (the last two at
-        their equivalent C and epsilon), LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC or
-        MeanFieldGPClassifier or MaxMarginClassifier, or a pipeline that ends in one (its
-        transformers, fitted on all rows, stay as they are).
+        Any fitted estimator with a method `loo_error` (reduced hulls and tubes are taken at their
+        equivalent C and epsilon), or a pipeline that ends in one (its transformers, fitted on all
+        rows, stay as they are).
     method : {"auto", "exact", "linear_response", "span", "folds"}, default="auto"
         "auto" is exact up to 5,000 rows, else the linear response; for machines without a path it
-        is exact up to 500 rows, else "folds"; for MeanFieldGPClassifier it is the linear response.
+        is exact up to 500 rows, else "folds"; for Gaussian processes it is the linear response.
 
     Returns
     -------

@@ -239,9 +239,9 @@ class FittedModel:
         """Return the positive and the negative class of each machine; None is all others."""
         return [(positive, None) for positive in positive_classes(max(2, n_machines))]
 
-    def calibrations(self, method: str, question: str, record: Record) -> list[Calibration]:
+    def calibrations(self, method: str, purpose: str, record: Record) -> list[Calibration]:
         """Fit the probabilities of each machine on left-out values of its samples."""
-        record.require(question)
+        record.require(purpose)
         try:
             values = record.left_out().values
         except Refused as refusal:

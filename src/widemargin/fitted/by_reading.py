@@ -33,6 +33,6 @@ class ReadTraining(FittedModel):
         """Return that no samples are in memory."""
         return None
 
-    def calibrations(self, method: str, question: str, record: Record) -> list[Calibration]:
+    def calibrations(self, method: str, purpose: str, record: Record) -> list[Calibration]:
         """Calibrate on a subsample; fitted and left-out values of so many samples coincide."""
         return self.calibrate(method)

@@ -194,12 +194,12 @@ class LatentTraining(FittedModel):
 
 def readings(record: Record) -> list[Reading]:
     """Return how each function becomes a probability; a compact model knows it."""
-    question = "the scale of probabilities"
+    purpose = "the scale of probabilities"
 
     def compute() -> list[Reading]:
-        return cast(LatentTraining, record.require(question)).best_readings(record)
+        return cast(LatentTraining, record.require(purpose)).best_readings(record)
 
-    return record.cached(question, compute)
+    return record.cached(purpose, compute)
 
 
 def _standardised(result: MeanFieldResult, left: LeftOut, variance: str) -> FloatArray:

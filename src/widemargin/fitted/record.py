@@ -88,17 +88,17 @@ class Record:
             found: _Found = results[name]
             return found
 
-    def require(self, question: str) -> FittedModel:
+    def require(self, purpose: str) -> FittedModel:
         """Return the fitted model, or raise an error that says why it cannot be asked."""
-        model = self._kept(question)
+        model = self._kept(purpose)
         if model.refusal:
-            raise ValueError(question + model.refusal)
+            raise ValueError(purpose + model.refusal)
         return model
 
-    def _kept(self, question: str) -> FittedModel:
+    def _kept(self, purpose: str) -> FittedModel:
         if self.model is None:
             raise ValueError(
-                f"{question} needs the training data, which compact() has dropped: ask the "
+                f"{purpose} needs the training data, which compact() has dropped: ask the "
                 "fitted model itself, or ask it once before calling compact()"
             )
         return self.model
@@ -125,8 +125,8 @@ class Record:
         """Return the leave-one-out result of a method."""
         fix = f"one of auto, {', '.join(METHODS)}"
         require(method in ("auto", *METHODS), "method", method, fix)
-        question = _asked(method := self._resolved(method))
-        return self.cached(question, lambda: self.require(question).result(method, self))
+        purpose = _key(method := self._resolved(method))
+        return self.cached(purpose, lambda: self.require(purpose).result(method, self))
 
     def decision_values(self, method: str = "auto") -> FloatArray:
         """Return the left-out decision value of each of the user's samples."""
@@ -138,32 +138,30 @@ class Record:
 
     def known_result(self) -> LOOResult | None:
         """Return the best result that was computed before, if there is one; computes nothing."""
-        found = (self.stored.get(_asked(method)) for method in METHODS)
+        found = (self.stored.get(_key(method)) for method in METHODS)
         return next((result for result in found if result is not None), None)
 
     def left_out(self, method: str = "auto") -> LeftOutValues:
         """Return the left-out values of every machine."""
         method = self._resolved(method)
         name = {"exact": "exact", "folds": "folds"}.get(method, "first order")
-        question = f"left-out values, {name}"
-        return self.cached(question, lambda: self.require(question).left_out(method, self))
+        purpose = f"left-out values, {name}"
+        return self.cached(purpose, lambda: self.require(purpose).left_out(method, self))
 
     def _resolved(self, method: str) -> str:
         """Return what "auto" stands for; a compact estimator knows if it was asked before."""
         if method != "auto":
             return method
-        question = _asked(method)
-        return self.cached(question, lambda: self.require(question).auto_method())
+        purpose = _key(method)
+        return self.cached(purpose, lambda: self.require(purpose).auto_method())
 
     def calibrations(self, method: str) -> list[Calibration]:
         """Return how the values of each machine become probabilities."""
-        question = f"predict_proba with calibration={method!r}"
-        return self.cached(
-            question, lambda: self._kept(question).calibrations(method, question, self)
-        )
+        purpose = f"predict_proba with calibration={method!r}"
+        return self.cached(purpose, lambda: self._kept(purpose).calibrations(method, purpose, self))
 
 
-def _asked(method: str) -> str:
+def _key(method: str) -> str:
     """Return the name under which the result of a leave-one-out method is stored."""
     return f"loo.result with method {method!r}"
 
@@ -196,9 +194,7 @@ def record_of(est: Any) -> Record:
     record = find_record(est)
     if record is None:
         raise TypeError(
-            f"{type(est).__name__} keeps no training record: leave-one-out knows the machines "
-            "of widemargin (SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR, LOOSVC, "
-            "AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC, MeanFieldGPClassifier, "
-            "MaxMarginClassifier)"
+            f"{type(est).__name__} keeps no training record: leave-one-out knows the machines of "
+            "widemargin that have a method loo_error, as SVC, LinearSVC, LPSVC and OrdinalSVC"
         )
     return record
