@@ -14,6 +14,7 @@ from widemargin._base.multiclass import class_pairs, combine
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import require
+from widemargin.estimators._base.inspection import pair_values, votes_by_pairs
 from widemargin.fitted.record import find_model, find_record
 from widemargin.play.catalogue import Machine, machine_named
 from widemargin.reporting.strengths import strengths
@@ -154,8 +155,8 @@ def _landscape(model: Any) -> dict[str, Any]:
     places = np.column_stack([across.ravel(), down.ravel()])
     if len(model.classes_) == 2:
         return {"values": _packed(model.decision_function(places), "<f4")}
-    if hasattr(model, "pair_values"):
-        values = _refined(model.pair_values(places))
+    if votes_by_pairs(model):
+        values = _refined(pair_values(model, places))
         winner = combine(values, len(model.classes_)).argmax(axis=1)
         lead = _smallest_win(values, winner, len(model.classes_))
     else:

@@ -21,6 +21,7 @@ from sklearn.base import clone, is_regressor
 
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin._base.validation import TrainingSet, canonical, check_fit
+from widemargin.estimators._base.inspection import kernel_for, problems_for
 from widemargin.estimators._base.kernel import check_square
 from widemargin.estimators.svm import SVC, SVR
 from widemargin.fitted.base import FittedModel
@@ -204,7 +205,7 @@ class SharedKernel:
         self, machine: Any, X: Any, y: Any, sample_weight: Any, method: str, threads: int
     ) -> None:
         self.data = _prepared(machine, X, y, sample_weight)
-        self.kernel = machine.resolved_kernel(self.data.X, self.data.weight)
+        self.kernel = kernel_for(machine, self.data.X, self.data.weight)
         self.centre = Rows(self.kernel, self.data.X).centre
         self.exact = method == "exact"
         self.threads = threads
@@ -230,7 +231,7 @@ class SharedKernel:
 
     def _training(self, machine: Any) -> Training:
         """State the problems of a setting, with the last optimum as where to start."""
-        pairs, parts = machine.problems(self.data)
+        pairs, parts = problems_for(machine, self.data)
         machines = []
         for k, (rows, problem) in enumerate(parts):
             start = np.zeros(problem.n_variables)

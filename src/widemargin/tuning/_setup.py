@@ -20,6 +20,7 @@ from widemargin._base.validation import (
     require_number,
     scale_gamma,
 )
+from widemargin.estimators._base.inspection import kernel_for
 from widemargin.estimators._base.kernel import check_range
 from widemargin.kernels import Kernel, Rows, is_mercer
 from widemargin.tuning._kernel_paths import (
@@ -140,8 +141,7 @@ class Task:
         classes, codes = check_classes(data.y)
         costs = getattr(model, "class_weight", None)
         factors = class_costs(costs, classes, codes, data.weight)
-        has_kernel = hasattr(model, "kernel")
-        kernel = model.resolved_kernel(data.X, data.weight) if has_kernel else Kernel("linear")
+        kernel = kernel_for(model, data.X, data.weight)
         check_range(Rows(kernel, data.X))
         return cls(model, names, data, codes, factors, kernel, prior, criterion)
 

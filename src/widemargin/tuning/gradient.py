@@ -26,6 +26,7 @@ from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import require_integer, require_number, seed_of
+from widemargin.estimators._base.inspection import check_parameters
 from widemargin.tuning._hinge_cost import choose_hinge_cost
 from widemargin.tuning._landscape import Landscape, Point, Surface, descend
 from widemargin.tuning._latent_landscape import LatentTask
@@ -198,7 +199,7 @@ def tune(
     check_machine(estimator, names)
     check_criterion(criterion, estimator)
     model = clone(estimator)
-    model.check_parameters()
+    check_parameters(model)
     kind = LatentTask if is_latent(model) else Task
     task = kind.of(model, names, X, y, sample_weight, float(prior), criterion)
     loss = "leave-one-out loss" if criterion == "loo" else "minus log evidence a row"

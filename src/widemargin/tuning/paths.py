@@ -15,6 +15,7 @@ from widemargin._base.multiclass import predicted_class
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin._base.validation import require, require_bool
+from widemargin.estimators._base.inspection import check_parameters, program_for
 from widemargin.fitted.program import ProgramTraining
 from widemargin.fitted.record import Record, record_of
 from widemargin.kernels import Rows
@@ -148,7 +149,7 @@ def regularisation_path(
     require(asked.ndim == 1 and len(asked) > 0, "values", values, f"a list of values of {name}")
     models = [clone(estimator).set_params(**{name: float(value)}) for value in asked]
     for model in models:
-        model.check_parameters()
+        check_parameters(model)
     found: list[dict[str, Any]] = [{}] * len(asked)
     training = None
     for k in np.argsort(asked, kind="stable"):
@@ -184,7 +185,7 @@ def _moved(training: ProgramTraining, estimator: Any) -> ProgramTraining:
     with worker_threads() as threads:
         rows = Rows(training.kernel, training.data.X, training.centre, threads)
         machines = [
-            machine.moved(estimator.restated(machine.problem, rows), rows)
+            machine.moved(program_for(estimator, machine.problem, rows), rows)
             for machine in training.machines
         ]
     return replace(training, machines=machines)

@@ -18,16 +18,6 @@ class Diagnosed(Displayed):
 
     loo_scorings: ClassVar[tuple[str, ...]] = ("error",)
 
-    def check_parameters(self) -> None:
-        """Check the parameters that do not need the data, as `fit` does.
-
-        Raises
-        ------
-        ValueError
-            For a parameter that `fit` would refuse.
-        """
-        self._check_parameters()  # type: ignore[attr-defined]
-
     def loo_decision_values(self, method: str = "auto") -> FloatArray:
         """Return the decision value of each training row by the model without that row.
 

@@ -127,7 +127,7 @@ class KernelEstimator(BaseEstimator):
                     UserWarning,
                 )  # fmt: skip
 
-    def resolved_kernel(self, X: Matrix, weight: FloatArray) -> Kernel:
+    def _resolved_kernel(self, X: Matrix, weight: FloatArray) -> Kernel:
         """Return the kernel with numbers for its parameters."""
         if callable(self.kernel):
             return Kernel("callable", function=self.kernel)
@@ -178,7 +178,7 @@ class KernelEstimator(BaseEstimator):
 
     def _begin(self, data: TrainingSet) -> Rows:
         """Prepare the training rows for the solver and note what prediction needs."""
-        kernel = self.resolved_kernel(data.X, data.weight)
+        kernel = self._resolved_kernel(data.X, data.weight)
         self._indefinite = self._check_kernel_matrix(kernel, data.X)
         self.gamma_ = kernel.gamma
         self._kernel_ = kernel
@@ -202,21 +202,6 @@ class KernelEstimator(BaseEstimator):
         self.support_ = data.index[rows].astype(np.int32)
         # A precomputed kernel has no vectors: prediction picks columns by support_.
         self.support_vectors_ = np.empty((0, 0)) if self.kernel == "precomputed" else data.X[rows]
-
-    # -- the fitted expansion -----------------------------------------------------------------
-
-    @property
-    def fitted_kernel(self) -> Kernel:
-        """Kernel of the fitted model, with numbers for its parameters."""
-        return self._kernel_
-
-    def kernel_rows(self, X: Matrix) -> Rows:
-        """Return rows seen through the kernel of the fitted model."""
-        return Rows(self._kernel_, X, self._centre_)
-
-    def expansion_coefficients(self) -> FloatArray:
-        """Return the coefficients of the support vectors, one column per machine."""
-        return np.asarray(self.dual_coef_).T
 
     # -- prediction ------------------------------------------------------------------------
 

@@ -19,24 +19,8 @@ class OneVsOneClassifier(ProbabilisticClassifier):
 
     calibration: str
 
-    def pair_values(self, X: Any) -> FloatArray:
-        """Return the decision values of the pairs of classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_pairs)
-            Positive for the first class of a pair, in the order (0, 1), (0, 2), ..., (1, 2), ...;
-            of two classes, positive for ``classes_[1]``.
-        """
-        check_is_fitted(self)
-        return self._pair_values(X)
-
     def _pair_values(self, X: Any) -> FloatArray:
+        """Return the decision values of the pairs, shape (n_samples, n_pairs)."""
         raise NotImplementedError
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -53,7 +37,8 @@ class OneVsOneClassifier(ProbabilisticClassifier):
             Two classes: positive for ``classes_[1]``. More: won pairs plus a fraction from the
             margins, so that the largest score is the predicted class.
         """
-        return combine(self.pair_values(X), len(self.classes_))
+        check_is_fitted(self)
+        return combine(self._pair_values(X), len(self.classes_))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, calibrated on leave-one-out decision values.
@@ -71,7 +56,8 @@ class OneVsOneClassifier(ProbabilisticClassifier):
         ndarray of shape (n_samples, n_classes)
             Probabilities in the order of `classes_`.
         """
-        values = self.pair_values(X)
+        check_is_fitted(self)
+        values = self._pair_values(X)
         calibrations = record_of(self).calibrations(self.calibration)
         each = [c.probability(values[:, k]) for k, c in enumerate(calibrations)]
         if len(each) == 1:

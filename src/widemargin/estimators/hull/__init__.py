@@ -249,7 +249,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             support = self.support_vectors_
             if self._origin_ is not None:
                 support = support - self._origin_
-            self.coef_ = np.asarray(safe_sparse_dot(self.expansion_coefficients().T, support))
+            self.coef_ = np.asarray(safe_sparse_dot(self._pair_coefficients().T, support))
             if self._origin_ is not None:
                 shifts = self.coef_ @ self._origin_
                 self.intercept_ = self._inner_intercept_ - shifts

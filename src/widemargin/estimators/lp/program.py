@@ -97,7 +97,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
     def _check_diagonal(self, diagonal: FloatArray) -> None:
         """Refuse values of k(x, x) that the program has no meaning for."""
 
-    def restated(self, problem: MarginProgram, rows: Rows) -> MarginProgram:
+    def _restated(self, problem: MarginProgram, rows: Rows) -> MarginProgram:
         """State the program of a fitted machine of this kind at this estimator's parameters."""
         geometry = Geometry(rows, rows.diagonal(), problem.limit, None)
         return self._program(problem.y, problem.weight, geometry)

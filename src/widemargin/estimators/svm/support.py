@@ -49,7 +49,7 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         self._check_parameters()
         data = self._training_set(X, y, sample_weight, numeric=False)
         codes = self._codes(data)
-        pairs, problems = self.problems(data)
+        pairs, problems = self._problems(data)
         rows = self._begin(data)
         with Watch(
             type(self).__name__, self.tol, self.verbose, self.time_limit, len(pairs)
@@ -77,7 +77,7 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         self.classes_, codes = check_classes(data.y)
         return codes
 
-    def problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
+    def _problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
         """Return the pairs of classes and, for each, its rows and its problem."""
         codes = self._codes(data)
         costs = self._costs(codes, data.weight)
@@ -125,7 +125,7 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         self.certificate_ = worst(self.certificates_)
         self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
 
-    def expansion_coefficients(self) -> FloatArray:
+    def _pair_coefficients(self) -> FloatArray:
         """Return the coefficients of each pair's machine, one column a pair."""
         n_classes = len(self.classes_)
         if n_classes == 2:
@@ -138,7 +138,7 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         return np.column_stack(columns)
 
     def _pair_values(self, X: Any) -> FloatArray:
-        return self._expansion_values(X, self.expansion_coefficients()) + self.intercept_
+        return self._expansion_values(X, self._pair_coefficients()) + self.intercept_
 
 
 class SupportRegressor(RegressorMixin, SoftMarginMachine):
@@ -164,7 +164,7 @@ class SupportRegressor(RegressorMixin, SoftMarginMachine):
         """
         self._check_parameters()
         data = self._training_set(X, y, sample_weight, numeric=True)
-        _, [(_, problem)] = self.problems(data)
+        _, [(_, problem)] = self._problems(data)
         rows = self._begin(data)
         with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
             machine = self._solve(problem, rows, watch)
@@ -187,7 +187,7 @@ class SupportRegressor(RegressorMixin, SoftMarginMachine):
         """State the problem."""
         raise NotImplementedError
 
-    def problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
+    def _problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
         """Return no pairs of classes, and the one problem with all rows."""
         return [], [(np.arange(len(data.weight)), self._problem(data.y, data.weight))]
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.multiclass import class_pairs, predicted_class
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin._base.validation import require
+from widemargin.estimators._base.inspection import pair_values, votes_by_pairs
 from widemargin.fitted.record import find_training_set, record_of
 from widemargin.reporting.strengths import strengths
 
@@ -237,10 +238,12 @@ def leads(shown: Shown, points: FloatArray, scores: FloatArray) -> FloatArray:
     lead is the value of its closest pair, and that of another class the value of their pair.
     """
     winner, classes = predicted_class(scores), range(scores.shape[1])
-    if not hasattr(machine_of(shown.est), "pair_values"):
+    if not votes_by_pairs(machine_of(shown.est)):
         best_other = [np.delete(scores, k, axis=1).max(axis=1) for k in classes]
         return scores - np.column_stack(best_other)
-    values = ask(shown, "pair_values", points)
+    rows = after_steps(shown, points)
+    with _nameless():
+        values = pair_values(machine_of(shown.est), rows)
     duel = np.full((len(scores), len(classes), len(classes)), np.inf)
     for pair, (i, j) in enumerate(class_pairs(len(classes))):
         duel[:, i, j], duel[:, j, i] = values[:, pair], -values[:, pair]
