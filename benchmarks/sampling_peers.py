@@ -92,11 +92,13 @@ def source_of(data: DataSet) -> Any:
 
 def exact(source: Any, data: DataSet) -> Plane:
     """Solve by implicit outliers to the last digit."""
-    from widemargin.solvers.out_of_core import Form, solve_implicit
+    from widemargin.problems.linear_scan import LinearProblem
+    from widemargin.solvers.base import Budget
+    from widemargin.solvers.out_of_core import solve
 
-    found = solve_implicit(source, Form("hinge", data.C))
+    found = solve(LinearProblem("hinge", data.C), source, tol=1e-10, budget=Budget(100))
     if found.status != "converged":
-        raise RuntimeError(f"solve_implicit ended as {found.status!r} on {data.name}")
+        raise RuntimeError(f"out_of_core.solve ended as {found.status!r} on {data.name}")
     return Plane(found.coef, float(found.thresholds[0]), found.passes)
 
 

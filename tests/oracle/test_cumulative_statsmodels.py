@@ -136,7 +136,8 @@ def test_penalised_optimum_equals_the_literal_formula(link: str, alpha: float) -
         _literal_objective(point, X, y, link, alpha), rel=1e-12
     )
     assert certificate.primal <= reference * (1 + 1e-10)
-    assert certificate.dual <= reference
+    # The reference is a sum of floating-point logarithms: a few units in its last place.
+    assert certificate.dual <= reference + 4 * np.spacing(reference)
     assert certificate.primal == pytest.approx(reference, rel=1e-8)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.helpers.byhand import gram
+from tests.helpers.mean_field import solved
 from widemargin import MeanFieldGPClassifier
 from widemargin.problems.mean_field import Likelihood, naive
-from widemargin.solvers.mean_field import solve_mean_field
 from widemargin.tuning._latent_landscape import LatentTask
 from widemargin.tuning._latent_loss import evidence_loss, left_out_loss
 from widemargin.tuning._latent_response import flip_slopes
@@ -137,7 +137,7 @@ def test_any_change_of_the_kernel_matrix(loss, inference, flips):
     def at(t):
         moved = K + t[0] * direction
         problem = naive(2.0 * y - 1, weights("whole"), np.diagonal(moved).copy(), 0.3, flips)
-        result = solve_mean_field(problem, moved, inference=inference, solver="newton", tol=1e-12)
+        result = solved(problem, moved, inference=inference, method="newton", tol=1e-12)
         return loss(moved, result, **options)
 
     found = at(np.zeros(1))

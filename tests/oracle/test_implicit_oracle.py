@@ -8,13 +8,15 @@ import pytest
 import scipy.sparse as sp
 
 from widemargin import sources
+from widemargin.problems.linear_scan import LinearProblem
+from widemargin.solvers.base import Budget
 from widemargin.solvers.numerics.box_qp import solve_band
-from widemargin.solvers.out_of_core import Form, solve_implicit
+from widemargin.solvers.out_of_core import solve
 
 RELATIVE = 1e-6
 
 
-def clarabel_primal(X, y, form: Form, weight):
+def clarabel_primal(X, y, form: LinearProblem, weight):
     """Solve the primal over (w, t, xi): the objective, w and the thresholds."""
     m, n = X.shape
     p = form.n_thresholds
@@ -46,17 +48,17 @@ def make(seed: int, m: int, n: int):
     return X, y, weight
 
 
-def forms(y, weight, seed: int) -> list[Form]:
+def forms(y, weight, seed: int) -> list[LinearProblem]:
     smaller = min(weight[y > 0].sum(), weight[y < 0].sum())
     share = 0.55 + 0.4 * np.random.default_rng(seed).random()
     return [
-        Form("hinge", 10.0 ** (seed % 5 - 3)),
-        Form("hinge_no_intercept", 10.0 ** (seed % 5 - 3)),
-        Form("hull", 1.0 / (share * smaller)),
+        LinearProblem("hinge", 10.0 ** (seed % 5 - 3)),
+        LinearProblem("hinge", 10.0 ** (seed % 5 - 3), intercept=False),
+        LinearProblem("hull", 1.0 / (share * smaller)),
     ]
 
 
-def agree(form: Form, w, t, primal: float, X, y, weight, *, unique: bool = True) -> None:
+def agree(form: LinearProblem, w, t, primal: float, X, y, weight, *, unique: bool = True) -> None:
     objective, w_ref, t_ref = clarabel_primal(X, y, form, weight)
     assert primal == pytest.approx(objective, rel=RELATIVE)
     length = np.linalg.norm(w_ref)
@@ -94,7 +96,7 @@ def test_implicit_outliers(seed: int) -> None:
         np.split(X, cuts), np.split(y, cuts), np.split(weight, cuts)
     ).binary(1.0, -1.0)
     for form in forms(y, weight, seed):
-        found = solve_implicit(source, form, seed=seed)
+        found = solve(form, source, tol=1e-10, budget=Budget(100), seed=seed)
         assert found.status == "converged"
         assert found.history[0]["explicit_rows"] < len(y)
         agree(form, found.coef, found.thresholds, found.primal, X, y, weight)
@@ -104,8 +106,8 @@ def test_caps_that_differ_between_the_classes() -> None:
     """D+ != D-: the weights carry the difference."""
     X, y, _ = make(5, 7000, 3)
     weight = np.where(y > 0, 1.0, 3.0)
-    form = Form("hull", 1.0 / (0.7 * (y > 0).sum()))
+    form = LinearProblem("hull", 1.0 / (0.7 * (y > 0).sum()))
     source = sources.from_arrays(X, y).binary(1.0, -1.0, cost_factors=(1.0, 3.0))
-    found = solve_implicit(source, form)
+    found = solve(form, source, tol=1e-10, budget=Budget(100))
     assert found.status == "converged"
     agree(form, found.coef, found.thresholds, found.primal, X, y, weight)

@@ -21,9 +21,8 @@ from tests.helpers.byhand import gram
 from widemargin import SVC, SVR, LinearSVC, NuSVC, NuSVR, loo
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin, c_classification, epsilon_tube
-from widemargin.solvers.leave_one_out import Standing, polish
-from widemargin.solvers.leave_one_out.response import first_order
-from widemargin.solvers.soft_margin.smo import padded
+from widemargin.solvers.leave_one_out import LeaveOneOut, first_order, polish
+from widemargin.solvers.soft_margin import padded
 
 KERNELS = (
     {"kernel": "linear"},
@@ -299,7 +298,7 @@ def test_exact_values_are_those_of_libsvm(seed: int) -> None:
 # ---------------------------------------------------------------- the solver, many times
 
 
-def stated(problem: Problem, K: np.ndarray) -> tuple[SoftMargin, Standing]:
+def stated(problem: Problem, K: np.ndarray) -> tuple[SoftMargin, LeaveOneOut]:
     """Return the solver's problem and its polished optimum."""
     cost = problem.C * problem.weight
     if problem.is_regression:
@@ -311,8 +310,8 @@ def stated(problem: Problem, K: np.ndarray) -> tuple[SoftMargin, Standing]:
     square = np.zeros((padded(n), padded(n)))
     square[:n, :n] = K
     start = np.zeros(form.n_variables)
-    b, _, _ = polish(square, form, start, tol=1e-11, max_iter=1_000_000, threads=1)
-    return form, Standing(square, form, b)
+    alpha, _, _ = polish(square, form, start, tol=1e-11, max_iter=1_000_000, threads=1)
+    return form, LeaveOneOut(square, form, alpha)
 
 
 def fractions(problem: Problem) -> np.ndarray:
@@ -327,15 +326,15 @@ def test_a_thousand_small_problems() -> None:
         rng = np.random.default_rng(seed)
         if rng.random() < 0.3:
             problem.C = float(10 ** rng.uniform(-2, 3))
-        _, standing = stated(problem, problem.K)
-        rows, fraction = np.arange(standing.n), fractions(problem)
-        out = standing.leave(rows, fraction)
+        _, model = stated(problem, problem.K)
+        rows, fraction = np.arange(model.n), fractions(problem)
+        out = model.exact(rows, fraction)
         assert np.isfinite(out.values).all()
         retrained += out.retrained
-        paths += int(np.count_nonzero(standing.x))
+        paths += int(np.count_nonzero(model.x))
         events += int(out.events.sum())
         for row in rng.choice(rows, 2, replace=False):
-            expected = standing.retrain(int(row), float(1.0 - fraction[row]))
+            expected = model.retrain(int(row), float(1.0 - fraction[row]))
             assert out.values[row] == pytest.approx(expected, rel=1e-6, abs=1e-6), (seed, row)
     assert paths > 8_000
     assert events > 4_000
@@ -351,11 +350,11 @@ def test_without_an_event_the_first_step_is_exact(kind: str, intercept: bool) ->
         if (problem.kind == "tube") != (kind == "tube"):
             continue
         problem = replace(problem, kind=kind)
-        _, standing = stated(problem, problem.K)
-        rows, fraction = np.arange(standing.n), fractions(problem)
-        exact, first = standing.leave(rows, fraction), standing.respond(rows, fraction)
+        _, model = stated(problem, problem.K)
+        rows, fraction = np.arange(model.n), fractions(problem)
+        exact, first = model.exact(rows, fraction), model.linear_response(rows, fraction)
         straight = exact.events == 0
-        moved = straight & (standing.x != 0)
+        moved = straight & (model.x != 0)
         compared += int(moved.sum())
         atol = 1e-10 * max(1.0, np.abs(exact.values).max())
         difference = exact.values[straight] - first.values[straight]
@@ -370,9 +369,9 @@ def test_a_path_that_ends_at_an_event_says_so() -> None:
     """
     X, y = np.array([[0.0], [2.0], [3.0], [-3.0]]), np.array([-1.0, 1.0, 1.0, -1.0])
     problem = Problem(X, y, np.ones(4), {"kernel": "linear"}, "hinge", C=0.1)
-    _, standing = stated(problem, problem.K)
+    _, model = stated(problem, problem.K)
     rows, all_of_it = np.arange(4), np.ones(4)
-    exact, first = standing.leave(rows, all_of_it), standing.respond(rows, all_of_it)
+    exact, first = model.exact(rows, all_of_it), model.linear_response(rows, all_of_it)
     straight = exact.events == 0
     np.testing.assert_allclose(exact.values[straight], first.values[straight], atol=1e-10)
 
@@ -389,13 +388,13 @@ def test_the_large_first_order_is_the_dense_one(kind: str, intercept: bool) -> N
         problem = replace(problem, kind=kind)
         options = {k: v for k, v in problem.kernel.items() if k != "kernel"}
         rows = Rows(Kernel(problem.kernel["kernel"], **options), problem.X)
-        form, standing = stated(problem, problem.K)
-        moved = np.abs(standing.x - form.coefficients(standing.fitted)).max()
-        if len(standing.free) < 2 or moved > 1e-10 * np.abs(standing.x).max():
+        form, model = stated(problem, problem.K)
+        moved = np.abs(model.x - form.coefficients(model.fitted)).max()
+        if len(model.free) < 2 or moved > 1e-10 * np.abs(model.x).max():
             continue  # free rows that depend on each other: the first step is not unique
-        leaving, fraction = np.arange(standing.n), fractions(problem)
-        dense = standing.respond(leaving, fraction).values
-        found = first_order(rows, form, standing.fitted, standing.threshold, leaving, fraction)
+        leaving, fraction = np.arange(model.n), fractions(problem)
+        dense = model.linear_response(leaving, fraction).values
+        found = first_order(rows, form, model.fitted, model.threshold, leaving, fraction)
         atol = 1e-8 * max(1.0, np.abs(dense).max())
         np.testing.assert_allclose(found, dense, rtol=0, atol=atol, err_msg=str(seed))
         compared += 1

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.preference import preference_problem
-from widemargin.solvers.preference import solve_preference
+from widemargin.solvers.base import Budget
+from widemargin.solvers.preference import solve
 
 RELATIVE = 1e-6
 KERNELS = {
@@ -108,10 +109,9 @@ def test_optimum_and_gap_over_all_pairs(kind, kernel, loss, C):
     problem = preference_problem(codes, C=C, loss=loss, group=group, weight=weight)
     assert problem.n_pairs == pytest.approx(float((weight[upper] * weight[lower]).sum()))
     linear = kernel == "linear"
-    result = solve_preference(
-        problem, X if linear else Rows(KERNELS[kernel], X), tol=1e-7, max_iter=1000
-    )
-    certificate = result.certificate(problem, 1e-7)
+    data = X if linear else Rows(KERNELS[kernel], X)
+    result = solve(problem, data, tol=1e-7, budget=Budget(1000))
+    certificate = problem.certificate(result, tol=1e-7)
 
     # Everything again, from the coefficients and the pairs alone.
     f = X @ result.coef if linear else K @ result.coef

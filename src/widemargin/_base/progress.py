@@ -1,4 +1,4 @@
-"""What a person sees of a long fit, and what ends it early: a bar and a time limit."""
+"""Show the progress of a long fit and end it early: a bar and a time limit."""
 
 from __future__ import annotations
 
@@ -63,14 +63,10 @@ class Watch:
         self.part += 1
         self.first = math.nan
 
-    def observe(self, entry: dict[str, Any]) -> None:
-        """Note what a round of reads has found, to be shown from now on."""
-        self.detail = (
-            f"{entry['passes']:.1f} reads, {entry['explicit_rows']:,} rows at work, "
-            f"{entry['violators']:,} violators, optimum in "
-            f"[{entry['lower']:.6g}, {entry['upper']:.6g}]"
-        )
-        self(entry["round"], (entry["upper"] - entry["lower"]) / max(1.0, abs(entry["upper"])))
+    def observe(self, detail: str, steps: int, violation: float) -> None:
+        """Show what a solver says of its last round, from now on, instead of its speed."""
+        self.detail = detail
+        self(steps, violation)
 
     def __call__(self, steps: int, violation: float) -> bool:
         """Show where the fit stands; return whether it may go on."""

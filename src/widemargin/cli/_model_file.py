@@ -12,7 +12,7 @@ import numpy as np
 
 from widemargin._base.messages import UserError, listing
 from widemargin.cli._model_guard import foreign_types
-from widemargin.estimators.boosting.votes import BaseVotes, StumpVotes
+from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEnsemble
 from widemargin.fitted.base import LeftOutValues
 from widemargin.fitted.by_response import Reading
 from widemargin.fitted.calibration import Calibration
@@ -132,7 +132,7 @@ def trusted_types() -> list[str]:
     quadratic = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.TubeSVR, wm.LinearSVC, wm.ReducedHullSVC)
     programs = (wm.LOOSVC, wm.AdaptiveMarginSVC, wm.LPSVC, wm.NuLPSVC)
     others = (wm.OrdinalSVC, wm.CumulativeLinkClassifier, wm.MeanFieldGPClassifier)
-    boosting = (wm.AdaBoostClassifier, wm.RBFNetClassifier, StumpVotes, BaseVotes)
+    boosting = (wm.AdaBoostClassifier, wm.RBFNetClassifier, StumpEnsemble, ClassifierEnsemble)
     planes = (wm.MaxMarginClassifier, wm.PerceptronClassifier)
     machines = (*quadratic, *programs, *others, *planes, *boosting)
     results = (wm.loo.LOOResult, LeftOutValues, Calibration, Reading, Tuning)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.messages import warn
 from widemargin._base.progress import Watch
-from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import (
     canonical,
     check_fit,
@@ -29,8 +29,8 @@ from widemargin.estimators._base.scored import ProbabilisticClassifier
 from widemargin.problems.cumulative import CumulativeProblem
 from widemargin.problems.cumulative.links import LINKS, log_probabilities
 from widemargin.problems.ranks import ordered_classes, used_ranks
-from widemargin.solvers.cumulative import CumulativeResult, solve_cumulative
-from widemargin.solvers.cumulative.rows import constant_columns
+from widemargin.solvers.base import Budget
+from widemargin.solvers.cumulative import CumulativeResult, solve
 
 LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 LOG_LEAST = -float(np.finfo(np.float64).max)  # cloglog's logarithms are exponentials of utilities
@@ -158,22 +158,22 @@ class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator
         check_scale(data.X)
         self.classes_, codes = used_ranks(classes, data.y)
         problem = CumulativeProblem(self.link, codes, data.weight, float(self.alpha))
-        with Watch("CumulativeLinkClassifier", self.tol, self.verbose, self.time_limit) as watch:
-            result = solve_cumulative(
-                data.X, problem, tol=self.tol, max_iter=int(self.max_iter), monitor=watch
-            )
+        name = "CumulativeLinkClassifier"
+        with Watch(name, self.tol, self.verbose, self.time_limit) as watch:
+            budget = Budget(int(self.max_iter), watch)
+            result = solve(problem, data.X, tol=self.tol, budget=budget)
+        certificate = problem.certificate(result, tol=self.tol)
         self.coef_, self.thresholds_ = result.coef, result.thresholds
         self.log_likelihood_ = result.likelihood
-        self.certificate_ = result.certificate if self.alpha > 0 else None
+        self.certificate_ = certificate if self.alpha > 0 else None
         self.n_iter_ = result.n_iter
         if self.alpha > 0:
-            name, statuses = "CumulativeLinkClassifier", [str(result.status)]
-            warn_unconverged(name, result.certificate, statuses, self.tol, data.X, "gap")
+            warn_unconverged(name, certificate, [result.status], self.tol, data.X, "gap")
         else:
-            self._warn_of_pure_likelihood(result, data.X)
+            self._warn_of_pure_likelihood(result, certificate.kkt_violation)
         return self
 
-    def _warn_of_pure_likelihood(self, result: CumulativeResult, X: Matrix) -> None:
+    def _warn_of_pure_likelihood(self, result: CumulativeResult, violation: float) -> None:
         """Say what may be wrong without a penalty: no maximum, more than one, or none reached."""
         size = float(np.abs(result.coef).max(initial=0.0))
         where = f"log-likelihood {result.likelihood:.3g}, largest coefficient {size:.3g}"
@@ -185,15 +185,15 @@ class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator
             )
             warn(message, ConvergenceWarning)
             return
-        if not result.certificate.converged:
+        if result.status != "converged":
             how, advice = reason_of([result.status])
             message = (
                 f"CumulativeLinkClassifier did not converge ({how}) in {result.n_iter} steps: "
-                f"largest entry of the gradient {result.certificate.kkt_violation:.2e}, {where}. "
+                f"largest entry of the gradient {violation:.2e}, {where}. "
                 f"To go on, {advice}; alpha > 0 helps."
             )
             warn(message, ConvergenceWarning)
-        self._warn_of_unidentified(np.flatnonzero(constant_columns(X)), result.n_dependent)
+        self._warn_of_unidentified(np.flatnonzero(result.constant), result.n_dependent)
 
     def _warn_of_unidentified(self, constant: IntArray, n_dependent: int) -> None:
         """Name what the likelihood does not determine."""

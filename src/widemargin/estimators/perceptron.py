@@ -21,7 +21,9 @@ from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators._base.scored import AgainstRest
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems import training_bounds
-from widemargin.solvers.literature.perceptron import PerceptronResult, train, train_kernel
+from widemargin.problems.perceptron import SeparatingPlane
+from widemargin.solvers.base import Budget
+from widemargin.solvers.literature.perceptron import PerceptronResult, solve
 
 DEFAULT_PASSES = 1000
 
@@ -167,18 +169,17 @@ class PerceptronClassifier(AgainstRest, KernelEstimator):
             machines = [self._train(rows, label, watch) for label in labels]
         self._keep_machines(data, machines)
         # What the bound on the updates needs.
-        self._seen_: tuple[Matrix, FloatArray | None, FloatArray] | None
-        self._seen_ = (X, rows.centre, np.array(labels))
+        self._training_rows_: tuple[Matrix, FloatArray | None, FloatArray] | None
+        self._training_rows_ = (X, rows.centre, np.array(labels))
         self._warn_if_wrong(machines, len(ones))
         return self
 
     def _train(self, rows: Rows, label: FloatArray, watch: Watch) -> PerceptronResult:
         watch.next_part()
         passes = int(self.max_iter) if self.max_iter > 0 else DEFAULT_PASSES
-        if self.kernel is None:
-            return train(rows.X, label, max_passes=passes, monitor=watch)
-        cache = self.cache_size * 1e6
-        return train_kernel(rows, label, max_passes=passes, cache_bytes=cache, monitor=watch)
+        budget = Budget(passes, watch, self.cache_size * 1e6)
+        method = "primal" if self.kernel is None else "dual"
+        return solve(SeparatingPlane(label), rows, budget=budget, method=method)
 
     def _keep_machines(self, data: TrainingSet, machines: list[PerceptronResult]) -> None:
         """Store the machines, scaled by eta."""
@@ -193,18 +194,18 @@ class PerceptronClassifier(AgainstRest, KernelEstimator):
         updates = np.array([m.n_updates for m in machines])
         self.n_updates_ = int(updates[0]) if len(machines) == 1 else updates
         self.converged_ = all(m.status == "converged" for m in machines)
-        self.n_iter_ = max(m.n_passes for m in machines)
+        self.n_iter_ = max(m.n_iter for m in machines)
 
     def _warn_if_wrong(self, machines: list[PerceptronResult], n: int) -> None:
         if self.converged_:
             return
-        worst = max(machines, key=lambda m: (m.status != "converged", m.wrong))
+        worst = max(machines, key=lambda m: (m.status != "converged", m.n_wrong))
         late = worst.status == "stopped"
         richer = 'a kernel (kernel="rbf")' if self.kernel is None else "another kernel"
-        limit = f"time_limit={self.time_limit:g} s" if late else f"max_iter={worst.n_passes} passes"
+        limit = f"time_limit={self.time_limit:g} s" if late else f"max_iter={worst.n_iter} passes"
         warn(
             f"PerceptronClassifier did not converge within {limit}: after {worst.n_updates} "
-            f"updates {worst.wrong} of {n} rows are wrong. It ends on classes that a hyperplane "
+            f"updates {worst.n_wrong} of {n} rows are wrong. It ends on classes that a hyperplane "
             f"separates only. If these are such, raise {'time_limit' if late else 'max_iter'} and "
             f"bring the features to one scale; else use {richer}, or a soft margin "
             "(LinearSVC, MaxMarginClassifier, SVC)", ConvergenceWarning,
@@ -248,12 +249,12 @@ class PerceptronClassifier(AgainstRest, KernelEstimator):
         check_is_fitted(self)
         if (w is None) != (b is None):
             raise ValueError(f"w and b must be given together, or neither; got w={w!r}, b={b!r}")
-        if self._seen_ is None:
+        if self._training_rows_ is None:
             raise ValueError(
                 "mistake_bound needs the training rows, which compact() has dropped: ask the "
                 "fitted model itself"
             )
-        X, centre, labels = self._seen_
+        X, centre, labels = self._training_rows_
         rows = Rows(Kernel("linear") if self.kernel is None else self._kernel_, X, centre)
         every = np.arange(rows.n)
         n_terms = rows.X.shape[1] if self.kernel is None else rows.n
@@ -302,7 +303,7 @@ class PerceptronClassifier(AgainstRest, KernelEstimator):
         """
         check_is_fitted(self)
         smaller = copy.copy(self)
-        smaller._seen_ = None
+        smaller._training_rows_ = None
         return smaller
 
     # -- prediction ------------------------------------------------------------------------

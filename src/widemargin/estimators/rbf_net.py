@@ -1,4 +1,4 @@
-"""Radial-basis networks with adaptive centres, the base learner of the boosting literature."""
+"""Radial-basis networks with adaptive centres: RBFNetClassifier."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from widemargin._base.validation import (
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators._base.scored import AgainstRest
 from widemargin.problems.rbf_net import RBFNetProblem, network_values
-from widemargin.solvers.rbf_net import RBFNet, adapt, start
+from widemargin.solvers import rbf_net
+from widemargin.solvers.base import Budget
+from widemargin.solvers.rbf_net import RBFNetResult
 
 LEAST_RIDGE = 1e-12  # with less, bumps that are nearly equal could not be told apart
 LARGEST = 1e150  # its square is a float64, and so is one over it
@@ -136,40 +138,36 @@ class RBFNetClassifier(AgainstRest, BaseEstimator):
         self.classes_, codes = check_classes(data.y)
         check_scale(data.X, 1.0 / LARGEST, LARGEST)
         share = data.weight / data.weight.sum()
-        self._origin_ = _middle(data.X, share)
-        rows = _seen_from(self._origin_, data.X)
-        centres, widths = start(rows, share, int(self.n_centres), seed_of(self.random_state))
-        fits = []
-        for labels in rest_labels(codes, len(self.classes_)):
-            problem = RBFNetProblem(rows, labels, share, float(self.ridge))
-            fits.append(adapt(problem, centres, widths, int(self.n_steps)))
-        self._keep([net for net, _ in fits])
-        self.n_steps_ = max(taken for _, taken in fits)
+        # Dense samples are seen from their mean, sparse ones stay as they are.
+        sparse = sp.issparse(data.X)
+        self._origin_ = np.zeros(data.X.shape[1]) if sparse else np.asarray(share @ data.X, float)
+        rows = _shifted(self._origin_, data.X)
+        problems = [
+            RBFNetProblem(label, share, float(self.ridge), int(self.n_centres))
+            for label in rest_labels(codes, len(self.classes_))
+        ]
+        start = rbf_net.k_means(problems[0], rows, seed=seed_of(self.random_state))
+        steps = int(self.n_steps)
+        self._keep([rbf_net.solve(p, rows, budget=Budget(steps), start=start) for p in problems])
         return self
 
-    def _keep(self, nets: list[RBFNet]) -> None:
+    def _keep(self, nets: list[RBFNetResult]) -> None:
         """Store the networks, centres in the user's coordinates."""
         self.centres_ = np.array([net.centres for net in nets]) + self._origin_
         self.widths_ = np.array([net.widths for net in nets])
         self.coef_ = np.array([net.coef for net in nets])
         self.errors_ = np.array([net.error for net in nets])
+        self.n_steps_ = max(net.n_iter for net in nets)
 
     def _machine_values(self, X: Any) -> FloatArray:
         X = check_X(self, X, reset=False)
         # A model of dense rows may be asked about sparse ones.
         origin = np.zeros(X.shape[1]) if sp.issparse(X) else self._origin_
-        rows = _seen_from(origin, X)
+        rows = _shifted(origin, X)
         networks = zip(self.centres_ - origin, self.widths_, self.coef_, strict=True)
         return np.column_stack([network_values(rows, *network) for network in networks])
 
 
-def _middle(X: Matrix, share: FloatArray) -> FloatArray:
-    """Return the weighted mean of dense rows, and zero for sparse ones, which stay as they are."""
-    if sp.issparse(X):
-        return np.zeros(X.shape[1])
-    return np.asarray(share @ X, dtype=np.float64)
-
-
-def _seen_from(origin: FloatArray, X: Matrix) -> Matrix:
+def _shifted(origin: FloatArray, X: Matrix) -> Matrix:
     """Return float64 rows, dense ones shifted: squared distances far from zero lose digits."""
     return X.astype(np.float64) if sp.issparse(X) else X - origin

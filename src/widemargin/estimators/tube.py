@@ -21,7 +21,7 @@ from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints, masses
 from widemargin.problems.soft_margin import SoftMargin, nu_tube
 from widemargin.problems.tube import Tube, lifted_rows, lifted_targets, tube_hulls
-from widemargin.solvers.base import SolverResult
+from widemargin.solvers.base import DualResult
 from widemargin.solvers.reduced_hull import HullWork
 from widemargin.solvers.reduced_hull.smallest_epsilon import smallest_epsilon
 
@@ -165,10 +165,10 @@ class TubeSVR(CentredRows, SupportRegressor):
             epsilon, z, lifted, result, points = self._tube(t, D, rows, options)
             hulls = tube_hulls(D)
             result, points = _summed_by_rows(result, hulls, rows, z)
-        tube = Tube.of(result.b, z, epsilon, points)
-        violation = hulls.kkt_violation(result.b, result.f) / tube.sigma
+        tube = Tube.of(result.alpha, z, epsilon, points)
+        violation = hulls.kkt_violation(result.alpha, result.f) / tube.sigma
         certificate = hulls.certificate(
-            result.b,
+            result.alpha,
             result.f,
             tol=self.tol,
             n_iter=result.n_iter,
@@ -177,7 +177,7 @@ class TubeSVR(CentredRows, SupportRegressor):
         )
         middle = 0.5 * (t.min() + t.max())
         intercept = float(middle + points.cut("theta") / tube.sigma)
-        svr, b = tube.as_svr(t, result.b, D)
+        svr, b = tube.as_svr(t, result.alpha, D)
         used = np.flatnonzero(tube.beta)
         return TubeExpansion(
             rows=used,
@@ -193,7 +193,7 @@ class TubeSVR(CentredRows, SupportRegressor):
 
     def _tube(
         self, t: FloatArray, D: FloatArray, rows: Rows, options: dict[str, Any]
-    ) -> tuple[float, FloatArray, Rows, SolverResult, NearestPoints]:
+    ) -> tuple[float, FloatArray, Rows, DualResult, NearestPoints]:
         """Find the tube; epsilon="auto" is doubled until there is one."""
         automatic = isinstance(self.epsilon, str)
         epsilon = _half_deviation(t, D) if automatic else float(self.epsilon)
@@ -208,7 +208,7 @@ class TubeSVR(CentredRows, SupportRegressor):
             work = HullWork(lifted, "auto", self.tol, int(self.max_iter), options, sigma)
             result, points, apart = work.solve(tube_hulls(D))
             unfinished = result.status in ("max_iter", "stopped")
-            if sigma(result.b, points) > 0 and (apart or unfinished):
+            if sigma(result.alpha, points) > 0 and (apart or unfinished):
                 return epsilon, z, lifted, result, points
             if unfinished:
                 raise ValueError(
@@ -250,10 +250,10 @@ class TubeSVR(CentredRows, SupportRegressor):
 
 
 def _summed_by_rows(
-    result: SolverResult, hulls: SoftMargin, rows: Rows, z: FloatArray
-) -> tuple[SolverResult, NearestPoints]:
+    result: DualResult, hulls: SoftMargin, rows: Rows, z: FloatArray
+) -> tuple[DualResult, NearestPoints]:
     """Return the answer with values of w.x that keep the digits which a row's two masses cancel."""
-    s, everything = result.b, np.arange(rows.n)
+    s, everything = result.alpha, np.arange(rows.n)
     beta = s[: rows.n] + s[rows.n :]
     used = np.flatnonzero(beta)
     values = rows.weighted_sum(everything, rows, used, beta[used])

@@ -20,9 +20,8 @@ from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import TIE, LeavingRows, LeftOutValues, PairedModel, Refused, first_in
 from widemargin.fitted.record import Machine, Record
 from widemargin.kernels import Kernel, Rows, is_mercer
-from widemargin.solvers.leave_one_out import Standing, polish
-from widemargin.solvers.leave_one_out.response import first_order
-from widemargin.solvers.soft_margin.smo import padded
+from widemargin.solvers.leave_one_out import LeaveOneOut, first_order, polish
+from widemargin.solvers.soft_margin import padded
 
 EXACT_ROWS = 5_000  # "auto" follows the paths of so many samples
 POLISHED = 1e-11  # KKT violation, relative to the size of the values, that a path starts from
@@ -151,7 +150,7 @@ class Training(PairedModel):
         absent = Rows(self.kernel, data.outside, self.centre)
         with worker_threads() as rows.threads:
             for k, machine in enumerate(self.machines):
-                beta = machine.problem.coefficients(machine.b)
+                beta = machine.problem.coefficients(machine.alpha)
                 used = np.flatnonzero(beta)
                 support = machine.rows[used]
                 others = everything if everywhere else np.setdiff1d(everything, machine.rows)
@@ -186,17 +185,17 @@ class Training(PairedModel):
             with worker_threads() as threads:
                 started = time.perf_counter()
                 with _refusing_singular():
-                    standing = _standing(self, machine, threads, shared)
+                    model = _at_optimum(self, machine, threads, shared)
                     if shared is not None:
                         shared.seconds += time.perf_counter() - started
-                    leave = standing.leave if exact else standing.respond
+                    leave = model.exact if exact else model.linear_response
                     out = leave(leaving.rows, leaving.fraction)
             if not np.isfinite(out.values).all():
                 raise Refused(SINGULAR)
             values[leaving.given, k] = out.values[leaving.back]
             events += int(out.events.sum())
             retrained += out.retrained
-            optima.append(standing.fitted)
+            optima.append(model.fitted)
         if shared is not None:
             shared.optima = optima
         return LeftOutValues(values, events, retrained)
@@ -245,7 +244,7 @@ class Training(PairedModel):
         data = self.data
         size = np.zeros(len(data.weight))
         for machine in self.machines:
-            beta = np.abs(machine.problem.coefficients(machine.b))
+            beta = np.abs(machine.problem.coefficients(machine.alpha))
             np.maximum.at(size, machine.rows, beta)
         given = np.append(size / data.weight, -1.0)[data.member]
         margin, _ = self.label_margin(self.judge(self.values())[0])
@@ -257,7 +256,7 @@ class Training(PairedModel):
         data = self.data
         sizes = np.zeros((len(self.machines), len(data.weight) + 1))  # the last: no weight
         for own, part in zip(sizes, self.machines, strict=True):
-            np.maximum.at(own, part.rows, np.abs(part.problem.coefficients(part.b)))
+            np.maximum.at(own, part.rows, np.abs(part.problem.coefficients(part.alpha)))
         # Equal samples are one row of the problem: each has its share of the coefficient.
         share = data.given_weight / np.append(data.weight, 1.0)[data.member]
         return sizes[:, data.member] * share
@@ -279,7 +278,7 @@ def _respond(training: Training, machine: Machine, leaving: LeavingRows) -> Floa
     rows = training.rows_of(machine)
     with worker_threads() as rows.threads:
         return first_order(
-            rows, machine.problem, machine.b, machine.threshold, leaving.rows, leaving.fraction
+            rows, machine.problem, machine.alpha, machine.threshold, leaving.rows, leaving.fraction
         )
 
 
@@ -293,9 +292,9 @@ def _kernel_matrix(rows: Rows) -> FloatArray:
     return K
 
 
-def _standing(
+def _at_optimum(
     training: Training, machine: Machine, threads: int, shared: SharedMatrix | None
-) -> Standing:
+) -> LeaveOneOut:
     """Bring a machine to its optimum, as exactly as float64 allows."""
     n, problem = len(machine.rows), machine.problem
     if shared is None:
@@ -306,22 +305,22 @@ def _standing(
         threads = shared.threads
         K = shared.block(machine)
     size = max(1.0, float(np.abs(problem.target).max()))
-    b, _, violation = polish(
+    alpha, _, violation = polish(
         K,
         problem,
-        machine.b,
+        machine.alpha,
         tol=POLISHED * size,
         max_iter=max(1_000_000, 100 * n),
         threads=threads,
     )
     # Sums of huge kernel values have rounding errors that no solver can see through.
-    terms = float(np.abs(K[:n, :n]).max(initial=0.0) * np.abs(problem.coefficients(b)).sum())
+    terms = float(np.abs(K[:n, :n]).max(initial=0.0) * np.abs(problem.coefficients(alpha)).sum())
     if violation > max(UNPOLISHED * size, ROUNDING * terms):
         raise Refused(
             f"leave-one-out needs a model at its optimum, and this one cannot be brought there: "
             f"its KKT violation is {violation:.1e}. Scale the features or lower C"
         )
-    return Standing(K, problem, b, threads)
+    return LeaveOneOut(K, problem, alpha, threads)
 
 
 def _refuse_by_name(kernel: Kernel) -> None:
@@ -344,7 +343,7 @@ def _refuse(kernel: Kernel) -> None:
 def _doubtful(training: Training, machine: Machine, leaving: LeavingRows, method: str) -> BoolArray:
     """Return which rows a bound does not acquit."""
     rows, problem = training.rows_of(machine), machine.problem
-    beta = problem.coefficients(machine.b)
+    beta = problem.coefficients(machine.alpha)
     if method == "support_vectors":
         return np.asarray(beta[leaving.rows] != 0)
     used = np.flatnonzero(beta)
@@ -361,7 +360,7 @@ def _doubtful(training: Training, machine: Machine, leaving: LeavingRows, method
     margin = (problem.target * (f + machine.threshold))[leaving.rows]
     # The bounds hold at the optimum and for exact kernel values (those of narrow kernels have few
     # digits), so margins are trusted to within what the fit has left and a little more.
-    doubt = TIE + problem.kkt_violation(machine.b, f) + KERNEL_ROUNDING * np.abs(margin)
+    doubt = TIE + problem.kkt_violation(machine.alpha, f) + KERNEL_ROUNDING * np.abs(margin)
     if method == "jaakkola_haussler":
         return np.asarray(margin - leaves * diagonal[leaving.rows] <= doubt)
     slack = np.maximum(0.0, 1.0 - margin)

@@ -1,4 +1,4 @@
-"""Ordinal machines that can be trained again without some of their rows."""
+"""Retrain an ordinal machine without some of its rows, and choose its thresholds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.ranks.scores import rank_scores
 from widemargin.problems.ranks.thresholds import margin_thresholds, optimal_thresholds
-from widemargin.solvers.preference import PreferenceResult, solve_preference
+from widemargin.solvers.base import Budget
+from widemargin.solvers.preference import PreferenceResult, solve
 
 TIGHT = 1e-6  # a pair with this little more than its margin may be at it
 COARSE = 1e-5  # a relative gap that a start helps to reach
@@ -73,7 +74,7 @@ class OrdinalMachine:
         if not left.n_pairs:
             nothing = np.zeros(len(some))
             return self._refit(left, nothing, nothing, True)
-        if not self._pulling[kept < 1].any():
+        if not self._needed[kept < 1].any():
             beta, f = self._expansion
             return self._refit(left, beta[some], f[some], self.converged)
         beta, f, converged = self._solved(left, rows, some)
@@ -88,17 +89,14 @@ class OrdinalMachine:
         better from nothing, for then it ends with an exact step where there are few rows.
         """
         linear = rows.kernel.name == "linear"
-        starts = [None] if linear or self.tol < COARSE else [self._expansion[0][some], None]
+        starts: list[PreferenceResult | None] = [None]
+        if not linear and self.tol >= COARSE:
+            starts.insert(0, replace(self.result, coef=self._expansion[0][some]))
         for start in starts:
-            result = solve_preference(
-                problem,
-                rows.X if linear else rows,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                cache_bytes=self.cache_bytes,
-                start=start,
-            )
-            converged = result.certificate(problem, self.tol).converged
+            budget = Budget(self.max_iter, cache_bytes=self.cache_bytes)
+            data = rows.X if linear else rows
+            result = solve(problem, data, tol=self.tol, budget=budget, start=start)
+            converged = problem.certificate(result, tol=self.tol).converged
             if converged:
                 break
         return *_expansion(problem, result, linear=linear), converged
@@ -108,8 +106,8 @@ class OrdinalMachine:
         return _expansion(self.problem, self.result, linear=self.linear)
 
     @cached_property
-    def _pulling(self) -> BoolArray:
-        """Rows in a pair that lacks its margin or just has it; the utility rests on no others.
+    def _needed(self) -> BoolArray:
+        """Rows in a pair that lacks its margin or just has it; the utility needs no others.
 
         Without a row whose pairs all have more than their margin the objective is the same around
         its optimum, which is unique.
@@ -195,7 +193,7 @@ def _expansion(
 ) -> tuple[FloatArray, FloatArray]:
     """Return a coefficient for each row, and utilities; of a linear machine those of its dual."""
     if linear:
-        return problem.response(result.point).beta, result.image
+        return problem.evaluate_point(result.point).beta, result.image
     return result.coef, result.f
 
 

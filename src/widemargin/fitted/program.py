@@ -1,4 +1,4 @@
-"""Machines of `problems.linear_program` that can be trained again without some of their rows."""
+"""Keep a fitted linear program such that it can be trained again without some of its rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.fitted.by_refit import Refit, RefitTraining
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
-from widemargin.solvers.linear_program import ProgramResult, solve_lp_machine
+from widemargin.solvers.base import Budget
+from widemargin.solvers.linear_program import ProgramResult, solve
 
 NO_SLACK = 1e-8  # objective, relative to that of no coefficients, that counts as zero
 TIGHT = 1e-6  # a margin this little above what is asked for may be at it
@@ -118,15 +119,8 @@ class ProgramMachine:
     def _solved_from(
         self, problem: MarginProgram, rows: Rows, start: ProgramResult | None
     ) -> ProgramResult:
-        return solve_lp_machine(
-            problem,
-            rows,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            cache_bytes=self.cache_bytes,
-            seed=self.seed,
-            start=start,
-        )
+        budget = Budget(self.max_iter, cache_bytes=self.cache_bytes)
+        return solve(problem, rows, tol=self.tol, budget=budget, start=start, seed=self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +188,5 @@ def _start(
 
 
 def _as_refit(problem: MarginProgram, result: ProgramResult, tol: float) -> Refit:
-    alpha, f = result.alpha, result.f
-    gap = problem.primal(alpha, f) - problem.dual(result.z, result.g)
-    return Refit(problem.y * alpha, np.zeros(1), bool(gap <= tol * problem.scale(alpha, f)))
+    optimal = problem.is_optimal(result.alpha, result.f, result.z, result.g, tol)
+    return Refit(problem.y * result.alpha, np.zeros(1), optimal)

@@ -34,7 +34,7 @@ class Machine:
         Rows of the training set that it saw.
     problem : SoftMargin
         A problem with at most one threshold whose optimum the machine is.
-    b : ndarray of shape (n_variables,)
+    alpha : ndarray of shape (n_variables,)
         Its dual variables.
     threshold : float
         Its threshold.
@@ -44,7 +44,7 @@ class Machine:
 
     rows: IntArray
     problem: SoftMargin
-    b: FloatArray
+    alpha: FloatArray
     threshold: float
     refusal: str = ""
 

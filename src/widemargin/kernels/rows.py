@@ -174,19 +174,17 @@ class Rows:
         They are made once if they may all be held, else for each tile again.
         """
         spans = spans_of(len(rows), SYMMETRIC_TILE)
-        if not spans:
-            return spans, spans.__getitem__, spans.__getitem__
-
-        def left(i: int) -> Any:
-            return self.tiles.left(rows[spans[i]], dtype)
-
-        def right(i: int) -> Any:
-            return self.tiles.right(rows[spans[i]], dtype)
-
-        if len(spans) * operand_bytes(right(0)) > OPERAND_BYTES:
-            return spans, left, right
-        numbers = range(len(spans))
-        lefts, rights = [left(i) for i in numbers], [right(i) for i in numbers]
+        lefts: list[Any] = []
+        rights: list[Any] = []
+        for span in spans:
+            rights.append(self.tiles.right(rows[span], dtype))
+            if len(spans) * operand_bytes(rights[0]) > OPERAND_BYTES:
+                return (
+                    spans,
+                    lambda i: self.tiles.left(rows[spans[i]], dtype),
+                    lambda i: self.tiles.right(rows[spans[i]], dtype),
+                )
+            lefts.append(self.tiles.left(rows[span], dtype))
         return spans, lefts.__getitem__, rights.__getitem__
 
     def weighted_sum(
@@ -245,8 +243,11 @@ class Rows:
     def _share(self, job: Callable[[Any], None], items: Iterable[Any], evaluations: int) -> None:
         """Run a job on every item, on several threads where that pays."""
         self.evaluations += evaluations
-        many = self.tiles.thread_safe and evaluations > WORTH_A_THREAD
-        for_each(job, items, self.threads if many else 1)
+        if self.tiles.thread_safe and evaluations > WORTH_A_THREAD:
+            for_each(job, items, self.threads)
+        else:
+            for item in items:
+                job(item)
 
 
 def _with(job: Callable[[slice, _Operands], None], rights: _Operands, part: slice) -> None:

@@ -1,4 +1,4 @@
-r"""Boosting: a convex combination of hypotheses whose margins are large.
+r"""State the problem of boosting: a convex combination of hypotheses with large margins.
 
 Rows :math:`x_i` with labels :math:`y_i = \pm 1` and weights :math:`s_i` (a row of weight 2 is the
 row twice), hypotheses g with values :math:`\pm 1`. Boosting adds one hypothesis a round to
@@ -48,18 +48,22 @@ from widemargin._base.typing import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class BoostingProblem:
-    """Labels and weights of the rows.
+    """Labels and weights of the samples, and the regularisation.
 
     Attributes
     ----------
-    positive : ndarray of bool of shape (n_rows,)
+    positive : ndarray of bool of shape (n_samples,)
         Whether the label is +1.
-    weight : ndarray of shape (n_rows,)
+    weight : ndarray of shape (n_samples,)
         Positive weights s.
+    C, power : float
+        C and p of AdaBoost_Reg; C = 0 is AdaBoost.
     """
 
     positive: BoolArray
     weight: FloatArray
+    C: float = 0.0
+    power: float = 2.0
 
     @property
     def label(self) -> FloatArray:

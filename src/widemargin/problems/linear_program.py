@@ -49,7 +49,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._base.typing import FloatArray
-from widemargin.certificate import Certificate
+from widemargin.certificate import Certificate, gap_scale
 
 LIMIT = 1e8
 """Largest alpha_i k(x_i, x_i): far above what any kernel needs whose rows see each other."""
@@ -123,31 +123,57 @@ class MarginProgram:
         """Return the objective at alpha >= 0 (of sum 1 for the nu machine), f = K (y alpha)."""
         margins = self.product(alpha, f)
         rho = self.demand(margins)
-        loss = float(self.cost @ np.maximum(0.0, rho - margins))
+        return self.objective(alpha, np.maximum(0.0, rho - margins), rho)
+
+    def objective(self, alpha: FloatArray, slack: FloatArray, rho: float = 1.0) -> float:
+        """Return the objective of coefficients, slacks and the margin rho of the nu machine."""
+        loss = float(self.cost @ slack)
         return loss + self.price * float(alpha.sum()) if self.nu is None else loss - self.nu * rho
 
     def dual(self, z: FloatArray, g: FloatArray) -> float:
-        """Return the lower bound that z in the box gives, g = K (y z)."""
-        excess = self.product(z, g)
-        if self.nu is not None:  # sum z = nu is the caller's to see to
+        """Return the lower bound that z in the box (of sum nu) gives, g = K (y z)."""
+        return self.lower_bound(float(z.sum()), self.product(z, g) - self.price)
+
+    def lower_bound(self, total: float, excess: FloatArray) -> float:
+        """Return the lower bound of multipliers z of the sum `total`, given excess = G z - c."""
+        if self.nu is not None:
             return -float(excess.max())
-        over = np.maximum(0.0, excess - self.price)
-        return float(z.sum() - self.limit @ over)
+        return total - float(self.limit @ np.maximum(0.0, excess))
+
+    def kernel_sizes(self) -> FloatArray:
+        """Return the largest kernel value of each row, as the limits know it."""
+        return np.divide(LIMIT, self.limit, out=np.zeros(self.n_rows), where=self.limit > 0)
+
+    def rounding(self, total: float) -> FloatArray:
+        """Return how far a computed (G v)_i may be from the exact one, for v of the sum `total`.
+
+        A sum of n products has a rounding error of about sqrt(n) units in the last place of the
+        sum of their sizes (Higham and Mary, 2019).
+        """
+        unit = np.finfo(float).eps * np.sqrt(self.n_rows)
+        return np.asarray(unit * total * self.kernel_sizes())
 
     def scale(self, alpha: FloatArray, f: FloatArray) -> float:
         """Return what the tolerance of the gap is relative to, f = K (y alpha).
 
         The objective, but at least 1, which is what a row costs. The objective of the nu machine
         is as large as the kernel happens to be; in units of nu rho its gap is the relative gap of
-        the equivalent LP machine. Without a margin the units are a millionth of the others.
+        the equivalent LP machine. Without a margin the units are a millionth of the others, but so
+        large that a millionth of them is the rounding error of the margins.
         """
         if self.nu is None:
-            return max(1.0, abs(self.primal(alpha, f)))
+            return gap_scale(self.primal(alpha, f))
         margins = self.product(alpha, f)
         typical = float(self.cost @ np.abs(margins))
-        kernel = np.divide(LIMIT, self.limit, out=np.zeros_like(alpha), where=self.limit > 0)
-        rounding = 1e-9 * float(kernel @ alpha)  # all margins may be zero but for rounding
+        sums = 1e-9 * np.sqrt(max(1.0, self.n_rows / 20))  # eps sqrt(n) / 1e-6, from 20 rows on
+        rounding = sums * float(self.kernel_sizes() @ alpha)
         return self.nu * max(abs(self.demand(margins)), 1e-6 * typical, rounding)
+
+    def is_optimal(
+        self, alpha: FloatArray, f: FloatArray, z: FloatArray, g: FloatArray, tol: float
+    ) -> bool:
+        """Tell whether the gap between alpha and z is within tol, f = K (y alpha), g = K (y z)."""
+        return self.primal(alpha, f) - self.dual(z, g) <= tol * self.scale(alpha, f)
 
     def certificate(
         self,
@@ -168,7 +194,7 @@ class MarginProgram:
             primal=primal,
             dual=dual,
             kkt_violation=float(np.maximum(0.0, self.product(z, g) - top).max()),
-            converged=primal - dual <= tol * self.scale(alpha, f),
+            converged=self.is_optimal(alpha, f, z, g, tol),
             n_iter=n_iter,
             kernel_evaluations=kernel_evaluations,
         )

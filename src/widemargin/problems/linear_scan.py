@@ -1,16 +1,29 @@
-r"""The problems that the implicit-outlier method solves, as few numbers.
+r"""State the linear machines by sums over reads of the data: hinge, squared hinge, reduced hulls.
 
-====================  =============================================================  ===========
-kind                  minimise over w and the thresholds                             cap
-====================  =============================================================  ===========
-hinge                 1/2 |w|^2 + sum_i s_i xi_i, xi_i = 1 - y_i (w.x_i + b)         C weight_i
-hinge_no_intercept    the same with b = 0                                            C weight_i
-hull                  1/2 |w|^2 - (theta+ - theta-) + sum_i s_i xi_i (P2),           D weight_i
-                      xi_i = theta+ - w.x_i (y = 1), w.x_i - theta- (y = -1)
-====================  =============================================================  ===========
+=============  =========================================================================  =========
+kind           minimise over w and the thresholds                                         alpha
+=============  =========================================================================  =========
+hinge          1/2 |w|^2 + sum_i C c_i max(0, xi_i), xi_i = 1 - y_i (w.x_i + b)           0 to C c
+squared_hinge  1/2 |w|^2 + sum_i C c_i max(0, xi_i)^2, the same xi                        0 or more
+hull           1/2 |w|^2 - (theta+ - theta-) + sum_i D c_i max(0, xi_i) (P2),             0 to D c
+               xi_i = theta+ - w.x_i (y = 1), w.x_i - theta- (y = -1)
+=============  =========================================================================  =========
 
-where :math:`s_i \xi_i` is short for the loss :math:`\max(0, \mathrm{cap}_i \xi_i)`. In all three
-:math:`w = \sum_i s_i y_i x_i` at the optimum, with s = cap where xi > 0 and s = 0 where xi < 0.
+with sample weights c; the hinges may do without the intercept b. At the optimum
+:math:`w = \sum_i \alpha_i y_i x_i`; alpha is at its upper bound where xi > 0 and zero where xi < 0,
+or :math:`2 C c_i \max(0, \xi_i)` for the squared hinge. The dual is to maximise
+
+.. math::
+
+    \tau \sum_i \alpha_i - \tfrac12 \bigl|\sum_i \alpha_i y_i x_i\bigr|^2
+    - [\text{squared}] \sum_i \frac{\alpha_i^2}{4 C c_i}
+
+with tau = 1 (0 for hulls), subject to :math:`\sum_i y_i \alpha_i = 0` where there is an intercept,
+and to sums of one in each class for hulls.
+
+These are the problems of :mod:`widemargin.problems.soft_margin` for a linear kernel. There a
+problem holds a box for every sample; here it is two numbers, and its objectives are functions of
+sums over all samples, so that the samples need not be in memory.
 
 References: Balcázar et al. (2008), P2 and P3.
 """
@@ -18,15 +31,20 @@ References: Balcázar et al. (2008), P2 and P3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from widemargin._base.typing import FloatArray
+from widemargin.certificate import Certificate, relative_gap
+from widemargin.problems.soft_margin import SoftMargin
+
+KINDS = {"hinge": "C-hinge", "squared_hinge": "C-squared-hinge", "hull": "reduced hulls"}
+AT_BOUND = 1e-12  # of its cap: a multiplier this close to a bound is at the bound
 
 
 class InfeasibleSums(ValueError):
-    """No multipliers between 0 and D have the sums that were asked for."""
+    """No multipliers between 0 and their caps have the sums that were asked for."""
 
 
 @dataclass(frozen=True)
@@ -51,52 +69,98 @@ class Plane:
 
 
 @dataclass(frozen=True)
-class Form:
-    """Which problem, and the cap of a row of weight one.
+class Evaluation:
+    """What a read of all samples tells of a model and of multipliers.
+
+    Attributes
+    ----------
+    primal : float
+        Objective at the model.
+    dual : float
+        Objective of feasible multipliers: a lower bound on the optimum.
+    violation : float
+        KKT violation of the model and its multipliers, see `LinearProblem.violation`. NaN for the
+        squared hinge, whose multipliers follow from the slacks at w, so that only another read, at
+        the sum of alpha y x, could tell; and for a model that no multipliers belong to.
+    """
+
+    primal: float = np.inf
+    dual: float = -np.inf
+    violation: float = np.nan
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap."""
+        return relative_gap(self.primal, self.dual)
+
+
+def wrong_by(slack: FloatArray, y: FloatArray, alpha: FloatArray, cap: FloatArray) -> FloatArray:
+    """Return by how much samples in a box lie on the wrong side of their thresholds.
+
+    Entry (0, k): the largest slack of a sample below its cap; (1, k): the largest -slack of a
+    sample above zero, for the positive (k = 0) and the negative class; none is below 0.
+    """
+    found = np.zeros((2, 2))
+    below, above = alpha < (1.0 - AT_BOUND) * cap, alpha > AT_BOUND * cap
+    for k, mine in enumerate((y > 0, y < 0)):
+        found[0, k] = slack[below & mine].max(initial=0.0)
+        found[1, k] = (-slack[above & mine]).max(initial=0.0)
+    return found
+
+
+@dataclass(frozen=True)
+class LinearProblem:
+    """Which problem, and the cap of a sample of weight one.
 
     Parameters
     ----------
-    kind : {"hinge", "hinge_no_intercept", "hull"}
-        Soft margin with or without intercept, or nearest points of reduced convex hulls.
+    kind : {"hinge", "squared_hinge", "hull"}
+        Soft margin, or nearest points of reduced convex hulls.
     cap : float
-        C, or D of the reduced hulls. The cap of a row is this times its weight.
+        C, or D of the reduced hulls. The cap (cost) of a sample is this times its weight.
+    intercept : bool, default=True
+        Whether the hinges have a threshold b.
 
     Examples
     --------
-    >>> from widemargin.solvers.out_of_core import Form
-    >>> Form("hull", 0.5).n_thresholds
+    >>> from widemargin.problems.linear_scan import LinearProblem
+    >>> LinearProblem("hull", 0.5).n_thresholds
     2
     """
 
-    kind: Literal["hinge", "hinge_no_intercept", "hull"]
+    kind: Literal["hinge", "squared_hinge", "hull"]
     cap: float
+    intercept: bool = True
 
     def __post_init__(self) -> None:
-        if self.kind not in ("hinge", "hinge_no_intercept", "hull"):
-            raise ValueError(
-                f'kind must be "hinge", "hinge_no_intercept" or "hull"; got {self.kind!r}'
-            )
+        if self.kind not in KINDS:
+            raise ValueError(f'kind must be "hinge", "squared_hinge" or "hull"; got {self.kind!r}')
         if not 0 < self.cap < np.inf:
             raise ValueError(f"cap must be a positive finite number; got {self.cap!r}")
 
     @property
+    def name(self) -> str:
+        """Name of the formulation, for the certificate."""
+        return KINDS[self.kind] + ("" if self.n_thresholds else ", no intercept")
+
+    @property
     def n_thresholds(self) -> int:
         """Number of thresholds."""
-        return {"hinge": 1, "hinge_no_intercept": 0, "hull": 2}[self.kind]
+        return 2 if self.kind == "hull" else int(self.intercept)
 
     @property
     def target(self) -> float:
-        """The margin that a row has to reach: q of the band problem."""
+        """The margin that a sample has to reach: tau, and q of `numerics.box_qp`."""
         return 0.0 if self.kind == "hull" else 1.0
 
     def columns(self, y: FloatArray) -> FloatArray:
-        """E of the band problem: how the thresholds enter the margin of each row."""
+        """Return E of `numerics.box_qp`: how the thresholds enter the margin of each sample."""
         if self.kind == "hull":
             return np.stack([-(y > 0).astype(np.float64), (y < 0).astype(np.float64)], axis=1)
         return np.ascontiguousarray(y[:, None][:, : self.n_thresholds])
 
     def sums(self, mass: FloatArray) -> FloatArray:
-        """What E's has to be on the explicit rows when so much weight per class is at its cap."""
+        """Return what E'alpha is on some samples if this weight per class is elsewhere at caps."""
         if self.kind == "hull":
             return np.array([self.cap * mass[0] - 1.0, 1.0 - self.cap * mass[1]])
         return np.array([self.cap * (mass[1] - mass[0])])[: self.n_thresholds]
@@ -114,32 +178,136 @@ class Form:
                 )
 
     def plane(self, w: FloatArray, t: FloatArray) -> Plane:
-        """The slack of a row as a function of w.x and y."""
+        """Return the slack of a sample as a function of w.x and y."""
         if self.kind == "hull":
             return Plane(w, 0.5 * float(t[0] - t[1]), 0.5 * float(t[0] + t[1]))
         return Plane(w, 1.0, -float(t[0]) if len(t) else 0.0)
 
     def primal(self, w: FloatArray, t: FloatArray, loss: float) -> float:
-        """The objective, given the weighted sum of positive slacks."""
+        """Return the primal objective, given the weighted sum of positive slacks (squared)."""
         width = float(t[0] - t[1]) if self.kind == "hull" else 0.0
         return 0.5 * float(w @ w) - width + self.cap * loss
 
     def dual(self, w: FloatArray, total: float) -> float:
-        """The dual objective of multipliers whose sum is total and whose sum of s y x is w."""
+        """Return the dual objective of multipliers alpha, w being the sum of alpha y x.
+
+        `total` is the sum of alpha, less that of alpha^2 / (4 C c) for the squared hinge.
+        """
         return self.target * total - 0.5 * float(w @ w)
 
+    def squared_bound(self, pull: FloatArray, charges: FloatArray, squares: FloatArray) -> float:
+        """Return the best dual objective of the squared hinge on a ray.
+
+        The multipliers are proportional to the positive slacks xi at some model, those of each
+        class scaled so that the two sums are equal; the sums of both classes are given.
+
+        Parameters
+        ----------
+        pull : ndarray of shape (2, n_features)
+            Sums of c xi y x.
+        charges, squares : ndarray of shape (2,)
+            Sums of c xi and of c xi^2.
+        """
+        factors = np.ones(2)
+        if self.intercept:
+            if charges.min() <= 0:
+                return 0.0
+            factors = charges.min() / charges
+        linear = 2.0 * self.cap * float(factors @ charges)
+        w = 2.0 * self.cap * (factors @ pull)
+        quadratic = float(w @ w) + 2.0 * self.cap * float(factors**2 @ squares)
+        best = linear / quadratic if quadratic > 0 else 0.0
+        return best * linear - 0.5 * best * best * quadratic
+
+    def violation(self, wrong: FloatArray) -> float:
+        """Return LIBSVM's KKT violation, given the largest values of `wrong_by` over all samples.
+
+        It is the amount by which thresholds that must agree differ: the threshold would have to
+        rise by one entry of a group for one sample and to fall by another for the next.
+        """
+        (rise_pos, rise_neg), (fall_pos, fall_neg) = wrong
+        if self.kind == "hull":
+            return float(max(rise_pos + fall_pos, rise_neg + fall_neg))
+        if not self.intercept:
+            return float(wrong.max())
+        return float(max(rise_pos, fall_neg) + max(fall_pos, rise_neg))
+
+    def certificate(self, found: Evaluation, *, tol: float, n_iter: int) -> Certificate:
+        """Certify a model by what a read of the data found at its published coefficients."""
+        return Certificate.from_objectives(
+            self.name,
+            primal=found.primal,
+            dual=found.dual,
+            kkt_violation=found.violation,
+            converged=found.gap <= tol,
+            n_iter=n_iter,
+        )
+
     def about(self, t: FloatArray, product: float) -> FloatArray:
-        """Thresholds for rows x, given those for x - centre and the product w.centre."""
+        """Return the thresholds for samples x, given those for x - centre and w.centre."""
         return t + product if self.kind == "hull" else t - product
 
     def interval(self, t: FloatArray, room: FloatArray) -> FloatArray:
-        """The thresholds between which no implicit row changes sides, as pairs (low, high).
+        """Return the thresholds between which no implicit sample changes sides: (low, high).
 
-        Entry (0, c) of room is the smallest slack of a row at its cap, (1, c) the smallest of
-        -slack of a row at zero, in class c.
+        Entry (0, k) of room is the smallest slack of a sample at its cap, (1, k) the smallest of
+        -slack of a sample at zero, in class k.
         """
         (cap_pos, cap_neg), (zero_pos, zero_neg) = room
         if self.kind == "hull":  # the slack of positive rows rises with theta+, the other falls
             return np.array([[t[0] - cap_pos, t[0] + zero_pos], [t[1] - zero_neg, t[1] + cap_neg]])
         low, high = min(zero_pos, cap_neg), min(cap_pos, zero_neg)
         return np.array([[t[0] - low, t[0] + high]]) if len(t) else np.empty((0, 2))
+
+
+class Products(Protocol):
+    """Products with a matrix of samples in memory, in float64."""
+
+    def dot(self, w: FloatArray) -> FloatArray:
+        """Return Xw."""
+        ...
+
+    def combine(self, coef: FloatArray) -> FloatArray:
+        """Return X'coef."""
+        ...
+
+
+def linear_certificate(
+    problem: SoftMargin,
+    rows: Products,
+    coef: FloatArray,
+    intercept: float,
+    alpha: FloatArray,
+    *,
+    tol: float,
+    n_iter: int,
+) -> Certificate:
+    """Certify a linear model in memory: both objectives recomputed from model and data.
+
+    Parameters
+    ----------
+    problem : SoftMargin
+        The problem that was solved, with at most one threshold.
+    rows : Products
+        Training samples.
+    coef, intercept : ndarray, float
+        The model, at which the primal is evaluated.
+    alpha : ndarray of shape (n_rows,)
+        Its signed dual variables.
+    tol : float
+        Relative gap up to which the certificate says converged.
+    n_iter : int
+        Steps of the solver, for the record.
+    """
+    thresholds = np.full(problem.n_groups, intercept)
+    primal = problem.primal(rows.dot(coef), float(coef @ coef), thresholds)
+    expansion = rows.combine(alpha)
+    dual = problem.dual(alpha, float(expansion @ expansion))
+    return Certificate.from_objectives(
+        problem.name,
+        primal=primal,
+        dual=dual,
+        kkt_violation=problem.kkt_violation(alpha, rows.dot(expansion)),
+        converged=relative_gap(primal, dual) <= tol,
+        n_iter=n_iter,
+    )

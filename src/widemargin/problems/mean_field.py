@@ -1,4 +1,4 @@
-r"""Gaussian-process classification by mean field: the equations that a fit solves.
+r"""State the mean-field equations of Gaussian-process classification, and their certificate.
 
 A latent function f has a Gaussian prior with covariance k(x, x'). Labels -1 and +1 are the signs
 of f plus Gaussian noise of variance v, flipped with probability :math:`\kappa` (Opper and Winther
@@ -53,8 +53,10 @@ In the paper's notation, (8.42): :math:`\Omega_i = \lambda_i (1/d_i - 1)`, and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from scipy.linalg.blas import dsymv
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from widemargin._base.typing import FloatArray
@@ -99,7 +101,8 @@ class Likelihood:
         """Return F(z), the embedding strength of a row with cavity variance 1."""
         if self.flip_noise == 0:
             return np.asarray(np.sqrt(2 / np.pi) / erfcx(np.minimum(-z / np.sqrt(2), LARGEST_Z)))
-        return (1 - 2 * self.flip_noise) * _density(z) / self.probability(z)
+        density = np.exp(-0.5 * np.clip(z, -LARGEST_Z, LARGEST_Z) ** 2) / np.sqrt(2 * np.pi)
+        return np.asarray((1 - 2 * self.flip_noise) * density / self.probability(z))
 
     def slope(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return d = -F'(z) and 1 - d, each to full relative accuracy where kappa = 0."""
@@ -113,10 +116,6 @@ class Likelihood:
         return d, rest
 
 
-def _density(z: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(-0.5 * np.clip(z, -LARGEST_Z, LARGEST_Z) ** 2) / np.sqrt(2 * np.pi))
-
-
 def _slope_far_left(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return d and 1 - d at z = -x by F(-x) = x + 1/(x + 2/(x + 3/(x + ...)))."""
     tail = np.zeros_like(x)
@@ -124,6 +123,36 @@ def _slope_far_left(x: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = term / (x + tail)
     excess = 1 / (x + tail)  # F + z
     return (x + excess) * excess, (tail - excess) / (x + tail)
+
+
+def symmetric_product(K: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return K vector, reading one triangle of K."""
+    return np.asarray(dsymv(1.0, K.T, vector, lower=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """The equations evaluated at standardised fields.
+
+    Attributes
+    ----------
+    z : ndarray of shape (n,)
+        The fields; the coefficients are those that they ask for.
+    coefficients : ndarray of shape (n,)
+        A.
+    field : ndarray of shape (n,)
+        K A.
+    reached : ndarray of shape (n,)
+        The fields that the coefficients lead to.
+    residual : float
+        Largest relative error of the equations.
+    """
+
+    z: FloatArray
+    coefficients: FloatArray
+    field: FloatArray
+    reached: FloatArray
+    residual: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +184,7 @@ class MeanField:
         """Number of rows."""
         return len(self.label)
 
-    @property
+    @cached_property
     def scale(self) -> FloatArray:
         """sqrt(lambda), the standard deviation of a row's noisy field without that row."""
         return np.sqrt(self.cavity + self.input_noise)
@@ -190,6 +219,19 @@ class MeanField:
         asked = self.likelihood.strength(reached)
         error = np.abs(self.likelihood.strength(z) - asked) / np.maximum(1.0, asked)
         return float(error.max(initial=0.0))
+
+    def at(self, K: FloatArray, z: FloatArray) -> Fields:
+        """Evaluate the equations at some fields."""
+        coefficients = self.coefficients(z)
+        field = symmetric_product(K, coefficients)
+        reached = self.reached(coefficients, field)
+        return Fields(z, coefficients, field, reached, self.residual(z, reached))
+
+    def log_evidence(self, fields: Fields) -> float:
+        """Return sum_i w_i log Z(z_i) - A'h / 2, the minimum of E where flip noise is 0."""
+        h = fields.field - self.cavity * fields.coefficients / self.weight
+        likely = self.weight @ self.likelihood.log_probability(fields.z)
+        return float(likely - 0.5 * fields.coefficients @ h)
 
     def precision(self, z: FloatArray) -> FloatArray:
         """Return w tau, the precision with which all copies of a row fix f there.

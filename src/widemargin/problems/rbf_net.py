@@ -1,4 +1,6 @@
-r"""Radial-basis networks: a weighted sum of Gaussian bumps, each with a centre and a width to fit.
+r"""State the problem of radial-basis networks with adaptive centres: regularised least squares.
+
+The model is a weighted sum of Gaussian bumps, each with a centre and a width to fit,
 
 .. math::
 
@@ -32,7 +34,6 @@ E is not convex: where a descent ends depends on where it starts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,46 +66,47 @@ class ReducedError:
 
 @dataclass(frozen=True, eq=False)
 class RBFNetProblem:
-    """The regularised squared error above, as data.
+    """The regularised squared error above.
 
     Attributes
     ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        Rows, float64; dense ones near the origin, so that squared distances keep their digits.
-    y : ndarray of shape (n_rows,)
+    label : ndarray of shape (n_samples,)
         Labels -1 and +1.
-    weight : ndarray of shape (n_rows,)
+    weight : ndarray of shape (n_samples,)
         Weights s, which add up to 1.
     ridge : float
         Weight decay, positive.
+    n_centres : int
+        Number of bumps, fewer where there are fewer different samples.
     """
 
-    X: Matrix
-    y: FloatArray
+    label: FloatArray
     weight: FloatArray
     ridge: float
+    n_centres: int
 
-    @cached_property
-    def norms(self) -> FloatArray:
-        """Squared lengths of the rows."""
-        return squared_lengths(self.X)
+    def reduced(
+        self, X: Matrix, norms: FloatArray, centres: FloatArray, widths: FloatArray
+    ) -> ReducedError:
+        """Return the reduced error, its output weights and its gradient.
 
-    def reduced(self, centres: FloatArray, widths: FloatArray) -> ReducedError:
-        """Return the reduced error, its output weights and its gradient."""
-        distance = squared_distances(self.X, self.norms, centres)
+        X are the samples in float64, dense ones near the origin, so that squared distances keep
+        their digits; `norms` their squared lengths.
+        """
+        distance = squared_distances(X, norms, centres)
         bump = bumps(distance, widths)
         weighted = bump * self.weight[:, None]
         curvature = bump.T @ weighted
         curvature.flat[:: len(widths) + 1] += self.ridge
-        coef: FloatArray = np.linalg.solve(curvature, weighted.T @ self.y).astype(
+        coef: FloatArray = np.linalg.solve(curvature, weighted.T @ self.label).astype(
             np.float64, copy=False
         )
-        wrong = bump @ coef - self.y
+        wrong = bump @ coef - self.label
         value = 0.5 * float(self.weight @ wrong**2) + 0.5 * self.ridge * float(coef @ coef)
         share = weighted
         share *= wrong[:, None]
         share *= coef / widths**2
-        by_centre = np.asarray(self.X.T @ share).T - share.sum(axis=0)[:, None] * centres
+        by_centre = np.asarray(X.T @ share).T - share.sum(axis=0)[:, None] * centres
         return ReducedError(value, coef, by_centre, np.einsum("ik,ik->k", share, distance))
 
 

@@ -1,14 +1,14 @@
-r"""The soft-margin problems: C-hinge, squared hinge, nu, epsilon-tube and nu-tube.
+r"""State the soft-margin problems: C-hinge, squared hinge, nu, epsilon-tube and nu-tube.
 
 All of them are one box-constrained quadratic problem. Write :math:`\beta_r` for the
 expansion coefficient of training row :math:`r`, so that the decision function without
 its threshold is :math:`f(x) = \sum_r \beta_r k(x_r, x)`. A row owns one dual variable (two
-for the tubes), :math:`\beta_r = \sum_{v \in r} b_v`, and the **dual** is
+for the tubes), :math:`\beta_r = \sum_{v \in r} \alpha_v`, and the **dual** is
 
 .. math::
 
-    \max_b \; t'b - \tfrac12 \beta'K\beta - \tfrac12 \sum_v \rho_v b_v^2
-    \quad\text{s.t.}\quad l_v \le b_v \le u_v, \quad \sum_{v \in g} b_v = d_g
+    \max_\alpha \; t'\alpha - \tfrac12 \beta'K\beta - \tfrac12 \sum_v \rho_v \alpha_v^2
+    \quad\text{s.t.}\quad l_v \le \alpha_v \le u_v, \quad \sum_{v \in g} \alpha_v = d_g
 
 with at most two groups :math:`g` of variables that share a threshold :math:`\lambda_g`. Its
 Lagrange dual is the **primal** that the literature writes down first,
@@ -17,10 +17,10 @@ Lagrange dual is the **primal** that the literature writes down first,
 
     \min_{w, \lambda} \; \tfrac12 |w|^2 + \sum_v \phi_v(t_v - f(x_v) - \lambda_{g(v)})
     + \sum_g \lambda_g d_g, \qquad
-    \phi_v(s) = \max_{l_v \le b \le u_v} \, s b - \tfrac12 \rho_v b^2 .
+    \phi_v(s) = \max_{l_v \le \alpha \le u_v} \, s \alpha - \tfrac12 \rho_v \alpha^2 .
 
 ===============  ===================  ==================  ======================================
-problem          targets t            box of b            thresholds
+problem          targets t            box of alpha        thresholds
 ===============  ===================  ==================  ======================================
 C-hinge          y                    [0, C] y            one, the intercept (d = 0)
 squared hinge    y                    [0, inf) y          one; ridge 1/(2 C)
@@ -30,8 +30,9 @@ nu-tube          y, y                 [0, C], [-C, 0]     two: intercept +- eps,
 ===============  ===================  ==================  ======================================
 
 A problem without intercept has no group: its threshold is fixed at zero.
-The signed variables b make the label disappear from every formula: a variable can move
-up while b < u and down while b > l, and its *score* is :math:`s_v = t_v - f(x_v) - \rho_v b_v`.
+The dual variables alpha carry the sign of their label, which makes the label disappear from every
+formula: a variable can move up while alpha < u and down while alpha > l, and its *score* is
+:math:`s_v = t_v - f(x_v) - \rho_v \alpha_v`.
 At the optimum every variable that can move up has :math:`s_v \le \lambda_g`, every one that
 can move down :math:`s_v \ge \lambda_g`; the overlap of the two is the KKT violation of LIBSVM.
 
@@ -116,8 +117,8 @@ class SoftMargin:
     def bounded(self) -> SoftMargin:
         """Return the problem with finite boxes that hold its optimum, for a solver to stay in.
 
-        A ridge rho is the squared slack at the cost c = 1 / (2 rho), and b = 2 c xi. No loss is
-        above that of f = 0, P = sum c t^2, so b <= 2 sqrt(c P). Without any box, a kernel whose
+        A ridge rho is the squared slack at the cost c = 1 / (2 rho), and alpha = 2 c xi. No loss is
+        above that of f = 0, P = sum c t^2, so alpha <= 2 sqrt(c P). Without any box, a kernel whose
         rounded values are indefinite would lead a solver to infinity.
         """
         if not self.ridge.any():
@@ -128,40 +129,40 @@ class SoftMargin:
             self, lower=np.maximum(self.lower, -most), upper=np.minimum(self.upper, most)
         )
 
-    def coefficients(self, b: FloatArray) -> FloatArray:
+    def coefficients(self, alpha: FloatArray) -> FloatArray:
         """Return beta, the expansion coefficient of each row."""
         if self.n_variables == self.n_rows:
-            return b
-        return np.asarray(np.bincount(self.row, b, self.n_rows), dtype=np.float64)
+            return alpha
+        return np.asarray(np.bincount(self.row, alpha, self.n_rows), dtype=np.float64)
 
-    def scores(self, b: FloatArray, f: FloatArray) -> FloatArray:
-        """Return t - f - ridge * b for every variable; f has one value a row."""
-        return self.target - f[self.row] - self.ridge * b
+    def scores(self, alpha: FloatArray, f: FloatArray) -> FloatArray:
+        """Return t - f - ridge * alpha for every variable; f has one value a row."""
+        return self.target - f[self.row] - self.ridge * alpha
 
-    def repair(self, b: FloatArray, preference: FloatArray | None = None) -> FloatArray:
-        """Return a feasible point near b: inside the boxes, with the groups' totals.
+    def repair(self, alpha: FloatArray, preference: FloatArray | None = None) -> FloatArray:
+        """Return a feasible point near alpha: inside the boxes, with the groups' totals.
 
         What a group's sum lacks or exceeds is taken from its variables in the order of
         ``preference`` (smallest first), each one up to its bound.
         """
-        b = np.clip(b, self.lower, self.upper)
+        alpha = np.clip(alpha, self.lower, self.upper)
         for g, total in enumerate(self.totals):
             members = np.flatnonzero(self.group == g)
             if preference is not None:
                 members = members[np.argsort(preference[members], kind="stable")]
-            lack = total - float(b[members].sum())
-            if abs(lack) <= np.finfo(np.float64).eps * float(np.abs(b[members]).sum()):
+            lack = total - float(alpha[members].sum())
+            if abs(lack) <= np.finfo(np.float64).eps * float(np.abs(alpha[members]).sum()):
                 continue  # rounding: to make up for it would lift a variable off its bound
-            room = (self.upper if lack > 0 else self.lower)[members] - b[members]
+            room = (self.upper if lack > 0 else self.lower)[members] - alpha[members]
             taken = np.cumsum(room)
             before = np.concatenate([[0.0], taken[:-1]])
             share = np.clip(lack - before, np.minimum(room, 0), np.maximum(room, 0))
-            b[members] += share
-        return b
+            alpha[members] += share
+        return alpha
 
-    def dual(self, b: FloatArray, norm2: float) -> float:
+    def dual(self, alpha: FloatArray, norm2: float) -> float:
         """Return the dual objective; ``norm2`` is beta'K beta."""
-        return float(self.target @ b - 0.5 * norm2 - 0.5 * (self.ridge @ (b * b)))
+        return float(self.target @ alpha - 0.5 * norm2 - 0.5 * (self.ridge @ (alpha * alpha)))
 
     def primal(self, f: FloatArray, norm2: float, thresholds: FloatArray) -> float:
         """Return the primal objective of the model f + threshold with |w|^2 = norm2."""
@@ -195,10 +196,10 @@ class SoftMargin:
             return _ridge_threshold(s, lower, upper, ridge, total)
         return _staircase_threshold(s, lower, upper, total)
 
-    def kkt_violation(self, b: FloatArray, f: FloatArray) -> float:
+    def kkt_violation(self, alpha: FloatArray, f: FloatArray) -> float:
         """Return LIBSVM's violation: by how much the thresholds of a group overlap."""
-        s = self.scores(b, f)
-        up, down = b < self.upper, b > self.lower
+        s = self.scores(alpha, f)
+        up, down = alpha < self.upper, alpha > self.lower
         if not self.n_groups:
             return float(max(0.0, s[up].max(initial=0.0), -s[down].min(initial=0.0)))
         worst = 0.0
@@ -211,7 +212,7 @@ class SoftMargin:
 
     def certificate(
         self,
-        b: FloatArray,
+        alpha: FloatArray,
         f: FloatArray,
         *,
         tol: float,
@@ -219,14 +220,14 @@ class SoftMargin:
         kernel_evaluations: int = 0,
         converged: bool | None = None,
     ) -> Certificate:
-        """Certify the dual variables b, given f = K beta in float64 on every row."""
-        beta = self.coefficients(b)
+        """Certify the dual variables alpha, given f = K beta in float64 on every row."""
+        beta = self.coefficients(alpha)
         norm2 = float(beta @ f)
-        violation = self.kkt_violation(b, f)
+        violation = self.kkt_violation(alpha, f)
         return Certificate.from_objectives(
             self.name,
             primal=self.primal(f, norm2, self.thresholds(f)),
-            dual=self.dual(b, norm2),
+            dual=self.dual(alpha, norm2),
             kkt_violation=violation,
             converged=violation <= tol if converged is None else converged,
             n_iter=n_iter,

@@ -1,4 +1,4 @@
-"""What is certain of two algorithms on their training rows: the perceptron and AdaBoost."""
+"""Bound the updates of the perceptron and the training margins of AdaBoost."""
 
 from __future__ import annotations
 

@@ -149,13 +149,3 @@ class Budget:
         elif self.used >= self.max_iter:
             self.status = "max_iter"
         return self.status == "converged"
-
-
-@dataclass(frozen=True)
-class SolverResult:
-    """Dual variables of a problem and how they were reached."""
-
-    b: FloatArray
-    f: FloatArray
-    n_iter: int
-    status: Status

@@ -1,8 +1,9 @@
-r"""Radial-basis networks by k-means and a few steps of conjugate gradients.
+r"""Fit radial-basis networks by k-means and a few steps of conjugate gradients.
 
-Problem: the reduced error of :mod:`widemargin.problems.rbf_net`. It has many local minima and is
-not meant to be minimised: after k-means has put the centres where the weight is, about ten steps
-adapt them to the labels (Rätsch, Onoda and Müller 2001).
+Problem: :class:`widemargin.problems.rbf_net.RBFNetProblem`; data: the samples, float64, dense or
+CSR. There is one method. The reduced error of centres and widths has many local minima and is not
+meant to be minimised: after k-means has put the centres where the weight is, about ten steps adapt
+them to the labels (Rätsch, Onoda and Müller 2001).
 
 *Start.* Weighted k-means++ (Arthur and Vassilvitskii 2007) and Lloyd's iterations; each width is
 the distance to the nearest other centre.
@@ -11,6 +12,16 @@ the distance to the nearest other centre.
 the centres in units of their first widths and the logarithms of the widths: scaling X scales the
 network. A line search ends at a point where the slope is half of what it was; no step moves a
 centre by more than its first width or a width by more than a factor e.
+
+>>> import numpy as np
+>>> from widemargin.problems.rbf_net import RBFNetProblem
+>>> from widemargin.solvers.base import Budget
+>>> from widemargin.solvers.rbf_net import solve
+>>> X, label = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0])
+>>> problem = RBFNetProblem(label, np.full(3, 1 / 3), ridge=1e-6, n_centres=2)
+>>> result = solve(problem, X, budget=Budget(10))
+>>> len(result.centres), result.error < 1e-3
+(2, True)
 """
 
 from __future__ import annotations
@@ -26,17 +37,19 @@ from widemargin.problems.rbf_net import (
     squared_distances,
     squared_lengths,
 )
+from widemargin.solvers.base import Budget, Result, Status
+
+__all__ = ["RBFNetResult", "k_means", "solve"]
 
 LLOYD_ROUNDS = 100
 SUFFICIENT = 1e-4  # share of what the first slope promises that a step must gain
 FLATTER = 0.5  # share of the first slope at which a line search is content
 TRIALS = 10  # points of a line search
 LONGER = 3.0
-NOTHING = 1e-12  # a slope below this share of the error promises nothing
 
 
-@dataclass(frozen=True)
-class RBFNet:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RBFNetResult(Result):
     """A fitted network.
 
     Attributes
@@ -57,18 +70,80 @@ class RBFNet:
     error: float
 
 
+def solve(
+    problem: RBFNetProblem,
+    data: Matrix,
+    *,
+    tol: float = 1e-12,
+    budget: Budget,
+    start: RBFNetResult | None = None,
+    method: str = "auto",
+    seed: int = 0,
+) -> RBFNetResult:
+    """Fit a radial-basis network.
+
+    Parameters
+    ----------
+    problem : RBFNetProblem
+        Labels, weights, weight decay and number of centres.
+    data : ndarray or CSR of shape (n_samples, n_features)
+        Samples, float64; dense ones near the origin, so that squared distances keep their digits.
+    tol : float, default=1e-12
+        Slope along a search direction, relative to the error, below which the run has converged.
+    budget : Budget
+        Conjugate-gradient steps; 0 leaves centres and widths where they start.
+    start : RBFNetResult, optional
+        Network whose centres and widths to start from; None is that of :func:`k_means`.
+    method : {"auto"}
+        There is one.
+    seed : int, default=0
+        Of :func:`k_means`.
+    """
+    start = k_means(problem, data, seed=seed) if start is None else start
+    scaled = _Scaled(problem, data, start.centres, start.widths)
+    here = scaled.at(np.zeros(start.centres.size + len(start.widths)))
+    direction, length = -here.gradient, 1.0
+    status: Status = "max_iter"
+    while budget.left:
+        if here.gradient @ direction >= 0:
+            direction = -here.gradient
+        slope = float(here.gradient @ direction)
+        if -slope <= tol * here.found.value:
+            status = "converged"
+            break
+        there, length = _search(scaled, here, direction, slope, length)
+        if there is here:
+            status = "stalled"
+            break
+        turned = float(there.gradient @ (there.gradient - here.gradient))
+        conjugacy = max(0.0, turned / float(here.gradient @ here.gradient))
+        direction = conjugacy * direction - there.gradient
+        here = there
+        if not budget.spend(1, -slope) and budget.status == "stopped":
+            status = "stopped"
+            break
+    centres, widths = scaled.network(here.variables)
+    return RBFNetResult(
+        centres=centres,
+        widths=widths,
+        coef=here.found.coef,
+        error=here.found.value,
+        n_iter=budget.used,
+        status=status,
+    )
+
+
 # -- the start ---------------------------------------------------------------------------------
 
 
-def start(
-    X: Matrix, weight: FloatArray, n_centres: int, seed: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return centres by k-means and their widths.
+def k_means(problem: RBFNetProblem, X: Matrix, *, seed: int) -> RBFNetResult:
+    """Return a network without output, its centres by k-means, its widths from their distances.
 
-    There are fewer centres than asked for where X has fewer different rows.
+    It depends on the labels in nothing. There are fewer centres than asked for where X has fewer
+    different samples.
     """
-    norms = squared_lengths(X)
-    rows = _spread_rows(X, norms, weight, n_centres, np.random.default_rng(seed))
+    norms, weight = squared_lengths(X), problem.weight
+    rows = _plus_plus_rows(X, norms, weight, problem.n_centres, np.random.default_rng(seed))
     centres = _dense(X, rows)
     nearest: IntArray | None = None
     for _ in range(LLOYD_ROUNDS):
@@ -76,10 +151,17 @@ def start(
         if before is not None and np.array_equal(before, nearest):
             break
         centres = _cluster_means(X, weight, nearest, centres)
-    return centres, _widths(X, norms, weight, centres)
+    return RBFNetResult(
+        centres=centres,
+        widths=_widths(X, norms, weight, centres),
+        coef=np.zeros(len(centres)),
+        error=0.5 * float(weight.sum()),
+        n_iter=0,
+        status="max_iter",
+    )
 
 
-def _spread_rows(
+def _plus_plus_rows(
     X: Matrix, norms: FloatArray, weight: FloatArray, n_centres: int, rng: np.random.Generator
 ) -> list[int]:
     """Draw rows with chances of their weight times the squared distance to the rows before."""
@@ -148,8 +230,10 @@ class _Point:
 class _Scaled:
     """The reduced error as a function of one vector without units."""
 
-    def __init__(self, problem: RBFNetProblem, centres: FloatArray, widths: FloatArray) -> None:
-        self.problem = problem
+    def __init__(
+        self, problem: RBFNetProblem, X: Matrix, centres: FloatArray, widths: FloatArray
+    ) -> None:
+        self.problem, self.X, self.norms = problem, X, squared_lengths(X)
         self.centres = centres
         self.widths = widths
 
@@ -161,34 +245,9 @@ class _Scaled:
 
     def at(self, variables: FloatArray) -> _Point:
         """Evaluate error and gradient."""
-        found = self.problem.reduced(*self.network(variables))
+        found = self.problem.reduced(self.X, self.norms, *self.network(variables))
         by_move = found.by_centre * self.widths[:, None]
         return _Point(variables, found, np.concatenate([by_move.ravel(), found.by_log_width]))
-
-
-def adapt(
-    problem: RBFNetProblem, centres: FloatArray, widths: FloatArray, n_steps: int
-) -> tuple[RBFNet, int]:
-    """Take at most n_steps conjugate-gradient steps; return the network and the steps taken."""
-    scaled = _Scaled(problem, centres, widths)
-    here = scaled.at(np.zeros(centres.size + len(widths)))
-    direction, length, taken = -here.gradient, 1.0, 0
-    while taken < n_steps:
-        if here.gradient @ direction >= 0:
-            direction = -here.gradient
-        slope = float(here.gradient @ direction)
-        if -slope <= NOTHING * here.found.value:
-            break
-        there, length = _search(scaled, here, direction, slope, length)
-        if there is here:
-            break
-        turned = float(there.gradient @ (there.gradient - here.gradient))
-        conjugacy = max(0.0, turned / float(here.gradient @ here.gradient))
-        direction = conjugacy * direction - there.gradient
-        here = there
-        taken += 1
-    centres, widths = scaled.network(here.variables)
-    return RBFNet(centres, widths, here.found.coef, here.found.value), taken
 
 
 def _search(

@@ -1,4 +1,4 @@
-"""Where the data live: arrays, files larger than memory, Dask. Solvers see parts of rows only."""
+"""Read data where they live: arrays, files larger than memory, Dask collections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets of NumPy arrays and memory maps."""
+"""Make data sets of NumPy arrays and memory maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a long fit, kept on disk so that a killed process can go on where it was.
+"""Keep the state of a long fit on disk, so that a killed process can go on where it was.
 
 A file is one line, ``widemargin checkpoint 1 <SHA-256 of the rest>``, and then an .npz archive: a
 JSON text with the structure and the plain values, and the arrays it refers to. Nothing in it is

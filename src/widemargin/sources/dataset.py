@@ -1,4 +1,4 @@
-"""The data set that estimators are given, and the training rows that solvers see of it."""
+"""Hold a data set in parts, and hand its training samples to solvers."""
 
 from __future__ import annotations
 
@@ -252,6 +252,8 @@ class Dataset:
             What solvers take.
         """
         found = self.describe()
+        factors = (1.0, 1.0) if cost_factors is None else cost_factors
+        good = len(factors) == 2 and all(np.isfinite(f) and f >= 0 for f in factors)
         require(
             found.classes is not None,
             "target",
@@ -264,8 +266,6 @@ class Dataset:
         for name, label in (("positive", positive), ("negative", negative)):
             require(label in labels, name, label, f"one of the classes {labels[:20]}")
         require(positive != negative, "negative", negative, "another class than positive")
-        factors = (1.0, 1.0) if cost_factors is None else cost_factors
-        good = len(factors) == 2 and all(np.isfinite(f) and f >= 0 for f in factors)
         require(good, "cost_factors", cost_factors, "two numbers that are not negative")
         pair = [labels.index(positive), labels.index(negative)]
         units = self._unit("centre", centre), self._unit("scale", scale)

@@ -1,4 +1,4 @@
-"""One scan that tells what a data set is: sizes, classes, mean, spread, and that it is finite."""
+"""Scan a data set once: sizes, classes, mean, standard deviation, and whether it is finite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines: what runs a task on every part. To add one (Ray, Spark, joblib) is to write `run`."""
+"""Run a task on every part: threads here; to add an engine (Ray, Spark) is to write `run`."""
 
 from __future__ import annotations
 

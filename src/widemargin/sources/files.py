@@ -1,4 +1,4 @@
-"""Data sets of files: .npy and Parquet, far larger than memory if need be."""
+"""Make data sets of files: .npy and Parquet, far larger than memory if need be."""
 
 from __future__ import annotations
 

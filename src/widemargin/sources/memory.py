@@ -1,4 +1,4 @@
-"""Rows in memory as a source, for solvers that are called with arrays."""
+"""Serve rows in memory as a source, for solvers that read their data in parts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from widemargin._base.threads import for_each, worker_threads
 from widemargin._base.typing import FloatArray, IntArray, RealArray
+from widemargin.sources.engines import Threads
 
 BLOCK_BYTES = 2 << 20  # of a block: stays in a core's cache
 PARTS = 8  # enough to keep all cores busy until the end
@@ -37,14 +37,7 @@ class Memory:
         self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
     ) -> list[_Found]:
         """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts."""
-        found: dict[int, _Found] = {}
-
-        def work(k: int) -> None:
-            found[k] = task(self.parts[k], *arguments[k])
-
-        with worker_threads() as threads:
-            for_each(work, range(len(self.parts)), min(threads, len(self.parts)))
-        return [found[k] for k in range(len(self.parts))]
+        return Threads().run(task, self.parts, arguments)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Dask: its collections as data sets, and its cluster as the engine for any of them."""
+"""Read Dask collections as data sets, and run tasks on a Dask cluster."""
 
 from __future__ import annotations
 

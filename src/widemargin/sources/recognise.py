@@ -1,4 +1,4 @@
-"""What an estimator was given: a data set in parts, or ordinary arrays."""
+"""Recognise what an estimator was given: a data set in parts, or ordinary arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training rows as solvers see them: raw rows of a part, in the units and labels of a problem."""
+"""Turn the raw rows of a part into training samples: labels, weights and units of a problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are there, and files that are written whole or not at all."""
+"""Check that files are there, and write files whole or not at all."""
 
 from __future__ import annotations
 

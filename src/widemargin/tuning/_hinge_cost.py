@@ -21,8 +21,8 @@ import numpy as np
 from widemargin._base.typing import FloatArray
 from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers.base import Budget
-from widemargin.solvers.leave_one_out import Standing
-from widemargin.solvers.soft_margin.smo import padded, solve_dense
+from widemargin.solvers.leave_one_out import LeaveOneOut
+from widemargin.solvers.soft_margin import padded, solve_dense
 from widemargin.tuning._smooth_loss import Pair, log_loss
 
 RATIO = 2.0
@@ -74,7 +74,7 @@ class HingeMachine:
         self.K[:n, :n] = K
         self.pair = pair
         self.C = 1.0
-        self.b, self.f = np.zeros(n), np.zeros(n)
+        self.alpha, self.f = np.zeros(n), np.zeros(n)
 
     def loss(self, C: float) -> float:
         """Return the smooth leave-one-out loss at a cost; inf where the machine is not solved."""
@@ -87,13 +87,13 @@ class HingeMachine:
         y, weight = self.pair.y, self.pair.weight
         problem = c_classification(y, C * self.pair.cost, intercept=self.pair.intercept)
         self.f *= C / self.C
-        self.b = problem.repair(self.b * (C / self.C))
+        self.alpha = problem.repair(self.alpha * (C / self.C))
         self.C = C
         budget = Budget(PAIR_STEPS)
-        if solve_dense(self.K, problem, self.b, self.f, tol=TOL, budget=budget) > TOL:
+        if solve_dense(self.K, problem, self.alpha, self.f, tol=TOL, budget=budget) > TOL:
             return None
         everything = np.arange(len(y))
-        left_out = Standing(self.K, problem, self.b).respond(
+        left_out = LeaveOneOut(self.K, problem, self.alpha).linear_response(
             everything, np.minimum(1.0, weight) / weight
         )
         return np.asarray(y * left_out.values)

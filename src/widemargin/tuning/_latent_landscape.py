@@ -1,4 +1,4 @@
-"""The landscape of Gaussian-process classifiers: noise and kernel, by leave-one-out or evidence.
+"""Objective of tuning Gaussian-process classifiers: leave-one-out log-loss or evidence.
 
 The coordinates and the prior are those of :mod:`widemargin.tuning._landscape`. With more than two
 classes there is a latent function for each class against the rest, all with the same parameters;
@@ -16,7 +16,9 @@ import numpy as np
 from widemargin._base.multiclass import rest_labels
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.mean_field import naive
-from widemargin.solvers.mean_field import MeanFieldResult, solve_mean_field
+from widemargin.solvers import mean_field
+from widemargin.solvers.base import Budget
+from widemargin.solvers.mean_field import MeanFieldResult
 from widemargin.tuning._kernel_paths import KernelPath
 from widemargin.tuning._landscape import Point, Scale, Slope, Surface, effective_rows
 from widemargin.tuning._latent_loss import evidence_loss, left_out_loss
@@ -91,7 +93,7 @@ class LatentLandscape(Surface):
         by_value = dict.fromkeys(values, 0.0)
         for label in self.labels:
             try:
-                part = self._part(K, label, values)
+                part = self._function_loss(K, label, values)
             except (FloatingPointError, np.linalg.LinAlgError):
                 part = None
             if part is None or not np.isfinite(part.loss):
@@ -102,7 +104,7 @@ class LatentLandscape(Surface):
             by_theta += share * self.path.gradient(theta, bare, None, part)
         return Slope(loss, by_value, by_theta)
 
-    def _part(
+    def _function_loss(
         self, K: FloatArray, label: FloatArray, values: dict[str, float]
     ) -> LatentGradient | None:
         """Return the loss of one latent function; None where its equations are not solved."""
@@ -123,7 +125,7 @@ class LatentLandscape(Surface):
         # TAP's rounds are faster, but may overlook rows of weight below 1.
         by_rounds = "tap" if float(self.weight.min()) >= 1 else "ep"
         inference = "naive" if self.inference == "naive" else by_rounds
-        return solve_mean_field(problem, K, inference=inference, tol=self.tol)
+        return mean_field.solve(problem, K, tol=self.tol, budget=Budget(-1), inference=inference)
 
 
 class LatentTask(Task):

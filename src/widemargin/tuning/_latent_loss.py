@@ -1,4 +1,4 @@
-r"""What tuning of a Gaussian-process classifier descends: leave-one-out log-loss or evidence.
+r"""Differentiate the leave-one-out log-loss and the evidence of a Gaussian-process classifier.
 
 Problem: a binary one, its mean-field equations solved (:mod:`widemargin.problems.mean_field`, same
 symbols). Both losses are in nats a row, m rows counted by weight.
@@ -55,8 +55,8 @@ from widemargin.problems.mean_field import Likelihood, MeanField
 from widemargin.solvers.mean_field import MeanFieldResult, fit_scale
 from widemargin.tuning._latent_response import (
     LatentGradient,
-    Pull,
     Response,
+    SolutionGradient,
     flip_slopes,
     shrinkage,
 )
@@ -124,7 +124,7 @@ def left_out_loss(
     mean = result.field - share * A * cavity
     found = _log_loss(problem, mean, cavity, calibrate)
     by_cavity = found.by_variance - share * A * found.by_mean
-    pull = Pull(
+    by = SolutionGradient(
         mean=found.by_mean,
         coefficients=-share * cavity * found.by_mean,
         precision=by_cavity * share * cavity**2,
@@ -132,7 +132,7 @@ def left_out_loss(
         input_noise=float(found.by_variance.sum()),
         flip_noise=found.by_flips,
     )
-    return response.pull_back(found.loss, pull)
+    return response.gradient(found.loss, by)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,13 +158,13 @@ def _log_loss(
     by_t = -share * s * likelihood.strength(s * t)
     by_flips = -float(share @ flip_slopes(likelihood, s * t)[0])
     if calibrate:
-        more, more_flips = _by_way_of_scale(t, weight, likelihood, s)
+        more, more_flips = _through_scale(t, weight, likelihood, s)
         by_t, by_flips = by_t + more, by_flips + more_flips
     by_mean = by_t * problem.label / np.sqrt(spread)
     return _LogLoss(loss, by_mean, -0.5 * by_t * t / spread, by_flips)
 
 
-def _by_way_of_scale(
+def _through_scale(
     t: FloatArray, weight: FloatArray, likelihood: Likelihood, s: float
 ) -> tuple[FloatArray, float]:
     """Return what the derivatives of J owe to the change of s: none where s is at an end."""

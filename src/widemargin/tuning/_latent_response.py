@@ -1,4 +1,4 @@
-r"""How a mean-field solution answers to its kernel and its noise: one adjoint for any loss.
+r"""Differentiate any loss of a mean-field solution by kernel and noise: the adjoint method.
 
 Problem: a loss is known as a function of what a solution gives (:mod:`widemargin.problems.
 mean_field`, same symbols): the means f = KA, the coefficients A, the precisions
@@ -97,7 +97,7 @@ def shrinkage(K: FloatArray, precision: FloatArray) -> FloatArray:
 
 
 @dataclass
-class Pull:
+class SolutionGradient:
     """Derivatives of a loss with respect to what a solution gives, collected on the way back.
 
     Attributes
@@ -179,13 +179,13 @@ class Response:
 
     # -- the adjoint ---------------------------------------------------------------------------
 
-    def pull_back(self, loss: float, pull: Pull) -> LatentGradient:
+    def gradient(self, loss: float, by: SolutionGradient) -> LatentGradient:
         """Return the derivatives of a loss with respect to K, v and kappa."""
         problem, A = self.result.problem, self.result.coefficients
-        coefficients = pull.coefficients + self.K @ pull.mean
+        coefficients = by.coefficients + self.K @ by.mean
         if self.self_consistent:
-            pull = self._with_cavities(pull, coefficients)
-        precision = self._precision(pull)
+            by = self._with_cavities(by, coefficients)
+        precision = self._precision(by)
         p = self._field_adjoint(coefficients, precision)
         coefficients = coefficients - self.K @ p + problem.cavity * p / problem.weight
         by_flips = self.precision_by_slope * (self.result.z + 2 * self.strength)  # d = F (z + F)
@@ -195,22 +195,22 @@ class Response:
         )
         common = coefficients * self.coefficients_by_noise + p * self.field_by_noise
         noise = common.sum() - precision @ (self.precision / self.spread)
-        W = (self.B * pull.variance) @ self.B.T
+        W = (self.B * by.variance) @ self.B.T
         if not self.self_consistent:  # the cavity variances are the diagonal of K
             by_cavity = common + p * A / problem.weight + precision * self.precision_by_cavity
             W[np.diag_indices_from(W)] += by_cavity
         return LatentGradient(
             loss,
-            pull.mean - p,
+            by.mean - p,
             A,
             np.triu(W).T,
-            pull.input_noise + float(noise),
-            pull.flip_noise + float(flips),
+            by.input_noise + float(noise),
+            by.flip_noise + float(flips),
         )
 
-    def _precision(self, pull: Pull) -> FloatArray:
+    def _precision(self, by: SolutionGradient) -> FloatArray:
         """Return the derivative with respect to n, variances following."""
-        return pull.precision - self.covariance**2 @ pull.variance
+        return by.precision - self.covariance**2 @ by.variance
 
     def _field_adjoint(self, coefficients: FloatArray, precision: FloatArray) -> FloatArray:
         """Return p for the derivatives with respect to A and n."""
@@ -218,11 +218,11 @@ class Response:
         scaled = self.result.problem.label * fields * np.sqrt(self.lam) / self.spread
         return np.asarray(-(self.B @ scaled))
 
-    def _with_cavities(self, pull: Pull, coefficients: FloatArray) -> Pull:
+    def _with_cavities(self, by: SolutionGradient, coefficients: FloatArray) -> SolutionGradient:
         """Add to the derivatives with respect to n and S what they do by way of c."""
         weight = self.result.problem.weight
         follow = self._fields_by_cavity()
-        precision = self._precision(pull)
+        precision = self._precision(by)
         fields = coefficients * self.coefficients_by_field + precision * self.precision_by_field
         direct = coefficients * self.coefficients_by_noise + precision * self.precision_by_cavity
         left = (1 - (1 - self.kept) / weight) ** 2
@@ -233,13 +233,13 @@ class Response:
         system = -(change / left[:, None]) @ moved
         system[np.diag_indices_from(system)] += 1.0
         cavity = np.linalg.solve(system.T, direct + fields @ follow)
-        return Pull(
-            pull.mean,
-            pull.coefficients,
-            pull.precision + cavity * self.variance**2 / (weight * left),
-            pull.variance + cavity / left,
-            pull.input_noise,
-            pull.flip_noise,
+        return SolutionGradient(
+            by.mean,
+            by.coefficients,
+            by.precision + cavity * self.variance**2 / (weight * left),
+            by.variance + cavity / left,
+            by.input_noise,
+            by.flip_noise,
         )
 
     def _fields_by_cavity(self) -> FloatArray:

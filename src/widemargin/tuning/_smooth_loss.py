@@ -38,7 +38,7 @@ from scipy.linalg.lapack import dpotri, dpotrs
 from scipy.special import expit
 
 from widemargin._base.typing import BoolArray, FloatArray
-from widemargin.solvers.soft_margin.squared_newton import Machine, solve_squared_hinge
+from widemargin.solvers.soft_margin import SquaredHingeResult, solve_squared_hinge
 
 SLOPES = (0.05, 50.0)  # s_min, s_max: without a bound s runs away where no margin is negative
 
@@ -158,7 +158,7 @@ def best_slope(t: FloatArray, share: FloatArray) -> float:
     return float(np.exp(x))
 
 
-def _inverse(machine: Machine) -> FloatArray:
+def _inverse(machine: SquaredHingeResult) -> FloatArray:
     """Return the block of P that belongs to M, as a full symmetric matrix in C's order."""
     lower, _ = dpotri(machine.factor, lower=1)
     P = np.add(lower, lower.T, order="C")  # the factor is zero above its diagonal
@@ -168,7 +168,7 @@ def _inverse(machine: Machine) -> FloatArray:
     return P
 
 
-def _solve(machine: Machine, q: FloatArray, last: float) -> FloatArray:
+def _solve(machine: SquaredHingeResult, q: FloatArray, last: float) -> FloatArray:
     """Return the part of P [q; last] that belongs to M."""
     z, _ = dpotrs(machine.factor, q, lower=1)
     lifted = machine.lifted

@@ -1,4 +1,4 @@
-"""What becomes of a machine that is a linear program as its regularisation changes."""
+"""Regularisation paths of the machines that are linear programs."""
 
 from __future__ import annotations
 

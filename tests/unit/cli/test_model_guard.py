@@ -329,7 +329,7 @@ def test_a_model_without_a_part_is_refused():
 @pytest.mark.parametrize("feature", [2, 10**12, -1])
 def test_stumps_look_at_no_memory_but_the_row_s(feature):
     machine = wm.AdaBoostClassifier(n_rounds=3).fit(X, Y)
-    machine._votes_[0].feature[:] = feature
+    machine._ensembles_[0].feature[:] = feature
     pipeline = make_pipeline(StandardScaler().fit(X), machine)
     refused(skops.io.dumps(content(pipeline=pipeline)), "stumps", "2 features")
 

@@ -23,6 +23,7 @@ from widemargin import CumulativeLinkClassifier
 from widemargin.problems.cumulative import CumulativeProblem
 from widemargin.problems.cumulative.links import LINKS, log_probabilities
 from widemargin.solvers import cumulative as solver
+from widemargin.solvers.base import Budget
 from widemargin.solvers.cumulative.rows import CentredRows
 
 NAMES = ["logit", "probit", "cloglog"]
@@ -331,6 +332,21 @@ def test_more_features_than_rows(link: str, kind: str, monkeypatch) -> None:
     plain = CumulativeLinkClassifier(link=link, alpha=5.0, tol=1e-11).fit(X, y)
     assert plain.certificate_.converged
     np.testing.assert_allclose(turned.coef_, plain.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["auto", "matrix", "gram", "conjugate_gradients"])
+def test_every_method_reaches_the_optimum_and_a_start_there_takes_no_step(method: str) -> None:
+    X, y = _data(80, 5)
+    X = X + 3.0
+    problem = CumulativeProblem("logit", y, np.ones(80), 1.0)
+    expected = solver.solve(problem, X, tol=1e-11, budget=Budget(100))
+    found = solver.solve(problem, X, tol=1e-11, budget=Budget(100), method=method)
+    assert problem.certificate(found, tol=1e-11).converged
+    np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-5, atol=1e-6)
+    budget = Budget(100)
+    again = solver.solve(problem, X, tol=1e-8, budget=budget, start=found)
+    assert budget.used == 0
+    np.testing.assert_allclose(again.thresholds, found.thresholds, rtol=1e-6)
 
 
 def test_turned_rows_have_the_products_of_the_rows() -> None:

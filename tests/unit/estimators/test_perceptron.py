@@ -14,7 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import MaxMarginClassifier, PerceptronClassifier, bounds
 from widemargin.kernels import Kernel, Rows
-from widemargin.solvers.literature.perceptron import train, train_kernel
+from widemargin.problems.perceptron import SeparatingPlane
+from widemargin.solvers.base import Budget
+from widemargin.solvers.literature.perceptron import solve
 
 seeds = st.integers(0, 10**6)
 
@@ -123,7 +125,8 @@ def test_updates_never_exceed_the_bound() -> None:
 def test_the_row_that_refutes_the_printed_bound() -> None:
     """One row, x = 0.64 with the label -1: one update, and the printed bound is below one."""
     x = 0.64
-    found = train(np.array([[x]]), np.array([-1.0]), max_passes=10)
+    rows = Rows(Kernel("linear"), np.array([[x]]))
+    found = solve(SeparatingPlane(np.array([-1.0])), rows, budget=Budget(10))
     assert found.n_updates == 1
     w, b = -1.0, -1.0 / x
     rho = -(w * x + b)
@@ -217,9 +220,9 @@ def test_zero_rows_are_decided_by_the_threshold_alone() -> None:
 def test_little_memory_takes_the_same_steps() -> None:
     X, y = apart(5, n=60)
     rows = Rows(Kernel("rbf", 0.5), X)
-    label = y.astype(float)
-    plenty = train_kernel(rows, label, max_passes=1000, cache_bytes=1e9)
-    scarce = train_kernel(rows, label, max_passes=1000, cache_bytes=3 * 8 * 60)
+    problem = SeparatingPlane(y.astype(float))
+    plenty = solve(problem, rows, budget=Budget(1000, cache_bytes=1e9))
+    scarce = solve(problem, rows, budget=Budget(1000, cache_bytes=3 * 8 * 60))
     assert plenty.status == scarce.status == "converged"
     assert plenty.n_updates == scarce.n_updates
     assert (plenty.coef == scarce.coef).all()

@@ -20,7 +20,8 @@ from widemargin.problems.rbf_net import (
     squared_distances,
     squared_lengths,
 )
-from widemargin.solvers.rbf_net import adapt, start
+from widemargin.solvers.base import Budget
+from widemargin.solvers.rbf_net import k_means, solve
 
 CORNERS = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
 
@@ -43,18 +44,29 @@ def four_corners():
     return X, np.repeat([0, 1, 1, 0], 25)
 
 
-def problem_of(X, y, weight=None, ridge=1e-6):
+def problem_of(y, weight=None, ridge=1e-6, n_centres=4):
     weight = np.ones(len(y)) if weight is None else weight
-    return RBFNetProblem(X, np.where(y == y.max(), 1.0, -1.0), weight / weight.sum(), ridge)
+    label = np.where(y == y.max(), 1.0, -1.0)
+    return RBFNetProblem(label, weight / weight.sum(), ridge, n_centres)
+
+
+def start(X, weight, n_centres, seed):
+    """Return the centres and widths of k-means, whatever the labels."""
+    found = k_means(RBFNetProblem(weight, weight, 1e-6, n_centres), X, seed=seed)
+    return found.centres, found.widths
+
+
+def reduced(problem, X, centres, widths):
+    return problem.reduced(X, squared_lengths(X), centres, widths)
 
 
 # -- the problem ---------------------------------------------------------------------------------
 
 
-def error_by_hand(problem, centres, widths, coef):
+def error_by_hand(problem, X, centres, widths, coef):
     """The regularised error, row by row and bump by bump."""
     total = 0.5 * problem.ridge * sum(a * a for a in coef)
-    for x, label, s in zip(problem.X, problem.y, problem.weight, strict=True):
+    for x, label, s in zip(X, problem.label, problem.weight, strict=True):
         bumps = [
             np.exp(-np.sum((x - c) ** 2) / (2 * width**2))
             for c, width in zip(centres, widths, strict=True)
@@ -65,21 +77,23 @@ def error_by_hand(problem, centres, widths, coef):
 
 def test_the_error_is_that_of_the_formula():
     rng = np.random.default_rng(0)
-    problem = problem_of(*moons(30), weight=rng.uniform(0, 2, 30), ridge=1e-3)
+    X, y = moons(30)
+    problem = problem_of(y, weight=rng.uniform(0, 2, 30), ridge=1e-3)
     centres, widths = rng.normal(size=(4, 2)), rng.uniform(0.5, 2, 4)
-    found = problem.reduced(centres, widths)
-    by_hand = error_by_hand(problem, centres, widths, found.coef)
+    found = reduced(problem, X, centres, widths)
+    by_hand = error_by_hand(problem, X, centres, widths, found.coef)
     assert found.value == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_output_weights_are_optimal():
     rng = np.random.default_rng(0)
-    problem = problem_of(*moons(30), weight=rng.uniform(0, 2, 30), ridge=1e-3)
+    X, y = moons(30)
+    problem = problem_of(y, weight=rng.uniform(0, 2, 30), ridge=1e-3)
     centres, widths = rng.normal(size=(4, 2)), rng.uniform(0.5, 2, 4)
-    found = problem.reduced(centres, widths)
+    found = reduced(problem, X, centres, widths)
     for _ in range(20):
         other = found.coef + 1e-3 * rng.normal(size=4)
-        assert error_by_hand(problem, centres, widths, other) > found.value
+        assert error_by_hand(problem, X, centres, widths, other) > found.value
 
 
 @settings(max_examples=30)
@@ -96,13 +110,13 @@ def test_gradient_agrees_with_finite_differences(seed, n_features, n_centres, ri
     y = rng.choice([-1.0, 1.0], 40)
     weight = rng.uniform(0, 1, 40)
     rows = sp.csr_array(X) if sparse else X
-    problem = RBFNetProblem(rows, y, weight / weight.sum(), ridge)
+    problem = RBFNetProblem(y, weight / weight.sum(), ridge, n_centres)
     centres, widths = rng.normal(size=(n_centres, n_features)), rng.uniform(0.5, 2, n_centres)
-    found = problem.reduced(centres, widths)
+    found = reduced(problem, rows, centres, widths)
     moves, growth = rng.normal(size=centres.shape), rng.normal(size=n_centres)
 
     def along(step):
-        return problem.reduced(centres + step * moves, widths * np.exp(step * growth)).value
+        return reduced(problem, rows, centres + step * moves, widths * np.exp(step * growth)).value
 
     h = 1e-3  # five points: the error of the rule is of order h^4
     slope = (8 * (along(h) - along(-h)) - (along(2 * h) - along(-2 * h))) / (12 * h)
@@ -160,21 +174,21 @@ def test_a_single_centre_has_the_spread_of_the_rows():
 
 def test_every_step_lowers_the_error():
     X, y = moons()
-    problem = problem_of(X, y)
+    problem = problem_of(y, n_centres=8)
     centres, widths = start(X, problem.weight, 8, seed=0)
-    errors = [adapt(problem, centres, widths, n)[0].error for n in range(12)]
-    assert errors[0] == problem.reduced(centres, widths).value
+    errors = [solve(problem, X, budget=Budget(n)).error for n in range(12)]
+    assert errors[0] == reduced(problem, X, centres, widths).value
     assert np.all(np.diff(errors) < 0)
     assert errors[-1] < 0.8 * errors[0]
 
 
 def test_many_steps_end_where_the_gradient_vanishes():
     X, y = moons()
-    problem = problem_of(X, y, ridge=1e-3)
-    centres, widths = start(X, problem.weight, 2, seed=0)
-    net, taken = adapt(problem, centres, widths, 2_000)
-    assert taken < 2_000
-    end = problem.reduced(net.centres, net.widths)
+    problem = problem_of(y, ridge=1e-3, n_centres=2)
+    net = solve(problem, X, budget=Budget(2_000))
+    assert net.n_iter < 2_000
+    assert net.status != "max_iter"
+    end = reduced(problem, X, net.centres, net.widths)
     assert end.value == net.error
     np.testing.assert_allclose(end.by_centre, 0, atol=1e-6)
     np.testing.assert_allclose(end.by_log_width, 0, atol=1e-6)
@@ -182,10 +196,9 @@ def test_many_steps_end_where_the_gradient_vanishes():
 
 def test_the_network_follows_the_scale_of_the_rows():
     X, y = moons()
-    near = problem_of(X, y)
-    far = problem_of(1024.0 * X, y)
-    small, _ = adapt(near, *start(X, near.weight, 6, seed=0), 10)
-    large, _ = adapt(far, *start(1024.0 * X, far.weight, 6, seed=0), 10)
+    problem = problem_of(y, n_centres=6)
+    small = solve(problem, X, budget=Budget(10))
+    large = solve(problem, 1024.0 * X, budget=Budget(10))
     np.testing.assert_array_equal(1024.0 * small.centres, large.centres)
     np.testing.assert_array_equal(1024.0 * small.widths, large.widths)
     np.testing.assert_array_equal(small.coef, large.coef)
@@ -193,9 +206,8 @@ def test_the_network_follows_the_scale_of_the_rows():
 
 def test_swapped_labels_swap_the_sign():
     X, y = moons()
-    problem, mirror = problem_of(X, y), problem_of(X, -y)
-    begin = start(X, problem.weight, 6, seed=0)
-    net, image = adapt(problem, *begin, 10)[0], adapt(mirror, *begin, 10)[0]
+    problem, mirror = problem_of(y, n_centres=6), problem_of(-y, n_centres=6)
+    net, image = (solve(each, X, budget=Budget(10)) for each in (problem, mirror))
     np.testing.assert_array_equal(net.centres, image.centres)
     np.testing.assert_array_equal(net.coef, -image.coef)
 
@@ -293,10 +305,9 @@ def test_three_classes_have_a_network_each():
     assert model.score(X, y) > 0.95
     single = RBFNetClassifier(6, n_steps=0).fit(X, y)
     for k, label in enumerate(model.classes_):
-        problem = RBFNetProblem(
-            X, np.where(y == label, 1.0, -1.0), np.full(len(y), 1 / len(y)), 1e-6
-        )
-        alone = problem.reduced(single.centres_[k], single.widths_[k])
+        labels, weight = np.where(y == label, 1.0, -1.0), np.full(len(y), 1 / len(y))
+        problem = RBFNetProblem(labels, weight, 1e-6, 6)
+        alone = reduced(problem, X, single.centres_[k], single.widths_[k])
         np.testing.assert_allclose(single.coef_[k], alone.coef, rtol=1e-6)
 
 

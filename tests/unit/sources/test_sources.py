@@ -403,7 +403,7 @@ def test_fingerprints_tell_data_apart(tmp_path):
 
 def test_the_page_on_large_data_prints_what_it_shows(capsys):
     """Blocks of code that are followed by their output; the others need estimators or a cluster."""
-    page = Path(__file__).parents[2] / "docs" / "large_data.rst"
+    page = Path(__file__).parents[3] / "docs" / "large_data.rst"
     text = page.read_text(encoding="utf-8")
     pieces = re.findall(r"\.\. code-block:: (\w+)\n\n((?:   .*\n|\n)+)", text)
     names: dict = {"__name__": "page"}

@@ -17,9 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tests.helpers.byhand import gram
+from tests.helpers.mean_field import solved
 from widemargin import MeanFieldGPClassifier
 from widemargin.problems.mean_field import naive
-from widemargin.solvers.mean_field import factorise, fit_scale, leave_out, solve_mean_field
+from widemargin.solvers.mean_field import factorise, fit_scale, leave_out
 from widemargin.tuning import _latent_landscape, gradient
 from widemargin.tuning._landscape import SMALLEST_NATS
 from widemargin.tuning._latent_landscape import LatentTask
@@ -76,7 +77,7 @@ def test_the_naive_theory_is_scaled_with_its_posterior_variance():
     model = tune(MeanFieldGPClassifier(), X, y)
     K, label = gram(X, X, gamma=model.gamma), 2.0 * y - 1
     problem = naive(label, np.ones(100), np.ones(100), model.input_noise)
-    result = solve_mean_field(problem, K)
+    result = solved(problem, K)
     left = leave_out(result, factorise(K, result.precision()), K)
     t = label * left.mean / np.sqrt(left.variance + model.input_noise)
     s = fit_scale(t, np.ones(100), problem.likelihood)
@@ -288,13 +289,13 @@ def test_a_bar_is_shown_when_asked_for(capsys, criterion, text):
 
 def _unsolved_where(monkeypatch, bad):
     """Let the equations count as unsolved at some input noises."""
-    solve = _latent_landscape.solve_mean_field
+    solve = _latent_landscape.mean_field.solve
 
     def pretending(problem, K, **options):
         result = solve(problem, K, **options)
         return dataclasses.replace(result, residual=1.0) if bad(problem.input_noise) else result
 
-    monkeypatch.setattr(_latent_landscape, "solve_mean_field", pretending)
+    monkeypatch.setattr(_latent_landscape.mean_field, "solve", pretending)
 
 
 def test_a_descent_turns_back_where_equations_are_not_solved(monkeypatch):

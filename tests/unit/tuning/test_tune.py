@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from widemargin import SVC, SVR, LinearSVC, NuSVC
 from widemargin.problems.soft_margin import c_classification
+from widemargin.solvers.soft_margin import solve_squared_hinge
 from widemargin.solvers.soft_margin import squared_newton as _squared_hinge
-from widemargin.solvers.soft_margin.squared_newton import solve_squared_hinge
 from widemargin.tuning import _hinge_cost, gradient
 from widemargin.tuning._hinge_cost import HingeMachine, choose_hinge_cost
 from widemargin.tuning._kernel_paths import (
@@ -77,7 +77,7 @@ def test_pair_steps_take_over_where_newton_steps_do_not_settle(monkeypatch):
     X, y = noisy_plane()
     K, v = rbf(X, 0.5), np.full(len(y), 0.1)
     expected = solve_squared_hinge(K, y, v, intercept=True)
-    monkeypatch.setattr(_squared_hinge, "STEPS", 1)
+    monkeypatch.setattr(_squared_hinge, "NEWTON_ITERATIONS", 1)
     machine = solve_squared_hinge(K, y, v, intercept=True)
     np.testing.assert_allclose(machine.f, expected.f, atol=1e-7)
 
@@ -138,7 +138,7 @@ def test_hinge_margins_equal_retraining_where_no_row_changes_its_group(intercept
         return (np.abs(b) > 1e-6).astype(int) + (np.abs(b) > caps - 1e-6)
 
     compared = 0
-    for row in np.flatnonzero(machine.b):
+    for row in np.flatnonzero(machine.alpha):
         rest = weight.copy()
         rest[row] -= min(1.0, weight[row])
         model = SVC(C=C, kernel="precomputed", fit_intercept=intercept, tol=1e-8)
@@ -146,7 +146,7 @@ def test_hinge_margins_equal_retraining_where_no_row_changes_its_group(intercept
         b = np.zeros(len(y))
         b[model.support_] = model.dual_coef_[0]
         others = np.arange(len(y)) != row
-        if np.array_equal(group(b, rest)[others], group(machine.b, weight)[others]):
+        if np.array_equal(group(b, rest)[others], group(machine.alpha, weight)[others]):
             value = y[row] * model.decision_function(K[[row]])[0]
             assert value == pytest.approx(margins[row], abs=1e-5)
             compared += 1

@@ -1,4 +1,4 @@
-"""Machines whose dual is a quadratic program: the call of its solvers, and what the fit keeps."""
+"""Fit machines whose dual is a quadratic program: call the solver, keep what it found."""
 
 from __future__ import annotations
 
@@ -16,13 +16,8 @@ from widemargin.fitted.by_path import Training
 from widemargin.fitted.record import Machine, Record
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.linear.by_reads import can_sample, solve_expansion
-from widemargin.solvers.literature import adatron
-from widemargin.solvers.soft_margin import active_set
-from widemargin.solvers.soft_margin.growing import solve_growing
-
-# Rows of a linear kernel from which on sampling wins, also in units of features, and their number.
-MANY_LINEAR_ROWS, ROWS_PER_FEATURE, FEW_FEATURES = 500, 5, 100
+from widemargin.solvers import soft_margin
+from widemargin.solvers.base import Budget
 
 
 @dataclass(frozen=True)
@@ -46,25 +41,20 @@ class SoftMarginMachine(KernelMachine):
         n = problem.n_rows
         watch.next_part()
         evaluations = rows.evaluations
-        solver = getattr(self, "solver", "auto")
-        options = {"tol": self.tol, **self._solver_options(n, watch)}
+        options = self._solver_options(n, watch)
+        seed = options.pop("seed")
         with worker_threads() as rows.threads:
-            if solver == "adatron":
-                result = adatron.solve(problem, rows, **options)
-            elif solver in ("auto", "sampling") and self._is_linear_and_large(problem, rows):
-                few = {name: options[name] for name in options if name != "cache_bytes"}
-                result = solve_expansion(problem, rows, **few)
-                if result.status in (
-                    "stalled",
-                    "max_iter",
-                ):  # rounding: features far apart in scale
-                    result = active_set.solve(problem, rows, start=result.b, **options)
-            elif solver == "sampling":
-                result = solve_growing(problem, rows, **options)
-            else:
-                result = active_set.solve(problem, rows, sample=solver == "auto", **options)
+            result = soft_margin.solve(
+                problem,
+                rows,
+                tol=self.tol,
+                budget=Budget(**options),
+                method=getattr(self, "solver", "auto"),
+                seed=seed,
+            )
+        beta, thresholds = problem.coefficients(result.alpha), problem.thresholds(result.f)
         certificate = problem.certificate(
-            result.b,
+            result.alpha,
             result.f,
             tol=self.tol,
             n_iter=result.n_iter,
@@ -72,21 +62,12 @@ class SoftMarginMachine(KernelMachine):
         )
         if self._indefinite:
             certificate = replace(certificate, converged=False)
-        beta = problem.coefficients(result.b)
         used = np.flatnonzero(beta)
-        thresholds = problem.thresholds(result.f)
         intercept = float(thresholds.mean()) if len(thresholds) else 0.0
-        machine = Machine(np.arange(n), problem, result.b, intercept)
+        machine = Machine(np.arange(n), problem, result.alpha, intercept)
         return Expansion(
             used, beta[used], intercept, thresholds, certificate, result.status, machine
         )
-
-    @staticmethod
-    def _is_linear_and_large(problem: SoftMargin, rows: Rows) -> bool:
-        """Whether few reads of the rows give the exact optimum: no kernel value is needed."""
-        n_features = rows.X.shape[1]
-        large = rows.n >= max(MANY_LINEAR_ROWS, ROWS_PER_FEATURE * n_features)
-        return large and n_features <= FEW_FEATURES and can_sample(problem, rows)
 
     def _keep_record(
         self,
@@ -96,7 +77,7 @@ class SoftMarginMachine(KernelMachine):
         refusal: str = "",
     ) -> None:
         """Keep what leave-one-out and everything that rests on it need."""
-        intercept = any(machine.problem.n_groups for machine in machines)
+        intercept = any(len(machine.problem.totals) > 0 for machine in machines)
         self._record_ = Record(
             Training(data, self._kernel_, self._centre_, pairs, machines, intercept, refusal)
         )

@@ -1,8 +1,9 @@
-"""Boosting as a large-margin method."""
+"""Boosting as a large-margin method: AdaBoostClassifier."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,16 +27,16 @@ from widemargin._base.validation import (
     seed_of,
 )
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators.boosting.base_learner import BaseLearner, check_base
-from widemargin.estimators.boosting.committee import BoostedClassifier, normalised
-from widemargin.estimators.boosting.votes import BaseVotes, StumpVotes
+from widemargin.estimators._base.scored import AgainstRest, ProbabilisticClassifier
+from widemargin.estimators.boosting.base_learner import ClassifierLearner, check_base
+from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEnsemble
+from widemargin.estimators.boosting.prediction import BoostedPrediction, normalised
 from widemargin.problems.boosting import BoostingProblem, margins_of
-from widemargin.solvers.boosting import BoostingResult, Learner, boost, boost_regularised
-from widemargin.solvers.boosting.bins import BinnedColumns
-from widemargin.solvers.boosting.stumps import StumpLearner
+from widemargin.solvers.base import Budget
+from widemargin.solvers.boosting import BoostingResult, Learner, solve, stump_learners
 
 
-class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
+class AdaBoostClassifier(BoostedPrediction, AgainstRest, ProbabilisticClassifier, BaseEstimator):
     r"""AdaBoost: a convex combination of weak classifiers, as a large-margin method.
 
     Smola et al. (2000), Table 1.2. Each round adds the hypothesis :math:`g_t` of least weighted
@@ -231,65 +232,61 @@ class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
         data = canonical(X, y, weight)
         self.classes_, codes = check_classes(data.y)
         positives = positive_classes(len(self.classes_))
-        problems = [BoostingProblem(codes == k, data.weight) for k in positives]
-        boosted = self._boost_stumps if self.base is None else self._boost_base
-        results = boosted(data.X, problems)
+        C, power = float(self.reg), float(self.reg_power)
+        problems = [BoostingProblem(codes == k, data.weight, C, power) for k in positives]
+        if self.base is None:
+            results = self._boosted_stumps(data.X, problems)
+        else:
+            results = self._boosted_classifiers(data.X, problems)
         self._keep(results)
         self.margins_ = self._training_margins(data, results)
-        self._warn_of_early_ends(results)
+        self._warn_stopped_early(results)
         return self
 
-    def _boost_stumps(self, X: Matrix, problems: list[BoostingProblem]) -> list[BoostingResult]:
+    def _boosted_stumps(self, X: Matrix, problems: list[BoostingProblem]) -> list[BoostingResult]:
         self._check_memory(X)
+        positives, exact = [p.positive for p in problems], self.binning == "exact"
+        seed = seed_of(self.random_state)
         with worker_threads() as threads:
-            columns = BinnedColumns(X, seed_of(self.random_state), threads)
-            exact = self.binning == "exact"
-            learners = [
-                StumpLearner(columns, p.positive, exact=exact, threads=threads) for p in problems
-            ]
-            return self._boost(problems, learners)
+            learners = stump_learners(X, positives, exact=exact, seed=seed, threads=threads)
+            return self._boosted(problems, learners)
 
-    def _boost_base(self, X: Matrix, problems: list[BoostingProblem]) -> list[BoostingResult]:
+    def _boosted_classifiers(
+        self, X: Matrix, problems: list[BoostingProblem]
+    ) -> list[BoostingResult]:
         seed = seed_of(self.random_state)
         learners = [
-            BaseLearner(self.base, X, p.positive, float(p.weight.sum()), (seed, k))
+            ClassifierLearner(self.base, X, p.positive, float(p.weight.sum()), (seed, k))
             for k, p in enumerate(problems)
         ]
-        return self._boost(problems, learners)
+        return self._boosted(problems, learners)
 
-    def _boost(self, problems: list[BoostingProblem], learners: Any) -> list[BoostingResult]:
+    def _boosted(
+        self, problems: list[BoostingProblem], learners: Sequence[Learner]
+    ) -> list[BoostingResult]:
         """Run the rounds of each machine."""
         name, n_rounds = type(self).__name__, int(self.n_rounds)
         watch = Watch(name, 1.0, 0, self.time_limit)
         with Bar(name, self.verbose, len(problems) * n_rounds) as bar:
 
-            def monitor(error: float) -> bool:
+            def monitor(rounds: int, error: float) -> bool:
                 bar.advance(f"weighted error {error:.4f}")
                 return watch(0, np.nan)
 
-            def run(problem: BoostingProblem, learner: Learner) -> BoostingResult:
-                if self.reg == 0:
-                    return boost(problem, learner, n_rounds=n_rounds, monitor=monitor)
-                return boost_regularised(
-                    problem,
-                    learner,
-                    C=float(self.reg),
-                    power=float(self.reg_power),
-                    n_rounds=n_rounds,
-                    monitor=monitor,
-                )
-
-            return [run(p, learner) for p, learner in zip(problems, learners, strict=True)]
+            return [
+                solve(problem, learner, budget=Budget(n_rounds, monitor))
+                for problem, learner in zip(problems, learners, strict=True)
+            ]
 
     def _keep(self, results: list[BoostingResult]) -> None:
         """Store the machines; of a single one not as a list."""
-        kind: Any = StumpVotes.of if self.base is None else BaseVotes
-        self._votes_ = [kind(result.hypotheses) for result in results]
+        ensemble: Any = StumpEnsemble.of if self.base is None else ClassifierEnsemble
+        self._ensembles_ = [ensemble(result.hypotheses) for result in results]
         self._alphas_ = [result.alpha for result in results]
         several = len(results) > 1
         self.alphas_ = self._alphas_ if several else results[0].alpha
         self.errors_ = [r.error for r in results] if several else results[0].error
-        self.stopped_ = [r.stopped for r in results] if several else results[0].stopped
+        self.stopped_ = [r.reason for r in results] if several else results[0].reason
         self.n_rounds_ = max(len(result.alpha) for result in results)
 
     def _training_margins(self, data: TrainingSet, results: list[BoostingResult]) -> FloatArray:
@@ -302,11 +299,11 @@ class AdaBoostClassifier(BoostedClassifier, BaseEstimator):
         known = np.isin(data.given_y, self.classes_)
         codes = np.searchsorted(self.classes_, data.given_y[known])
         margins = np.full(len(known), np.nan)
-        margins[known] = margins_of(normalised(values[known], self._scale()), codes)
+        margins[known] = margins_of(normalised(values[known], self._alpha_sums()), codes)
         return margins
 
-    def _warn_of_early_ends(self, results: list[BoostingResult]) -> None:
-        reasons = {result.stopped for result in results}
+    def _warn_stopped_early(self, results: list[BoostingResult]) -> None:
+        reasons = {result.reason for result in results}
         if "no_edge_at_all" in reasons:
             warn(
                 "no hypothesis of the first round has a weighted error below 1/2: the model is the "

@@ -34,8 +34,8 @@ def check_base(base: Any) -> None:
         )
 
 
-class BaseLearner:
-    """Learner of :func:`widemargin.solvers.boosting.boost`: clones of a classifier.
+class ClassifierLearner:
+    """Learner of :func:`widemargin.solvers.boosting.solve`: clones of a classifier.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ class BaseLearner:
     def learn(self, mass: FloatArray, changed: IntArray | None) -> Any:
         """Fit a clone to the weighted rows."""
         hypothesis = clone(self.base)
-        seeded = [name for name in sorted(hypothesis.get_params()) if _is_seed(name)]
+        names = sorted(hypothesis.get_params())
+        seeded = [name for name in names if f"__{name}".endswith("__random_state")]
         hypothesis.set_params(**{name: int(self.random.integers(SEEDS)) for name in seeded})
         weight = mass * (self.total / mass.sum())
         return hypothesis.fit(self.X, self.y, sample_weight=weight)
@@ -76,7 +77,3 @@ class BaseLearner:
         """Return a classifier that always says the same."""
         says = 1 if positive else -1
         return DummyClassifier(strategy="constant", constant=says).fit(self.X[:1], [says])
-
-
-def _is_seed(name: str) -> bool:
-    return name == "random_state" or name.endswith("__random_state")

@@ -1,4 +1,4 @@
-"""Gaussian-process classification by mean field."""
+"""Gaussian-process classification by mean field: MeanFieldGPClassifier."""
 
 from __future__ import annotations
 
@@ -12,12 +12,27 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin._base.validation import TrainingSet, check_X
-from widemargin.estimators._base.kernel import same_container
+from widemargin._base.validation import (
+    TrainingSet,
+    check_X,
+    require,
+    require_bool,
+    require_number,
+)
+from widemargin.certificate import Certificate, worst
+from widemargin.estimators._base.diagnosed import Diagnosed
+from widemargin.estimators._base.kernel import KernelEstimator, same_container
 from widemargin.estimators._base.one_vs_rest import of_given_rows
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators._base.scored import AgainstRest, ProbabilisticClassifier
-from widemargin.estimators.gp.mean_field import MeanFieldMachine
+from widemargin.estimators.gp.fit import (
+    certificates,
+    check_memory,
+    check_method,
+    covariance,
+    solve_function,
+    warn_unconverged,
+)
 from widemargin.fitted.by_response import (
     LatentTraining,
     Reading,
@@ -28,12 +43,15 @@ from widemargin.fitted.by_response import (
 )
 from widemargin.fitted.latent import LatentFunctions
 from widemargin.fitted.record import Record, record_of
+from widemargin.kernels import Kernel
+from widemargin.problems.mean_field import naive
+from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field import MeanFieldResult
 
 BLOCK_ROWS = 2_048  # new rows whose kernel values are held at once
 
 
-class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, MeanFieldMachine):
+class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, Diagnosed, KernelEstimator):
     r"""Gaussian-process classification with leave-one-out and evidence from the fit itself.
 
     A latent function with covariance k gives labels by its sign, after Gaussian noise of variance
@@ -176,6 +194,21 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, MeanFieldMachi
         self.time_limit = time_limit
         self.verbose = verbose
 
+    # -- parameters ------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_number("input_noise", self.input_noise, "a number, not negative", least=0.0)
+        require_number("mean_variance", self.mean_variance, "a number, not negative", least=0.0)
+        require_number("flip_noise", self.flip_noise, "a number in [0, 0.5)", least=0.0)
+        require(self.flip_noise < 0.5, "flip_noise", self.flip_noise, "a number in [0, 0.5)")
+        require_bool("calibrate", self.calibrate)
+        check_method(self.inference, self.solver)
+
+    def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
+        """Say nothing: `covariance` refuses what is not positive semi-definite."""
+        return False
+
     # -- fitting ---------------------------------------------------------------------------
 
     @whole_fit
@@ -201,15 +234,32 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, MeanFieldMachi
         self.classes_, codes = check_classes(data.y)
         labels = rest_labels(codes, len(self.classes_))
         rows = self._begin(data)
-        self._check_memory(rows, len(labels))
-        K = self._covariance(rows)
+        check_memory(rows, len(labels), self.inference, self.cache_size)
+        K = covariance(rows, self.kernel, self.mean_variance, self.input_noise)
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
             results = [self._solve(K, label, data.weight, watch) for label in labels]
         self._keep(data, results)
         self._certify(K, results, rows.evaluations)
-        self._warn_unconverged(results)
+        if self.residual_ > self.tol:
+            warn_unconverged(name, results, self.residual_, self.tol, self.solver)
         return self
+
+    def _solve(
+        self, K: FloatArray, label: FloatArray, weight: FloatArray, watch: Watch
+    ) -> MeanFieldResult:
+        """Solve for one latent function."""
+        watch.next_part()
+        noise, flips = float(self.input_noise), float(self.flip_noise)
+        return solve_function(
+            naive(label, weight, np.diagonal(K).copy(), noise, flips),
+            K,
+            tol=self.tol,
+            budget=Budget(int(self.max_iter), watch),
+            method=self.solver,
+            inference=self.inference,
+            kernel=self.kernel,
+        )
 
     def _keep(self, data: TrainingSet, results: list[MeanFieldResult]) -> None:
         """Store what predicts and, in the order of the given rows, the solutions."""
@@ -234,6 +284,15 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, MeanFieldMachi
             log_evidence_=np.array([result.log_evidence for result in results]),
         )
         self.n_iter_ = max(1, *(result.n_iter for result in results))
+
+    def _certify(self, K: FloatArray, results: list[MeanFieldResult], evaluations: int) -> None:
+        """Certify the convex problems; note the largest error of the equations."""
+        self.certificates_: list[Certificate] = []
+        if self.inference == "naive" and self.flip_noise == 0:
+            self.certificates_ = certificates(K, results, self.tol, evaluations)
+        self.certificate_ = worst(self.certificates_) if self.certificates_ else None
+        proved = [certificate.kkt_violation for certificate in self.certificates_]
+        self.residual_ = max(proved or [result.residual for result in results])
 
     # -- prediction ------------------------------------------------------------------------
 
@@ -301,8 +360,7 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, MeanFieldMachi
         ndarray of shape (n_samples, n_classes)
             Probabilities in the order of `classes_`.
         """
-        fields = self._machine_values(X)
-        return probabilities(self._latent_, fields)
+        return probabilities(self._latent_, self._machine_values(X))
 
     # -- leave-one-out ---------------------------------------------------------------------
 

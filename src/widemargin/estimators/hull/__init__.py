@@ -226,9 +226,9 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             if not apart and certain:
                 raise ValueError(why_not(sizes, problem, work))
         unit = 0.5 * points.margin if points.margin > 0 else max(points.norm2, 1e-300)
-        violation = hulls.kkt_violation(result.b, result.f) / unit
+        violation = hulls.kkt_violation(result.alpha, result.f) / unit
         certificate = hulls.certificate(
-            result.b,
+            result.alpha,
             result.f,
             tol=self.tol,
             n_iter=result.n_iter,

@@ -14,7 +14,7 @@ from widemargin.estimators.hull.sizes import Sizes
 from widemargin.fitted.record import Machine
 from widemargin.problems.reduced_hull import NearestPoints, equivalent_cost
 from widemargin.problems.soft_margin import SoftMargin, c_classification
-from widemargin.solvers.base import SolverResult
+from widemargin.solvers.base import DualResult
 
 AT_BOUND = 1e-9  # relative: a mass this near its bound is at it
 NEEDS_THETA = (
@@ -27,7 +27,7 @@ NEEDS_THETA = (
 class Answer:
     """What a solver found for one pair of classes."""
 
-    result: SolverResult
+    result: DualResult
     points: NearestPoints
     unit: float  # half the margin
     certificate: Certificate
@@ -49,7 +49,7 @@ class HullExpansion(Expansion):
         cls, answer: Answer, chosen: IntArray, hulls: SoftMargin, sizes: Sizes, cut: str
     ) -> HullExpansion:
         """Divide by half the margin."""
-        b, f, points, unit = answer.result.b, answer.result.f, answer.points, answer.unit
+        b, f, points, unit = answer.result.alpha, answer.result.f, answer.points, answer.unit
         at_bound = np.abs(b) >= (1.0 - AT_BOUND) * (hulls.upper - hulls.lower)
         beyond = points.slack(hulls, f) > AT_BOUND * unit
         label = np.where(hulls.group == 0, 1.0, -1.0)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
 
@@ -34,38 +31,19 @@ from widemargin.certificate import Certificate, warn_unconverged, worst
 from widemargin.estimators._base.diagnosed import Diagnosed
 from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators.linear.scanned import (
-    LinearTask,
-    ScannedPlane,
-    calibrations_of,
-    check_labels,
-    fit_planes,
-)
+from widemargin.estimators.linear.parts import calibrations_of, check_labels, fit_pairs
 from widemargin.fitted.by_path import Training
 from widemargin.fitted.by_reading import ReadTraining
 from widemargin.fitted.calibration import check_calibration
 from widemargin.fitted.record import Machine, Record
 from widemargin.kernels import Kernel
-from widemargin.problems.soft_margin import SoftMargin, c_classification
-from widemargin.solvers.linear import LinearResult, certify_linear, solve_linear
-from widemargin.solvers.linear.by_reads import solve_linear_sampling
+from widemargin.problems.linear_scan import LinearProblem, linear_certificate
+from widemargin.problems.soft_margin import c_classification
+from widemargin.solvers.base import Budget
+from widemargin.solvers.linear import LinearResult, LinearRows, can_read, solve
 from widemargin.sources import Dataset, as_dataset
 
-# Where "auto" samples: it takes no longer there than a gap of 1e-4 by "newton", and is exact
-# (`python -m benchmarks sampling`).
-MANY_ROWS = 500_000
-FEW_FEATURES = 30
-
-
-@dataclass(frozen=True)
-class _Hyperplane:
-    coef: FloatArray
-    intercept: float
-    certificate: Certificate
-    status: str
-    machine: Machine
-    history: list[dict[str, Any]]
-    passes: float
+METHODS = {"auto": "auto", "newton": "smoothed_newton", "sampling": "out_of_core"}
 
 
 class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
@@ -121,7 +99,8 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
     certificate_ : Certificate
         The worst of `certificates_`.
     certificates_ : list of Certificate
-        One for each pair of classes.
+        One for each pair of classes. Of data in parts, the objectives and the KKT violation are
+        what the last read found at the model; with the squared hinge the violation is NaN.
     n_iter_ : int
         Largest number of Newton steps (or rounds) of a pair.
     history_ : list of list of dict
@@ -231,113 +210,93 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         pairs = class_pairs(len(self.classes_))
         with (
             Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(pairs)) as watch,
-            worker_threads(),
+            worker_threads() as threads,
         ):
-            planes = [self._fit_pair(data.X, codes, costs, pair, watch) for pair in pairs]
-        self._keep_planes(planes)
-        machines = [plane.machine for plane in planes]
+            fits = [self._fit_pair(data.X, codes, costs, pair, watch, threads) for pair in pairs]
+        results, certificates, machines = (list(column) for column in zip(*fits, strict=True))
         self._record_ = Record(
             Training(data, Kernel("linear"), None, pairs, machines, bool(self.fit_intercept))
         )
-        statuses = [plane.status for plane in planes]
-        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, data.X, "gap")
+        self._keep(results, certificates, data.X)
         return self
 
     def _fit_pair(
-        self, X: Matrix, codes: IntArray, costs: FloatArray, pair: tuple[int, int], watch: Watch
-    ) -> _Hyperplane:
+        self,
+        X: Matrix,
+        codes: IntArray,
+        costs: FloatArray,
+        pair: tuple[int, int],
+        watch: Watch,
+        threads: int,
+    ) -> tuple[LinearResult, Certificate, Machine]:
+        """Fit and certify the hyperplane between two classes in memory."""
         rows, label = pair_rows(codes, pair)
         if len(rows) < len(codes):
             X, costs = X[rows], costs[rows]
         squared, intercept = self.loss == "squared_hinge", bool(self.fit_intercept)
         problem = c_classification(label, costs, squared=squared, intercept=intercept)
-        watch.next_part()
-        options: dict[str, Any] = {
-            "tol": self.tol,
-            "max_iter": int(self.max_iter),
-            "seed": seed_of(self.random_state),
-            "monitor": watch,
-        }
-        result = self._sampled(X, problem, options) if self._by_sampling(X) else None
-        result = solve_linear(X, problem, **options) if result is None else result
-        certificate = certify_linear(
-            X,
-            problem,
-            result.coef,
-            result.intercept,
-            result.dual,
-            tol=self.tol,
-            n_iter=result.n_iter,
-        )
-        machine = Machine(rows, problem, result.dual, result.intercept)
-        return _Hyperplane(
-            result.coef, result.intercept, certificate, result.status, machine, result.history,
-            result.passes,
+        require(
+            self.solver != "sampling" or can_read(problem, X), "solver", self.solver,
+            '"auto" or "newton" for the squared hinge and for sparse rows in memory',
         )  # fmt: skip
-
-    @staticmethod
-    def _sampled(X: Matrix, problem: SoftMargin, options: dict[str, Any]) -> LinearResult | None:
-        """Solve by sampling; None where features too far apart in scale make its systems fail."""
-        try:
-            result = solve_linear_sampling(X, problem, **options)
-        except np.linalg.LinAlgError:
-            return None
-        return result if np.isfinite(result.coef).all() else None
-
-    def _by_sampling(self, X: Matrix) -> bool:
-        """Whether rows in memory are solved by sampling."""
-        possible = self.loss == "hinge" and not sp.issparse(X)
-        if self.solver == "sampling":
-            require(
-                possible, "solver", self.solver,
-                '"auto" or "newton" for the squared hinge and for sparse rows in memory',
-            )  # fmt: skip
-            return True
-        many = X.shape[0] >= MANY_ROWS and X.shape[1] <= FEW_FEATURES
-        return self.solver == "auto" and possible and many
+        watch.next_part()
+        result = solve(
+            problem, X, tol=self.tol, budget=Budget(int(self.max_iter), watch),
+            method=METHODS[self.solver], seed=seed_of(self.random_state),
+        )  # fmt: skip
+        assert result.alpha is not None
+        certificate = linear_certificate(
+            problem, LinearRows(X, threads=threads), result.coef, result.intercept, result.alpha,
+            tol=self.tol, n_iter=result.n_iter,
+        )  # fmt: skip
+        return result, certificate, Machine(rows, problem, result.alpha, result.intercept)
 
     def _fit_dataset(self, dataset: Dataset) -> LinearSVC:
         """Fit on data in parts."""
         require(
             self.solver != "newton", "solver", self.solver, '"auto" or "sampling" for data in parts'
         )
-        self.classes_ = check_labels(dataset)
         found = dataset.describe()
+        self.classes_ = check_labels(found)
         check_scale(np.hypot(found.mean, found.std))
         self.n_features_in_ = dataset.n_features
         if dataset.feature_names is not None:
             self.feature_names_in_ = np.asarray(dataset.feature_names, dtype=object)
-        task = LinearTask(
-            C=float(self.C),
-            squared=self.loss == "squared_hinge",
-            intercept=bool(self.fit_intercept),
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            class_weight=self.class_weight,
-            seed=seed_of(self.random_state),
-            checkpoint=self.checkpoint,
-        )
-        n_pairs = len(class_pairs(len(self.classes_)))
-        with Watch("LinearSVC", self.tol, self.verbose, self.time_limit, n_pairs) as watch:
-            planes = fit_planes(dataset, task, watch)
-        self._keep_planes(planes)
-        sources = [plane.source for plane in planes]
-        calibrate = partial(calibrations_of, sources, self.coef_, self.intercept_)
+        kind: Any = self.loss
+        problem = LinearProblem(kind, float(self.C), bool(self.fit_intercept))
+        seed, pairs = seed_of(self.random_state), class_pairs(len(self.classes_))
+        with Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
+            fits = fit_pairs(
+                dataset,
+                problem,
+                pairs,
+                found=found,
+                class_weight=self.class_weight,
+                tol=float(self.tol),
+                max_iter=int(self.max_iter),
+                seed=seed,
+                checkpoint=self.checkpoint,
+                watch=watch,
+            )
+        results, certificates, read = (list(column) for column in zip(*fits, strict=True))
+        self._keep(results, certificates, found.scale[None, :])
+        calibrate = partial(calibrations_of, read, self.coef_, self.intercept_)
         self._record_ = Record(ReadTraining(calibrate))
-        statuses = [plane.status for plane in planes]
-        spread = found.scale[None, :]
-        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, spread, "gap")
         return self
 
-    def _keep_planes(self, planes: Sequence[_Hyperplane | ScannedPlane]) -> None:
-        """Store the hyperplanes and how they were found."""
-        self.coef_ = np.array([plane.coef for plane in planes])
-        self.intercept_ = np.array([plane.intercept for plane in planes])
-        self.certificates_ = [plane.certificate for plane in planes]
-        self.certificate_ = worst(self.certificates_)
-        self.n_iter_ = max(c.n_iter for c in self.certificates_)
-        self.history_ = [plane.history for plane in planes]
-        self.passes_ = float(sum(plane.passes for plane in planes))
+    def _keep(
+        self, results: list[LinearResult], certificates: list[Certificate], X: Matrix
+    ) -> None:
+        """Store the hyperplanes and how they were found; warn where one is not certified."""
+        self.coef_ = np.array([result.coef for result in results])
+        self.intercept_ = np.array([result.intercept for result in results])
+        self.certificates_ = certificates
+        self.certificate_ = worst(certificates)
+        self.n_iter_ = max(c.n_iter for c in certificates)
+        self.history_ = [list(result.history) for result in results]
+        self.passes_ = float(sum(result.passes for result in results))
+        statuses = [result.status for result in results]
+        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, X, "gap")
 
     def _pair_values(self, X: Any) -> FloatArray:
         X = check_X(self, X, reset=False)

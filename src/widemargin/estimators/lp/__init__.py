@@ -1,4 +1,4 @@
-"""Machines whose coefficients have a small sum: LPSVC and NuLPSVC."""
+"""Linear-programming machines, whose coefficients have a small sum: LPSVC and NuLPSVC."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, require_number
-from widemargin.estimators.lp.program import Fitted, Geometry, ProgramClassifier, check_lam
-from widemargin.kernels import Rows
+from widemargin.estimators.lp.program import BinaryFit, KernelData, ProgramClassifier, check_lam
 from widemargin.problems.linear_program import MarginProgram, lp_machine, nu_lp_machine
-from widemargin.solvers.linear_program import solve_lp_machine
+from widemargin.solvers.linear_program import ProgramResult, solve
 
 
 class LPSVC(ProgramClassifier):
@@ -103,11 +102,11 @@ class LPSVC(ProgramClassifier):
         super()._check_parameters()
         check_lam(self.lam)
 
-    def _asked_lam(self) -> float:
+    def _lam(self) -> float:
         return float(self.lam)
 
-    def _program(self, y: FloatArray, weight: FloatArray, geometry: Geometry) -> MarginProgram:
-        return lp_machine(y, weight, geometry.limit, float(self.lam))
+    def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
+        return lp_machine(y, weight, kernel.limit, float(self.lam))
 
 
 class NuLPSVC(ProgramClassifier):
@@ -201,28 +200,29 @@ class NuLPSVC(ProgramClassifier):
         super()._check_parameters()
         require_number("nu", self.nu, "in [0, 1]", least=0.0, most=1.0)
 
-    def _asked_lam(self) -> None:
+    def _lam(self) -> None:
         return None
 
-    def _program(self, y: FloatArray, weight: FloatArray, geometry: Geometry) -> MarginProgram:
-        return nu_lp_machine(y, weight, geometry.limit, float(self.nu))
+    def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
+        return nu_lp_machine(y, weight, kernel.limit, float(self.nu))
 
     def _fit_one(
-        self, y: FloatArray, weight: FloatArray, geometry: Geometry, seed: int, watch: Watch
-    ) -> Fitted:
+        self, y: FloatArray, weight: FloatArray, kernel: KernelData, seed: int, watch: Watch
+    ) -> BinaryFit:
         """Turn the optimum into that of the equivalent LP machine, if there is one.
 
         The objective at rho > 0 is rho times the mean slack of alpha / rho at the margin 1, less
         nu: it is negative if and only if nu is above nu_min, the least such mean. A margin so small
         that alpha / rho is beyond the limits of all machines is none.
         """
-        found = super()._fit_one(y, weight, geometry, seed, watch)
+        found = super()._fit_one(y, weight, kernel, seed, watch)
         problem, result = found.problem, found.result
         rho = problem.demand(problem.product(result.alpha, result.f))
         if found.certificate.primal >= 0 or (result.alpha > rho * problem.limit).any():
-            options = {"tol": self.tol, "seed": seed, "monitor": watch, **self._budget()}
-            warning = self._why_no_margin(rho, problem, geometry.rows, options)
-            return replace(found, rho=rho, warning=warning)
+            errors = lp_machine(y, weight, kernel.limit, 0.0)
+            budget = self._budget(watch)
+            least = solve(errors, kernel.rows, tol=self.tol, budget=budget, seed=seed)
+            return replace(found, rho=rho, warning=self._why_no_margin(rho, errors, least))
         total = float(weight.sum())
         lam = max(0.0, total * float(problem.product(result.z, result.g).max()))
         scaled = replace(
@@ -232,16 +232,12 @@ class NuLPSVC(ProgramClassifier):
             z=total * result.z,
             g=total * result.g,
         )
-        equivalent = lp_machine(y, weight, geometry.limit, lam)
+        equivalent = lp_machine(y, weight, kernel.limit, lam)
         return replace(found, problem=equivalent, result=scaled, rho=rho)
 
-    def _why_no_margin(
-        self, rho: float, problem: MarginProgram, rows: Rows, options: dict[str, Any]
-    ) -> str:
+    def _why_no_margin(self, rho: float, errors: MarginProgram, least: ProgramResult) -> str:
         """Return a warning that names nu_min, the least mean slack that any coefficients have."""
-        errors = lp_machine(problem.y, problem.weight, problem.limit, 0.0)
-        least = solve_lp_machine(errors, rows, **options)
-        nu_min = errors.primal(least.alpha, least.f) / float(problem.weight.sum())
+        nu_min = errors.primal(least.alpha, least.f) / float(errors.weight.sum())
         if least.status == "converged" and nu_min >= self.nu:
             reason = f"rows like these need more than nu_min = {nu_min:.6g}. Raise nu"
         else:  # nu_min is some number below this one, and a margin as small is not told from none
@@ -249,9 +245,9 @@ class NuLPSVC(ProgramClassifier):
             reason += f"coarse ({self.tol:g}), or the kernel so wide that rows hardly differ in it"
         return f"nu={self.nu:g} leaves no margin (rho_ = {rho:.1e}): {reason}"
 
-    def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Fitted]) -> None:
-        super()._keep_machines(data, codes, machines)
+    def _keep_model(self, data: TrainingSet, codes: IntArray, fits: list[BinaryFit]) -> None:
+        super()._keep_model(data, codes, fits)
         self._note(
-            rho_=np.array([m.rho for m in machines]),
-            lam_=np.array([m.problem.price for m in machines]),
+            rho_=np.array([fit.rho for fit in fits]),
+            lam_=np.array([fit.problem.price for fit in fits]),
         )

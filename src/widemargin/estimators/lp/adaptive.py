@@ -1,11 +1,11 @@
-"""Machines that adapt the margin of each row: LOOSVC and AdaptiveMarginSVC."""
+"""Adaptive-margin machines, the leave-one-out machine among them: LOOSVC, AdaptiveMarginSVC."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from widemargin._base.typing import FloatArray
-from widemargin.estimators.lp.program import Geometry, ProgramClassifier, check_lam
+from widemargin.estimators.lp.program import KernelData, ProgramClassifier, check_lam
 from widemargin.problems.linear_program import MarginProgram, adaptive_margin
 
 
@@ -112,6 +112,8 @@ class LOOSVC(ProgramClassifier):
     (True, 0.996)
     """
 
+    _lam_times_diagonal = True
+
     def __init__(
         self,
         *,
@@ -143,27 +145,14 @@ class LOOSVC(ProgramClassifier):
         self.calibration = calibration
         self.class_weight = class_weight
 
-    def _asked_lam(self) -> float:
+    def _lam(self) -> float:
         return 1.0
 
-    def _unit(self, geometry: Geometry) -> FloatArray:
-        return geometry.diagonal
-
-    def _program(self, y: FloatArray, weight: FloatArray, geometry: Geometry) -> MarginProgram:
-        diagonal, limit = geometry.diagonal, geometry.limit
-        return adaptive_margin(y, weight, diagonal, limit, 1.0, "leave-one-out")
-
-    def _check_diagonal(self, diagonal: FloatArray) -> None:
-        worst = int(diagonal.argmin())
-        if self._asked_lam() > 0 and diagonal[worst] < 0:
-            raise ValueError(
-                f"kernel={self.kernel!r} has k(x, x)={diagonal[worst]:g} for a training row: "
-                "margins that adapt to k(x, x) need values that are not negative. Use another "
-                "kernel, or LPSVC"
-            )
+    def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
+        return adaptive_margin(y, weight, kernel.diagonal, kernel.limit, 1.0, "leave-one-out")
 
 
-class AdaptiveMarginSVC(LOOSVC):
+class AdaptiveMarginSVC(ProgramClassifier):
     r"""Adaptive-margin support vector machine, robust to outliers.
 
     The decision function :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, :math:`\alpha \ge 0`, has
@@ -213,6 +202,7 @@ class AdaptiveMarginSVC(LOOSVC):
     """
 
     path_parameter = "lam"
+    _lam_times_diagonal = True
 
     def __init__(
         self,
@@ -236,9 +226,7 @@ class AdaptiveMarginSVC(LOOSVC):
             degree=degree,
             gamma=gamma,
             coef0=coef0,
-            calibration=calibration,
             tol=tol,
-            class_weight=class_weight,
             cache_size=cache_size,
             max_iter=max_iter,
             time_limit=time_limit,
@@ -246,13 +234,15 @@ class AdaptiveMarginSVC(LOOSVC):
             verbose=verbose,
         )
         self.lam = lam
+        self.calibration = calibration
+        self.class_weight = class_weight
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_lam(self.lam)
 
-    def _asked_lam(self) -> float:
+    def _lam(self) -> float:
         return float(self.lam)
 
-    def _program(self, y: FloatArray, weight: FloatArray, geometry: Geometry) -> MarginProgram:
-        return adaptive_margin(y, weight, geometry.diagonal, geometry.limit, float(self.lam))
+    def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
+        return adaptive_margin(y, weight, kernel.diagonal, kernel.limit, float(self.lam))

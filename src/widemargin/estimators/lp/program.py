@@ -1,4 +1,4 @@
-"""Classification by linear programs over kernel expansions: what the four machines share."""
+"""Base class of the classifiers that are linear programs over kernel expansions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from widemargin.fitted.calibration import check_calibration
 from widemargin.fitted.program import ProgramMachine, ProgramTraining
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
-from widemargin.solvers.linear_program import ProgramResult, solve_lp_machine
+from widemargin.solvers.base import Budget
+from widemargin.solvers.linear_program import ProgramResult, solve, zero_result
 
 DEFAULT_STEPS = 100  # Newton steps, or sweeps of pivots; the solvers need far fewer as a rule
 ASYMMETRY = {"f": 1e-5, "d": 1e-8}  # of a kernel matrix by dtype, in units of its largest entry
@@ -32,8 +33,8 @@ BLOCK = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
-    """What the programs need to know of the kernel on the training rows.
+class KernelData:
+    """The training rows as the programs see them: through the kernel.
 
     Attributes
     ----------
@@ -54,18 +55,21 @@ class Geometry:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """One machine: its program, the optimum, the proof and what the user has to know of it."""
+class BinaryFit:
+    """One binary machine: its program, the optimum, the proof and a warning for the user, if any.
+
+    `rho` is what the coefficients were divided by to have the margin 1.
+    """
 
     problem: MarginProgram
     result: ProgramResult
     certificate: Certificate
     lam_max: float
     warning: str = ""
-    rho: float = 1.0  # what coefficients were divided by to have the margin 1
+    rho: float = 1.0
 
     @property
-    def scale_of_gap(self) -> float:
+    def gap_scale(self) -> float:
         """What the tolerance of the gap is relative to."""
         return self.problem.scale(self.result.alpha, self.result.f)
 
@@ -74,6 +78,12 @@ class Fitted:
         """How much each row lacks of its margin."""
         return self.problem.slack(self.result.alpha, self.result.f)
 
+    @property
+    def at_limit(self) -> BoolArray:
+        """Which coefficients are as large as they may be; the nu machine's have a sum of 1."""
+        alpha, limit = self.result.alpha, self.problem.limit
+        return np.asarray((limit > 0) & (alpha >= AT_LIMIT * limit) & (self.problem.nu is None))
+
 
 class ProgramClassifier(OneVsRestClassifier, KernelMachine):
     """One-vs-rest classification by a linear program; subclasses state the program."""
@@ -81,26 +91,20 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
     # -- what the machines differ in -------------------------------------------------------
 
     path_parameter: ClassVar[str] = ""  # the one that `regularisation_path` changes
+    _lam_times_diagonal = False  # whether lam is a multiple of k(x, x)
 
-    def _program(self, y: FloatArray, weight: FloatArray, geometry: Geometry) -> MarginProgram:
-        """State the program of one machine."""
+    def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
+        """Return the program of one machine."""
         raise NotImplementedError
 
-    def _unit(self, geometry: Geometry) -> FloatArray:
-        """Return what lam is a multiple of, see `largest_lam`."""
-        return np.ones(geometry.rows.n)
-
-    def _asked_lam(self) -> float | None:
+    def _lam(self) -> float | None:
         """Return lam, if the machine has one."""
         raise NotImplementedError
 
-    def _check_diagonal(self, diagonal: FloatArray) -> None:
-        """Refuse values of k(x, x) that the program has no meaning for."""
-
     def _restated(self, problem: MarginProgram, rows: Rows) -> MarginProgram:
         """State the program of a fitted machine of this kind at this estimator's parameters."""
-        geometry = Geometry(rows, rows.diagonal(), problem.limit, None)
-        return self._program(problem.y, problem.weight, geometry)
+        kernel = KernelData(rows, rows.diagonal(), problem.limit, None)
+        return self._program(problem.y, problem.weight, kernel)
 
     # -- fitting ---------------------------------------------------------------------------
 
@@ -129,20 +133,11 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
         self.classes_, codes = check_classes(data.y)
         weight = data.weight * self._class_factors(codes, data.weight)
         seed = seed_of(self.random_state)
-        geometry = self._geometry(data)
-        labels = rest_labels(codes, len(self.classes_))
-        name = type(self).__name__
-        with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
-            machines = [self._fit_one(label, weight, geometry, seed, watch) for label in labels]
-        self._keep_machines(data, codes, machines)
-        self._keep_record(data, machines, seed)
-        for message in self._messages(machines, geometry):
-            warn(message, UserWarning)
-        statuses = [machine.result.status for machine in machines]
-        warn_unconverged(
-            name, self.certificate_, statuses, self.tol, data.X, "gap",
-            next(m.scale_of_gap for m in machines if m.certificate is self.certificate_),
-        )  # fmt: skip
+        kernel = self._kernel_data(data)
+        fits = self._fit_each_class(codes, weight, kernel, seed)
+        self._keep_model(data, codes, fits)
+        self._keep_record(data, fits, seed)
+        self._warn(data, fits, kernel)
         return self
 
     def _check_parameters(self) -> None:
@@ -158,35 +153,58 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
         class_weight = getattr(self, "class_weight", None)
         return class_costs(class_weight, self.classes_, codes, weight)[codes]
 
-    def _geometry(self, data: TrainingSet) -> Geometry:
+    def _kernel_data(self, data: TrainingSet) -> KernelData:
         rows = self._begin(data)
         with worker_threads() as rows.threads:
             diagonal = rows.diagonal()
             self._check_diagonal(diagonal)
             limit = limits(diagonal, _row_sizes(rows, diagonal))
         several = len(self.classes_) > 2 and self.kernel != "precomputed"
-        return Geometry(rows, diagonal, limit, _equal_rows(data) if several else None)
+        return KernelData(rows, diagonal, limit, _equal_rows(data) if several else None)
+
+    def _check_diagonal(self, diagonal: FloatArray) -> None:
+        """Refuse values of k(x, x) that the program has no meaning for."""
+        worst_row = int(diagonal.argmin())
+        if self._lam_times_diagonal and (self._lam() or 0.0) > 0 and diagonal[worst_row] < 0:
+            raise ValueError(
+                f"kernel={self.kernel!r} has k(x, x)={diagonal[worst_row]:g} for a training row: "
+                "margins that adapt to k(x, x) need values that are not negative. Use another "
+                "kernel, or LPSVC"
+            )
+
+    def _fit_each_class(
+        self, codes: IntArray, weight: FloatArray, kernel: KernelData, seed: int
+    ) -> list[BinaryFit]:
+        """Fit a machine for each class against the rest, one for two classes."""
+        labels = rest_labels(codes, len(self.classes_))
+        name = type(self).__name__
+        with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
+            return [self._fit_one(label, weight, kernel, seed, watch) for label in labels]
 
     def _fit_one(
-        self, y: FloatArray, weight: FloatArray, geometry: Geometry, seed: int, watch: Watch
-    ) -> Fitted:
+        self, y: FloatArray, weight: FloatArray, kernel: KernelData, seed: int, watch: Watch
+    ) -> BinaryFit:
         """Solve one program and certify the result."""
         watch.next_part()
-        rows = geometry.rows
+        rows = kernel.rows
         evaluations = rows.evaluations
-        problem = self._program(y, weight, geometry)
+        problem = self._program(y, weight, kernel)
         with worker_threads() as rows.threads:
-            whole = rows.symmetric_sum(np.arange(rows.n), y * weight)
-        lam, lam_max = self._asked_lam(), self._lam_max(y * whole, weight, geometry)
+            of_weights = rows.symmetric_sum(np.arange(rows.n), y * weight)
+        lam, lam_max = self._lam(), self._lam_max(problem, of_weights, kernel)
         if lam is not None and lam >= lam_max:
-            none = np.zeros(rows.n)
-            result = ProgramResult(none, weight, none, whole, 1, "converged", "no coefficients")
+            result = zero_result(problem, of_weights)
         else:
-            result = solve_lp_machine(
-                problem, rows, tol=self.tol, seed=seed, monitor=watch, whole=whole, **self._budget()
+            result = solve(
+                problem,
+                rows,
+                tol=self.tol,
+                budget=self._budget(watch),
+                seed=seed,
+                weight_values=of_weights,
             )
-            if geometry.equal is not None:
-                result = replace(result, alpha=_split(result.alpha, y, weight, geometry.equal))
+            if kernel.equal is not None:
+                result = replace(result, alpha=_split(result.alpha, y, weight, kernel.equal))
         certificate = problem.certificate(
             result.alpha,
             result.f,
@@ -196,72 +214,92 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
             n_iter=result.n_iter,
             kernel_evaluations=rows.evaluations - evaluations,
         )
-        return Fitted(problem, result, certificate, lam_max)
+        return BinaryFit(problem, result, certificate, lam_max)
 
-    def _lam_max(self, pull: FloatArray, weight: FloatArray, geometry: Geometry) -> float:
+    def _lam_max(self, problem: MarginProgram, of_weights: FloatArray, kernel: KernelData) -> float:
         """Return the lam from which on nothing is learnt; a pull within its rounding is none."""
-        size = np.divide(LIMIT, geometry.limit, out=np.zeros(len(pull)), where=geometry.limit > 0)
-        certain = pull > ROUNDING * size * weight.sum()
-        return largest_lam(np.where(certain, pull, 0.0), self._unit(geometry))
+        pull = problem.y * of_weights
+        certain = pull > ROUNDING * problem.kernel_sizes() * problem.weight.sum()
+        unit = kernel.diagonal if self._lam_times_diagonal else np.ones(kernel.rows.n)
+        return largest_lam(np.where(certain, pull, 0.0), unit)
 
-    def _budget(self) -> dict[str, Any]:
+    def _budget(self, watch: Watch | None = None) -> Budget:
         """Return the steps and the memory that one program may take."""
         steps = int(self.max_iter) if self.max_iter > 0 else DEFAULT_STEPS
-        return {"max_iter": steps, "cache_bytes": self.cache_size * 1e6}
+        return Budget(steps, watch, self.cache_size * 1e6)
 
     # -- what is kept ----------------------------------------------------------------------
 
-    def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Fitted]) -> None:
-        """Store the coefficients, by class in the canonical order, and what proves them."""
-        alpha = np.array([m.result.alpha for m in machines])
+    def _keep_model(self, data: TrainingSet, codes: IntArray, fits: list[BinaryFit]) -> None:
+        """Set the fitted attributes: support vectors by class, coefficients, certificates."""
+        alpha = np.array([fit.result.alpha for fit in fits])
         support = np.flatnonzero(alpha.any(axis=0))
         support = support[np.argsort(codes[support], kind="stable")]
         self._keep_support(data, support)
-        self.dual_coef_ = (alpha * np.array([m.problem.y for m in machines]))[:, support]
+        self.dual_coef_ = (alpha * np.array([fit.problem.y for fit in fits]))[:, support]
         self.n_support_ = np.bincount(codes[support], minlength=len(self.classes_)).astype(np.int32)
-        self.certificates_ = [m.certificate for m in machines]
+        self.certificates_ = [fit.certificate for fit in fits]
         self.certificate_ = worst(self.certificates_)
         self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
         share = data.given_weight / np.append(data.weight, 1.0)[data.member]
         self._note(
             alpha_=of_given_rows(alpha, data) * share,
-            slack_=of_given_rows(np.array([m.slack for m in machines]), data),
-            lam_max_=np.array([m.lam_max for m in machines]),
+            slack_=of_given_rows(np.array([fit.slack for fit in fits]), data),
+            lam_max_=np.array([fit.lam_max for fit in fits]),
         )
 
-    def _keep_record(self, data: TrainingSet, machines: list[Fitted], seed: int) -> None:
+    def _keep_record(self, data: TrainingSet, fits: list[BinaryFit], seed: int) -> None:
         """Keep what leave-one-out and everything that rests on it need."""
-        kept = [
-            ProgramMachine(m.problem, m.result, tol=self.tol, seed=seed, **self._budget())
-            for m in machines
-        ]
-        self._keep_refits(data, kept, seed, ProgramTraining)
-
-    def _messages(self, machines: list[Fitted], geometry: Geometry) -> list[str]:
-        """Return what the user has to know of the fit, apart from its convergence."""
-        found = [m.warning for m in machines if m.warning]
-        lam = self._asked_lam()
-        zero = [k for k, m in enumerate(machines) if lam is not None and lam >= m.lam_max]
-        if zero:
-            several = len(machines) > 1
-            classes, largest = self.classes_.tolist(), max(machines[k].lam_max for k in zero)
-            which = f" for the classes {[classes[k] for k in zero]}" if several else ""
-            found.append(
-                f"lam={lam:g} is not below lam_max_={largest:g}: all coefficients{which} are zero, "
-                f"and so are the decision values{'' if several else f' (predict: {classes[0]!r})'}."
-                " Lower lam"
+        budget = self._budget()
+        machines = [
+            ProgramMachine(
+                fit.problem,
+                fit.result,
+                tol=self.tol,
+                max_iter=budget.max_iter,
+                cache_bytes=budget.cache_bytes,
+                seed=seed,
             )
-        limited = np.flatnonzero(np.any([_at_limit(m) for m in machines], axis=0))
-        if len(limited):
-            found.append(self._why_limited(int(limited[0]), geometry))
-        return found
+            for fit in fits
+        ]
+        self._keep_refits(data, machines, seed, ProgramTraining)
 
-    def _why_limited(self, row: int, geometry: Geometry) -> str:
+    # -- warnings --------------------------------------------------------------------------
+
+    def _warn(self, data: TrainingSet, fits: list[BinaryFit], kernel: KernelData) -> None:
+        """Warn of what the user has to know of the fit, and of a gap that is above tol."""
+        messages = [fit.warning for fit in fits] + [self._nothing_learnt(fits)]
+        limited = np.flatnonzero(np.any([fit.at_limit for fit in fits], axis=0))
+        if len(limited):
+            messages.append(self._why_limited(int(limited[0]), kernel))
+        for message in filter(None, messages):
+            warn(message, UserWarning)
+        scale = next(fit.gap_scale for fit in fits if fit.certificate is self.certificate_)
+        statuses = [fit.result.status for fit in fits]
+        name = type(self).__name__
+        warn_unconverged(name, self.certificate_, statuses, self.tol, data.X, "gap", scale)
+
+    def _nothing_learnt(self, fits: list[BinaryFit]) -> str:
+        """Return which machines have no coefficients as lam is too large; "" if all have some."""
+        lam = self._lam()
+        zero = [k for k, fit in enumerate(fits) if lam is not None and lam >= fit.lam_max]
+        if not zero:
+            return ""
+        several = len(fits) > 1
+        classes, largest = self.classes_.tolist(), max(fits[k].lam_max for k in zero)
+        which = f" for the classes {[classes[k] for k in zero]}" if several else ""
+        return (
+            f"lam={lam:g} is not below lam_max_={largest:g}: all coefficients{which} are zero, "
+            f"and so are the decision values{'' if several else f' (predict: {classes[0]!r})'}."
+            " Lower lam"
+        )
+
+    def _why_limited(self, row: int, kernel: KernelData) -> str:
         """Return why a coefficient is at its limit: the row is alone, or like the others."""
-        rows = geometry.rows
+        rows = kernel.rows
         values = np.abs(rows.block(np.array([row]), rows, np.arange(rows.n))[0])
         values[row] = 0.0
-        alone = values.max() < ALONE * geometry.diagonal[row]
+        alone = values.max() < ALONE * kernel.diagonal[row]
         width = f"gamma={self.gamma_}" if self._kernel_.name == "rbf" else "its parameters"
         reason = (
             f"the kernel with {width} is so narrow that some rows see no others: widen it (lower "
@@ -327,12 +365,6 @@ def _split(alpha: FloatArray, y: FloatArray, weight: FloatArray, equal: IntArray
     group = 2 * equal + (y > 0)
     share = weight / np.bincount(group, weights=weight)[group]
     return np.where(share < 1, share * np.bincount(group, weights=alpha)[group], alpha)
-
-
-def _at_limit(machine: Fitted) -> BoolArray:
-    """Tell which coefficients are as large as they may be; the nu machine's have a sum of 1."""
-    alpha, limit = machine.result.alpha, machine.problem.limit
-    return np.asarray((limit > 0) & (alpha >= AT_LIMIT * limit) & (machine.problem.nu is None))
 
 
 def check_lam(lam: Any) -> None:

@@ -1,9 +1,8 @@
-"""Ordinal regression and ranking by large-margin rank boundaries: OrdinalSVC."""
+"""Ordinal regression and ranking with large margins: OrdinalSVC."""
 
 from __future__ import annotations
 
 import numbers
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.progress import Watch
-from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import (
-    canonical,
     check_X,
     require,
     require_bool,
@@ -25,10 +21,9 @@ from widemargin._base.validation import (
 )
 from widemargin.certificate import warn_unconverged
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators.ordinal.data import RankedRows, check_queries, check_ranks, query_codes
 from widemargin.estimators.ordinal.fit import PreferenceMachine
 from widemargin.problems.preference.risk import preference_risk
-from widemargin.problems.ranks import comparable_numbers, ordered_classes, used_ranks
+from widemargin.problems.ranks import comparable_numbers
 from widemargin.problems.ranks.scores import rank_scores
 from widemargin.problems.ranks.thresholds import rank_of
 
@@ -227,29 +222,14 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
             The fitted model.
         """
         self._check_parameters()
-        X, labels, weight = self._checked(X, y, sample_weight)
-        classes, codes = ordered_classes(y, self.classes)
-        if qid is None:
-            check_ranks(labels)
         seed = seed_of(self.random_state)
-        group = query_codes(qid, len(labels))
-        data = canonical(X, codes, weight, group=group, precomputed=self.kernel == "precomputed")
-        self.classes_, codes = used_ranks(classes, data.y)
-        data = replace(data, y=labels[data.index], given_y=labels)
-        rows = RankedRows(data, codes, group[data.index], qid is not None)
-        if rows.by_query:
-            check_queries(rows, qid)
+        rows = self._ranked_rows(X, y, sample_weight, qid)
         problem = self._problem(rows)
-        seen = self._begin(data)
-        with (
-            Watch("OrdinalSVC", self.tol, self.verbose, self.time_limit) as watch,
-            worker_threads() as seen.threads,
-        ):
-            result = self._solved(problem, seen, watch)
+        result = self._result(problem, self._begin(rows.data))
         self._keep_model(rows, problem, result)
         self._keep_record(rows, problem, result, seed)
         warn_unconverged(
-            "OrdinalSVC", self.certificate_, [result.status], self.tol, data.X, "gap",
+            "OrdinalSVC", self.certificate_, [result.status], self.tol, rows.data.X, "gap",
             indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
         )  # fmt: skip
         return self

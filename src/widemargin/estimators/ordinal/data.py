@@ -1,4 +1,4 @@
-"""Rows, ranks and queries of an ordinal machine: from the arguments of fit to a problem."""
+"""Check the ranks and queries that an ordinal machine is fitted to."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class RankedRows:
     ----------
     data : TrainingSet
         The rows.
+    classes : ndarray
+        The ranks, lowest first.
     codes : ndarray
         Rank of each row, 0 .. n_ranks - 1.
     group : ndarray
@@ -32,6 +34,7 @@ class RankedRows:
     """
 
     data: TrainingSet
+    classes: Any
     codes: IntArray
     group: IntArray
     by_query: bool

@@ -1,4 +1,4 @@
-"""A machine that learns a utility from pairs of rows: statement, solution, what is kept."""
+"""Fit a utility from pairs of rows: state the problem, solve it, keep the model."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.progress import Watch
-from widemargin._base.validation import check_fit
-from widemargin.estimators._base.kernel import KernelMachine, check_square
-from widemargin.estimators.ordinal.data import RankedRows
+from widemargin._base.threads import worker_threads
+from widemargin._base.validation import canonical, check_fit
+from widemargin.estimators._base.diagnosed import Diagnosed
+from widemargin.estimators._base.kernel import KernelEstimator, check_square
+from widemargin.estimators.ordinal.data import RankedRows, check_queries, check_ranks, query_codes
 from widemargin.fitted.ordinal import OrdinalMachine, RankTraining, rank_thresholds
 from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem, preference_problem
-from widemargin.solvers.preference import PreferenceResult, solve_preference
-from widemargin.solvers.preference.l1 import L1PreferenceResult, solve_l1_preference
+from widemargin.problems.ranks import ordered_classes, used_ranks
+from widemargin.solvers.base import Budget
+from widemargin.solvers.preference import PreferenceResult, solve
 
 DEFAULT_STEPS = 1000  # Newton steps; tens are the rule
 NOT_ALWAYS = ("thresholds_", "coef_", "support_", "support_vectors_", "dual_coef_", "n_support_")
@@ -26,7 +29,7 @@ OF_QUERIES = (
 )
 
 
-class PreferenceMachine(KernelMachine):
+class PreferenceMachine(Diagnosed, KernelEstimator):
     """Base of OrdinalSVC: everything between its arguments and its predictions."""
 
     C: float
@@ -35,57 +38,72 @@ class PreferenceMachine(KernelMachine):
     thresholds: str
     C_scale: str
     pooled_ranks: bool
+    classes: Any
     classes_: Any
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    def _ranked_rows(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> RankedRows:
+        """Check the arguments of fit; return the rows in their canonical order."""
         precomputed = self.kernel == "precomputed"
         X, labels, weight = check_fit(
             self, X, y, sample_weight, numeric=False, accept_sparse=not precomputed, any_labels=True
         )
         check_square(X, precomputed)
-        return X, labels, weight
+        classes, codes = ordered_classes(y, self.classes)
+        if qid is None:
+            check_ranks(labels)
+        group = query_codes(qid, len(labels))
+        data = canonical(X, codes, weight, group=group, precomputed=precomputed)
+        classes, codes = used_ranks(classes, data.y)
+        data = replace(data, y=labels[data.index], given_y=labels)
+        rows = RankedRows(data, classes, codes, group[data.index], qid is not None)
+        if rows.by_query:
+            check_queries(rows, qid)
+        return rows
 
     def _problem(self, rows: RankedRows) -> PreferenceProblem:
         problem = preference_problem(
-            rows.codes, C=self.C, loss=self.loss, group=rows.group, weight=rows.data.weight
+            rows.codes,
+            C=self.C,
+            loss=self.loss,
+            norm=int(self.norm),
+            group=rows.group,
+            weight=rows.data.weight,
         )
         if self.C_scale == "total":
             return replace(problem, C=problem.C / problem.n_pairs)
         return problem
 
-    def _budget(self) -> dict[str, Any]:
-        """Return what a fit may take."""
-        steps = int(self.max_iter) if self.max_iter > 0 else DEFAULT_STEPS
-        return {"tol": self.tol, "max_iter": steps, "cache_bytes": self.cache_size * 1e6}
+    def _result(self, problem: PreferenceProblem, rows: Rows) -> PreferenceResult:
+        with (
+            Watch("OrdinalSVC", self.tol, self.verbose, self.time_limit) as watch,
+            worker_threads() as rows.threads,
+        ):
+            data = rows.X if self.kernel == "linear" else rows
+            budget = Budget(self._steps, watch, self.cache_size * 1e6)
+            return solve(problem, data, tol=self.tol, budget=budget)
 
-    def _solved(
-        self, problem: PreferenceProblem, rows: Rows, watch: Watch
-    ) -> PreferenceResult | L1PreferenceResult:
-        budget = self._budget()
-        if self.norm == 1:
-            steps = {name: budget[name] for name in ("tol", "max_iter")}
-            return solve_l1_preference(problem, rows.X, monitor=watch, **steps)
-        operand = rows.X if self.kernel == "linear" else rows
-        return solve_preference(problem, operand, monitor=watch, **budget)
+    @property
+    def _steps(self) -> int:
+        """Newton steps that a fit may take."""
+        return int(self.max_iter) if self.max_iter > 0 else DEFAULT_STEPS
 
     def _keep_model(
         self,
         rows: RankedRows,
         problem: PreferenceProblem,
-        result: PreferenceResult | L1PreferenceResult,
+        result: PreferenceResult,
     ) -> None:
         """Store the utility, the thresholds and what proves them."""
-        certificate = result.certificate(problem, self.tol)
+        certificate = problem.certificate(result, tol=self.tol)
         if self._indefinite:
             certificate = replace(certificate, converged=False)
         for name in NOT_ALWAYS:  # of an earlier fit
             self.__dict__.pop(name, None)
+        self.classes_ = rows.classes
         self.certificate_ = certificate
         self.n_pairs_ = problem.n_pairs
         self.n_iter_ = certificate.n_iter
-        if isinstance(result, L1PreferenceResult):
-            self.coef_ = result.w
-        elif self.kernel == "linear":
+        if self.kernel == "linear":
             self.coef_ = result.coef
         else:
             support = np.flatnonzero(result.coef)
@@ -102,14 +120,14 @@ class PreferenceMachine(KernelMachine):
         self,
         rows: RankedRows,
         problem: PreferenceProblem,
-        result: PreferenceResult | L1PreferenceResult,
+        result: PreferenceResult,
         seed: int,
     ) -> None:
         """Keep what leave-one-out and everything that rests on it need."""
         machines: list[OrdinalMachine] = []
         if rows.by_query:
             refusal = OF_QUERIES
-        elif isinstance(result, L1PreferenceResult):
+        elif self.norm == 1:
             refusal = "with norm=1 the utility is no expansion in rows: use cross-validation"
         elif self._indefinite:
             refusal = "the kernel matrix is not positive semi-definite, so that optima are not sure"
@@ -117,8 +135,11 @@ class PreferenceMachine(KernelMachine):
             refusal = ""
             linear, proved = self.kernel == "linear", self.certificate_.converged
             machines = [
-                OrdinalMachine(problem, result, linear, proved, self.thresholds, **self._budget())
-            ]
+                OrdinalMachine(
+                    problem, result, linear, proved, self.thresholds,
+                    tol=self.tol, max_iter=self._steps, cache_bytes=self.cache_size * 1e6,
+                )
+            ]  # fmt: skip
         kernel, centre = self._kernel_, self._centre_
         refusal = refusal and f" is refused: {refusal}"
         self._record_ = Record(

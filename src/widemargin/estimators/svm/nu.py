@@ -65,7 +65,7 @@ def divided_by_margin(machine: Expansion, nu: float) -> Expansion:
     equivalent = Machine(
         trained.rows,
         c_classification(label, scale * (stated.upper - stated.lower)),
-        trained.b * scale,
+        trained.alpha * scale,
         machine.intercept * scale,
         refusal,
     )

@@ -49,15 +49,15 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         self._check_parameters()
         data = self._training_set(X, y, sample_weight, numeric=False)
         codes = self._codes(data)
-        pairs, problems = self._problems(data)
+        pairs, problems = self._problems(data, codes)
         rows = self._begin(data)
         with Watch(
             type(self).__name__, self.tol, self.verbose, self.time_limit, len(pairs)
         ) as watch:
             machines = [self._fit_pair(rows, chosen, part, watch) for chosen, part in problems]
         self._keep_machines(data, codes, machines)
-        self._keep_record(data, [machine.machine for machine in machines], pairs)
         statuses = [machine.status for machine in machines]
+        self._keep_record(data, [machine.machine for machine in machines], pairs)
         warn_unconverged(
             type(self).__name__, self.certificate_, statuses, self.tol, data.X,
             indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
@@ -77,20 +77,27 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         self.classes_, codes = check_classes(data.y)
         return codes
 
-    def _problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
+    def _problems(
+        self, data: TrainingSet, codes: IntArray | None = None
+    ) -> tuple[list[tuple[int, int]], list[Part]]:
         """Return the pairs of classes and, for each, its rows and its problem."""
-        codes = self._codes(data)
+        codes = self._codes(data) if codes is None else codes
         costs = self._costs(codes, data.weight)
         pairs = class_pairs(len(self.classes_))
-        parts = [pair_rows(codes, pair) for pair in pairs]
-        return pairs, [(chosen, self._problem(label, costs[chosen])) for chosen, label in parts]
+        parts = []
+        for pair in pairs:
+            chosen, label = pair_rows(codes, pair)
+            parts.append((chosen, self._problem(label, costs[chosen])))
+        return pairs, parts
 
     def _fit_pair(
         self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
     ) -> Expansion:
         found = self._solve(problem, self._rows_of(rows, chosen), watch)
-        machine = replace(found.machine, rows=chosen)
-        return self._rescale(replace(found, rows=chosen[found.rows], machine=machine))
+        if len(chosen) < rows.n:
+            machine = replace(found.machine, rows=chosen)
+            found = replace(found, rows=chosen[found.rows], machine=machine)
+        return self._rescale(found)
 
     def _rows_of(self, rows: Rows, chosen: IntArray) -> Rows:
         """Return some of the rows, seen through the same kernel."""
@@ -122,8 +129,8 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         self.n_support_ = np.bincount(owner, minlength=n_classes).astype(np.int32)
         self.intercept_ = np.array([m.intercept for m in machines])
         self.certificates_ = [m.certificate for m in machines]
-        self.certificate_ = worst(self.certificates_)
         self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
+        self.certificate_ = worst(self.certificates_)
 
     def _pair_coefficients(self) -> FloatArray:
         """Return the coefficients of each pair's machine, one column a pair."""

@@ -28,12 +28,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
 
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin.certificate import Certificate
+from widemargin.certificate import Certificate, relative_gap
 from widemargin.problems.cumulative.links import LINKS
 
 
@@ -75,6 +76,27 @@ class Slopes:
             band[-1] *= 1.0 + 1e-8
             band[-1] += np.finfo(np.float64).tiny
             return np.asarray(solveh_banded(band, right, check_finite=False))
+
+
+class CumulativeModel(Protocol):
+    """What a certificate needs to know of a model.
+
+    `primal` is J there, `above` how far that is above h, `gradient` the gradient of h by w, and
+    `threshold_gradient` that of J by the thresholds.
+    """
+
+    @property
+    def primal(self) -> float: ...  # noqa: D102
+    @property
+    def above(self) -> float: ...  # noqa: D102
+    @property
+    def gradient(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def threshold_gradient(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def n_iter(self) -> int: ...  # noqa: D102
+    @property
+    def status(self) -> str: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -163,24 +185,22 @@ class CumulativeProblem:
             return 0.0  # no probability exceeds one
         return max(0.0, primal - above - 0.5 * float(gradient @ gradient) / self.alpha)
 
-    def certificate(
-        self,
-        primal: float,
-        above: float,
-        gradient: FloatArray,
-        slopes: Slopes,
-        *,
-        tol: float,
-        n_iter: int,
-    ) -> Certificate:
-        """Return what is known of the optimum, from quantities evaluated at the model."""
-        dual = self.lower_bound(primal, above, gradient)
-        violation = max(np.abs(gradient).max(initial=0.0), np.abs(slopes.threshold).max())
+    def certificate(self, model: CumulativeModel, *, tol: float) -> Certificate:
+        """Return what is known of the optimum, from quantities evaluated at a model.
+
+        Without a penalty there is no bound that could tell whether a fit has converged: then it has
+        if the solver says so.
+        """
+        dual = self.lower_bound(model.primal, model.above, model.gradient)
+        violation = max(
+            np.abs(model.gradient).max(initial=0.0), np.abs(model.threshold_gradient).max()
+        )
+        close = relative_gap(model.primal, dual) <= tol
         return Certificate.from_objectives(
             f"cumulative {self.link}",
-            primal=primal,
+            primal=model.primal,
             dual=dual,
             kkt_violation=float(violation),
-            converged=primal - dual <= tol * max(1.0, abs(primal)),
-            n_iter=n_iter,
+            converged=close if self.alpha > 0 else model.status == "converged",
+            n_iter=model.n_iter,
         )

@@ -1,4 +1,4 @@
-r"""Large-margin rank boundaries: a utility that puts rows of higher rank above rows of lower rank.
+r"""State the pairwise ranking problem: rows of higher rank above those of lower rank by a margin.
 
 A pair (i, j) is *comparable* if row i has the higher rank and both belong to the same group (the
 same query, when ranking; one group holds all rows otherwise). With weights s, which mean
@@ -25,6 +25,18 @@ The constraint :math:`(\alpha \cdot t) = 0` printed with these equations belongs
 a threshold on differences; with every pair written in the order above it would force
 :math:`\alpha = 0`, so it is left out.
 
+*Another norm.* Section 2.4 there allows any l_q margin on differences. The linear machine whose
+margin is measured in l_inf has the l_1 norm of its weights in place of :math:`\tfrac12 \|f\|^2`.
+With the hinge it is a linear program with one row for each pair, and its dual is
+
+.. math::
+
+    \max_\alpha \; \sum \alpha_{ij} \quad\text{s.t.}\quad \|X'\beta\|_\infty \le 1 , \quad
+    0 \le \alpha_{ij} \le C s_i s_j .
+
+Any variables within their caps are feasible once divided by
+:math:`\max(1, \|X'\beta\|_\infty)`: every dual point below gives a rigorous lower bound here too.
+
 *No pair is ever formed.* Smooth the hinge over a band of width mu,
 :math:`\ell_\mu(z) = (z_+^2 - (z - \mu)_+^2) / (2 \mu)`. Its derivative, and likewise that of the
 squared hinge, gives a dual point
@@ -35,7 +47,7 @@ squared hinge, gives a dual point
 
 that is feasible at any f and mu. Its sums over the partners of a row need only counts and sums of
 f over the rows of lower rank within a window of utilities, which one sweep over the sorted rows
-provides (:mod:`widemargin.problems.preference.sweep`). So the objectives of both problems, the
+provides (:mod:`widemargin.problems.preference.pair_sums`). So the objectives of both problems, the
 gradient and products with the Hessian cost O(n log n), and the true duality gap one product with
 the kernel more. Counts are float64 sums: exact for whole weights up to 2^53 pairs.
 
@@ -47,16 +59,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin.certificate import Certificate, sure_bound
+from widemargin.certificate import Certificate, relative_gap, sure_bound
 from widemargin.problems.preference.conditions import largest_slack, largest_surplus
-from widemargin.problems.preference.dual_pairs import DualPoint, Response
-from widemargin.problems.preference.sweep import SortedRows, by_group, local_ranks, pairs_near
+from widemargin.problems.preference.pair_sums import (
+    Curvature,
+    DualPoint,
+    PairSums,
+    SortedRows,
+    by_group,
+    local_ranks,
+)
 
 AT_BOUND = 1e-12  # share of its cap by which a dual variable may miss a bound and be at it
+
+
+class PreferenceModel(Protocol):
+    """What a certificate needs to know of a model.
+
+    `coef` are weights of features or expansion coefficients of rows, `f` the utilities of the
+    rows, `penalty` half the squared norm of f or |w|_1; `point` is a dual point with coefficients
+    beta, `image` K beta of the rows, or X'beta of the features with an l_1 norm.
+    """
+
+    @property
+    def coef(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def f(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def penalty(self) -> float: ...  # noqa: D102
+    @property
+    def point(self) -> DualPoint: ...  # noqa: D102
+    @property
+    def image(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def n_iter(self) -> int: ...  # noqa: D102
+    @property
+    def kernel_evaluations(self) -> int: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +118,8 @@ class PreferenceProblem:
         Cost of a unit of loss of one pair.
     loss : {"hinge", "squared_hinge"}
         The loss of a pair.
+    norm : {2, 1}
+        The penalty: half the squared norm of f, or (linear f and the hinge only) |w|_1.
     """
 
     codes: IntArray
@@ -82,13 +127,9 @@ class PreferenceProblem:
     weight: FloatArray
     C: float
     loss: str = "hinge"
+    norm: int = 2
 
-    @property
-    def name(self) -> str:
-        """Name of the formulation, for the certificate."""
-        return f"preference {self.loss.replace('_', ' ')}"
-
-    @property
+    @cached_property
     def squared(self) -> bool:
         """Whether the slack is squared."""
         return self.loss == "squared_hinge"
@@ -154,115 +195,70 @@ class PreferenceProblem:
         return replace(part, C=self.C * self.n_pairs / part.n_pairs) if part.n_pairs else part
 
     @np.errstate(over="ignore", invalid="ignore")
-    def respond(self, f: FloatArray, width: float, rows: SortedRows | None = None) -> Response:
-        """Return the sums of the dual point that utilities f and a band of some width define.
+    def evaluate(self, f: FloatArray, width: float, rows: SortedRows | None = None) -> PairSums:
+        """Return loss and sums of the dual point that utilities f and a band width define.
 
-        Of utilities so far apart that sums overflow they are infinite or nan: no better point.
+        Rows are those of `sort(f)`, where the caller has them. Of utilities so far apart that sums
+        overflow they are infinite or nan: no better point.
         """
+        squared = self.squared
         rows = self.sort(f) if rows is None else rows
-        (above, excess), (below, deficit) = rows.slacks(0.0, np.inf)
-        loss = float(rows.weight @ excess)
-        if self.squared:
-            push, total = 2.0 * (excess - deficit), 2.0 * loss
-            # Of utilities far apart, rounding may leave less than nothing.
-            loss = max(0.0, rows.sum_of_squares(excess, deficit))
-            total -= loss
-            smoothed = loss
-        else:
-            push, total, less = self._ramp(rows, width, above, below)
-            smoothed = loss - less
-        beta = rows.scattered(self.C * rows.weight * push)
-        return Response(beta, self.C * total, self.C * loss, self.C * smoothed)
+        return rows.sums(DualPoint(f, width), self.C, squared=squared)
 
-    def _ramp(
-        self, rows: SortedRows, width: float, above: FloatArray, below: FloatArray
-    ) -> tuple[FloatArray, float, float]:
-        """Return sums of min(z_+ / width, 1): lower less higher partners, and over all pairs.
-
-        Also by how much the smoothed loss is less than the hinge: z - z^2 / (2 width) in the
-        band, width / 2 beyond.
-        """
-        if width <= 0:
-            return above - below, float(rows.weight @ above), 0.0
-        (near, excess), (near_higher, deficit) = rows.slacks(0.0, width)
-        beyond = 0.5 * width * float(rows.weight @ (above - near))
-        within = float(rows.weight @ excess)
-        less = beyond + within - 0.5 * rows.sum_of_squares(excess, deficit) / width
-        above = above - near + excess / width
-        below = below - near_higher + deficit / width
-        return above - below, float(rows.weight @ above), less
-
-    def response(self, point: DualPoint) -> Response:
+    @np.errstate(over="ignore", invalid="ignore")
+    def evaluate_point(self, point: DualPoint) -> PairSums:
         """Return the sums of any dual point; its loss is that at the point's utilities."""
-        if self.squared or point.listed is None:
-            return self.respond(point.f, point.width)
-        rows = self.sort(point.f)
-        ((_, excess), _) = rows.slacks(0.0, np.inf)
-        (above, _), (below, _) = rows.slacks(point.width, np.inf)
-        beta = self.C * rows.scattered(rows.weight * (above - below))
-        beta += np.bincount(point.listed.upper, point.listed.values, self.n_rows)
-        beta -= np.bincount(point.listed.lower, point.listed.values, self.n_rows)
-        total = self.C * float(rows.weight @ above) + float(point.listed.values.sum())
-        return Response(beta, total, self.C * float(rows.weight @ excess))
+        squared = self.squared
+        return self.sort(point.f).sums(point, self.C, squared=squared)
 
-    def pairs_near_kink(
-        self, f: FloatArray, width: float, most: int
-    ) -> tuple[IntArray, IntArray] | None:
-        """Return the rows (upper, lower) of the pairs with -width < z <= width, None if > most."""
-        rows = self.sort(f)
-        upper, lower = np.empty(most, np.intp), np.empty(most, np.intp)
-        found = pairs_near(rows.f, rows.code, rows.starts, -width, width, upper, lower)
-        if found > most:
-            return None
-        return rows.order[upper[:found]], rows.order[lower[:found]]
+    def curvature(self, rows: SortedRows, width: float, ramp: float | None = None) -> Curvature:
+        """Return the second derivative of the smoothed loss by the utilities that sort the rows.
 
-    def primal(self, f: FloatArray, norm2: float) -> float:
-        """Return the primal objective of a model with utilities f and squared norm norm2."""
-        return 0.5 * norm2 + self.respond(f, 0.0).loss
+        It is that of the pairs in a band of some width; ramp, the width by default, is the slack
+        over which their variables rise to the cap.
+        """
+        if self.squared:
+            return Curvature(rows, self.C * 2.0, np.inf)
+        return Curvature(rows, self.C * (1.0 / (ramp or width)), width)
 
-    def dual(self, point: DualPoint, norm2: float) -> float:
-        """Return the dual objective; norm2 is beta'K beta of the point's coefficients."""
-        return self.response(point).total - 0.5 * norm2
+    def primal(self, f: FloatArray, penalty: float) -> float:
+        """Return the primal objective of utilities f; penalty is half its squared norm or |w|_1."""
+        return penalty + self.evaluate(f, 0.0).loss
+
+    def dual(self, point: DualPoint, image: FloatArray) -> float:
+        """Return the dual objective; image is K beta of the point's beta, or X'beta (l_1 norm)."""
+        sums = self.evaluate_point(point)
+        if self.norm == 1:
+            return scaled_dual(sums.total, image)
+        return sums.total - 0.5 * float(sums.beta @ image)
 
     @np.errstate(over="ignore", invalid="ignore")  # then nothing is proved: see sure_bound
-    def certificate(
-        self,
-        f: FloatArray,
-        norm2: float,
-        point: DualPoint,
-        image: FloatArray,
-        *,
-        tol: float,
-        n_iter: int,
-        kernel_evaluations: int = 0,
-    ) -> Certificate:
-        """Certify a model by a dual point, everything recomputed from utilities in float64.
+    def certificate(self, model: PreferenceModel, *, tol: float) -> Certificate:
+        """Certify a model by its dual point, both objectives recomputed from the utilities.
 
         Parameters
         ----------
-        f, norm2 : ndarray of shape (n_rows,), float
-            Utilities of the model and its squared norm.
-        point : DualPoint
-            Dual variables.
-        image : ndarray of shape (n_rows,)
-            K beta of the coefficients beta of the dual point.
+        model : PreferenceModel
+            The model and a dual point, for instance a result of the solver.
         tol : float
             Relative gap up to which the fit has converged.
-        n_iter, kernel_evaluations : int
-            For the record.
         """
-        response = self.response(point)
-        primal = self.primal(f, norm2)
-        dual = response.total - 0.5 * float(response.beta @ image) - self.rounding(point, image)
+        primal = self.primal(model.f, model.penalty)
+        dual = self.dual(model.point, model.image)
+        if self.norm == 1:
+            violation = _l1_violation(model.coef, model.image)
+        else:
+            dual -= self.rounding(model.point, model.image)
+            violation = self._kkt_violation(model.point, model.image)
         dual = sure_bound(primal, dual)
         return Certificate.from_objectives(
-            self.name,
+            f"preference {self.loss.replace('_', ' ')}" + ", l_1 norm" * (self.norm == 1),
             primal=primal,
             dual=dual,
-            kkt_violation=self._kkt_violation(point, image),
-            converged=(primal - dual) / max(1.0, abs(primal)) <= tol,
-            n_iter=n_iter,
-            kernel_evaluations=kernel_evaluations,
+            kkt_violation=violation,
+            converged=relative_gap(primal, dual) <= tol,
+            n_iter=model.n_iter,
+            kernel_evaluations=model.kernel_evaluations,
         )
 
     def rounding(self, point: DualPoint, image: FloatArray) -> float:
@@ -305,11 +301,28 @@ class PreferenceProblem:
         return float(max(slack, surplus, at_zero, at_cap))
 
 
+def scaled_dual(total: float, correlation: FloatArray) -> float:
+    """Return the dual objective with an l_1 norm, the variables divided so that |X'beta| <= 1."""
+    return total / max(1.0, float(np.abs(correlation).max()))
+
+
+def _l1_violation(w: FloatArray, correlation: FloatArray) -> float:
+    """Return the violation of |X'beta| <= 1, with X'beta = sign(w) where w is not zero.
+
+    It is the largest |w - soft(w + X'beta)|, soft(v) being v moved towards zero by 1 or to it. The
+    conditions of the pairs hold at the utilities of the dual point.
+    """
+    moved = w + correlation
+    soft = np.sign(moved) * np.maximum(np.abs(moved) - 1.0, 0.0)
+    return float(np.abs(w - soft).max())
+
+
 def preference_problem(
     codes: IntArray,
     *,
     C: float,
     loss: str = "hinge",
+    norm: int = 2,
     group: IntArray | None = None,
     weight: FloatArray | None = None,
 ) -> PreferenceProblem:
@@ -323,6 +336,8 @@ def preference_problem(
         Cost of a unit of loss of one pair.
     loss : {"hinge", "squared_hinge"}
         The loss of a pair.
+    norm : {2, 1}
+        The penalty: half the squared norm of f, or |w|_1.
     group : array of shape (n_rows,), optional
         Only rows with equal numbers are compared.
     weight : ndarray of shape (n_rows,), optional
@@ -336,7 +351,7 @@ def preference_problem(
     >>> problem.n_pairs
     5.0
     >>> f = np.array([0.0, 0.5, 2.0, 2.0])  # slack .5 of one pair, 1 of another
-    >>> problem.primal(f, norm2=0.0)
+    >>> problem.primal(f, penalty=0.0)
     1.5
     """
     codes = np.unique(np.asarray(codes), return_inverse=True)[1].astype(np.int64)
@@ -345,12 +360,16 @@ def preference_problem(
         raise ValueError(f"C must be positive, got {C}")
     if loss not in ("hinge", "squared_hinge"):
         raise ValueError(f"loss must be 'hinge' or 'squared_hinge', got {loss!r}")
+    if norm not in (1, 2):
+        raise ValueError(f"norm must be 2 or 1, got {norm!r}")
+    if norm == 1 and loss != "hinge":
+        raise ValueError(f"loss must be 'hinge' with an l_1 norm, got {loss!r}")
     group = np.zeros(n, np.int64) if group is None else np.unique(group, return_inverse=True)[1]
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     for name, values in (("group", group), ("weight", weight)):
         if len(values) != n:
             raise ValueError(f"{name} has {len(values)} entries for {n} rows; give one for each")
-    problem = PreferenceProblem(codes, group.astype(np.int64), weight, float(C), loss)
+    problem = PreferenceProblem(codes, group.astype(np.int64), weight, float(C), loss, norm)
     if not problem.n_pairs > 0:
         raise ValueError(
             f"codes (the ranks y) leave nothing to compare: no two of the {n} rows with positive "

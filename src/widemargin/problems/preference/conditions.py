@@ -1,4 +1,4 @@
-"""The worst of all pairs at the optimality conditions, without the pairs: extremes instead of sums.
+"""Find the largest violation of the optimality conditions over all pairs without forming them.
 
 The dual variable of a pair (i above j) is told by where its slack 1 - (f_i - f_j) lies; whether it
 may be there is told by the slack at another utility g, that of the coefficients. So for every row
@@ -15,7 +15,7 @@ import numpy as np
 
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray
-from widemargin.problems.preference.sweep import SortedRows
+from widemargin.problems.preference.pair_sums import SortedRows
 
 
 @jit

@@ -1,4 +1,4 @@
-"""Columns of the training data for the search of stumps: bins of all, the order of some.
+"""Bin the columns of the training data for the search of stumps, and sort some of them.
 
 A feature with at most 255 different values has a bin for each, others have bins between quantiles
 of a sample of the rows. Codes take a byte for each entry of X, whether X is dense or sparse. Bins
@@ -129,9 +129,9 @@ class BinnedColumns:
         write_codes(block, offset, self.edges[first:stop], self.codes[first:stop])
         for k, (_, values) in enumerate(found):
             if values is not None:
-                self._settle(first + k, block, offset + k, values)
+                self._check_values(first + k, block, offset + k, values)
 
-    def _settle(self, feature: int, block: RealArray, at: int, values: RealArray) -> None:
+    def _check_values(self, feature: int, block: RealArray, at: int, values: RealArray) -> None:
         """Check that a feature has only the few values of the sample; if not, take all rows."""
         if not all_known(block[:, at], self.codes[feature], values):
             edges, known = _edges(_sorted(np.ascontiguousarray(block[:, at])))

@@ -1,4 +1,4 @@
-"""Compiled loops of the search for stumps: order, bins, sums over bins, and what lies inside one.
+"""Compiled loops of the search for stumps: sorting, binning, sums over bins, cuts inside a bin.
 
 Rows with label -1 have side 0, rows with +1 side 1. `sums` has 512 numbers for each feature: the
 mass of side 0 in each bin, then that of side 1. The balance G of a cut is the mass of side 1 below

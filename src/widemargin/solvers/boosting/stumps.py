@@ -1,4 +1,4 @@
-r"""The stump of least weighted error: a search that reads bins first.
+r"""Find the decision stump of least weighted error, by a search that reads bins first.
 
 A stump says `sign` where a feature exceeds a threshold, ``-sign`` elsewhere. Thresholds are the
 middles between neighbouring values, and minus infinity for the constant. Of stumps whose errors
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from widemargin._base.threads import for_each
-from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin.solvers.boosting.bins import BinnedColumns
 from widemargin.solvers.boosting.loops import (
     BINS,
@@ -50,7 +50,7 @@ class Stump(NamedTuple):
 
 
 class StumpLearner:
-    """Learner of :func:`widemargin.solvers.boosting.boost`: stumps of least weighted error.
+    """Learner of :func:`widemargin.solvers.boosting.solve`: stumps of least weighted error.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class StumpLearner:
 
     def learn(self, mass: FloatArray, changed: IntArray | None) -> Stump:
         """Return the stump of least weighted error."""
-        self._take_in(mass, changed)
+        self._update_sums(mass, changed)
         sides = np.array([self.sums[0, :BINS].sum(), self.sums[0, BINS:].sum()])
         least, floor = np.empty(len(self.sums)), np.empty(len(self.sums))
         scan_bins(self.sums, sides[0], sides[1], least, floor)
@@ -100,7 +100,7 @@ class StumpLearner:
 
     # ------------------------------------------------------------------------------ parts
 
-    def _take_in(self, mass: FloatArray, changed: IntArray | None) -> None:
+    def _update_sums(self, mass: FloatArray, changed: IntArray | None) -> None:
         """Bring the sums up to date."""
         if changed is None:
             self.sums[:] = 0.0
@@ -160,3 +160,25 @@ class StumpLearner:
             sums, c.order, c.last, c.starts, c.mixed, self.signed, sides, goal, tie
         )
         return Stump(feature, columns.threshold_after(feature, int(place)), int(sign))
+
+
+def stump_learners(
+    X: Matrix, positives: list[BoolArray], *, exact: bool, seed: int, threads: int
+) -> list[StumpLearner]:
+    """Return a learner of stumps for each labelling of the samples; they share their bins.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Finite numbers, float32 or float64. A dense array is read in place.
+    positives : list of ndarray of bool of shape (n_samples,)
+        Whether the label is +1.
+    exact : bool
+        Consider all thresholds, not only those between bins.
+    seed : int
+        For the sample of rows whose quantiles are the bins.
+    threads : int
+        Threads that may work on this.
+    """
+    columns = BinnedColumns(X, seed, threads)
+    return [StumpLearner(columns, each, exact=exact, threads=threads) for each in positives]

@@ -1,4 +1,4 @@
-r"""Newton's method for cumulative models, in the weights and the thresholds together.
+r"""Fit cumulative models by Newton's method in the weights and the thresholds together.
 
 Problem: :mod:`widemargin.problems.cumulative`. A step solves
 
@@ -21,57 +21,28 @@ nothing to converge to.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin.certificate import Certificate
+from widemargin.certificate import gap_scale, relative_gap
 from widemargin.problems.cumulative import CumulativeProblem, Slopes
-from widemargin.solvers.base import Budget, Monitor, Status
+from widemargin.solvers.base import Budget, Status
+from widemargin.solvers.cumulative.result import CumulativeResult
 from widemargin.solvers.cumulative.rows import CentredRows
 
-FEW_FEATURES = 300  # a Hessian of d x d is formed
-FEW_ROWS = 1500  # ... or the rows are turned, which takes their products and eigenvectors
+__all__ = ["CumulativeResult", "solve"]
+
+FEW_FEATURES = 300  # up to which a Hessian of d x d is formed
+FEW_ROWS = 1500  # up to which one of at most n x n is, or the products of the rows
 STILL = 1e-4  # a step that moves no row by more than this has converged, without a penalty
 PATIENCE = 6  # steps that promise nothing and yet move rows: the ranks are separated
 DEPENDENT = 1e-13  # eigenvalue of the scaled Hessian that counts as zero
 ROUNDING = 1e-13  # of the objective
 SETTLING = 30  # Newton steps of the thresholds alone, which read no data; three suffice as a rule
-
-
-@dataclass(frozen=True)
-class CumulativeResult:
-    """A fitted cumulative model.
-
-    Attributes
-    ----------
-    coef, thresholds : ndarray of shape (n_features,), (n_ranks - 1,)
-        The model.
-    likelihood : float
-        Its log-likelihood.
-    certificate : Certificate
-        Evaluated at the model; without a penalty its lower bound is the trivial one, zero.
-    n_iter : int
-        Newton steps.
-    status : {"converged", "max_iter", "stopped", "stalled"}
-        As for other solvers.
-    separated : bool
-        Whether the ranks can be separated, so that the likelihood has no maximum.
-    n_dependent : int
-        Number of directions of w, those of constant columns included, that the likelihood does not
-        depend on (without a penalty; 0 where no matrix was formed that could tell).
-    """
-
-    coef: FloatArray
-    thresholds: FloatArray
-    likelihood: float
-    certificate: Certificate
-    n_iter: int
-    status: Status
-    separated: bool
-    n_dependent: int
 
 
 @dataclass(frozen=True)
@@ -110,38 +81,64 @@ class _Step:
     n_dependent: int = 0
 
 
-def solve_cumulative(
-    X: Matrix,
+def solve(
     problem: CumulativeProblem,
+    data: Matrix,
     *,
     tol: float,
-    max_iter: int,
-    monitor: Monitor | None = None,
+    budget: Budget,
+    start: CumulativeResult | None = None,
+    method: Literal["auto", "matrix", "gram", "conjugate_gradients"] = "auto",
 ) -> CumulativeResult:
     """Maximise the (penalised) likelihood.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d)
-        Data, float32 or float64; read in place.
     problem : CumulativeProblem
         Ranks, weights, link and penalty.
+    data : ndarray or CSR matrix of shape (n, d)
+        Float32 or float64; read in place.
     tol : float
         Bound on J - optimum relative to max(1, J); without a penalty, on what the last step
         promises.
-    max_iter : int
-        Largest number of Newton steps.
-    monitor : callable, optional
-        Called after each step with (steps, relative gap or promise); returns whether to go on.
+    budget : Budget
+        Newton steps, and a monitor that is called after each of them with (steps, relative gap or
+        promise).
+    start : CumulativeResult, optional
+        A model to start from.
+    method : {"auto", "matrix", "gram", "conjugate_gradients"}
+        How the weights of a step are found: "matrix" forms the Hessian of d x d, "gram" turns the
+        features of few rows so that n of them carry everything, "conjugate_gradients" forms no
+        matrix. "auto" takes the first of them that is cheap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.problems.cumulative import CumulativeProblem
+    >>> from widemargin.solvers.base import Budget
+    >>> from widemargin.solvers.cumulative import solve
+    >>> X = np.array([[0.0], [1.0], [1.0], [2.0], [3.0]])
+    >>> problem = CumulativeProblem("logit", np.array([0, 0, 1, 1, 1]), np.ones(5), alpha=1.0)
+    >>> result = solve(problem, X, tol=1e-9, budget=Budget(50))
+    >>> result.coef.round(3), result.thresholds.round(3), result.status
+    (array([0.862]), array([0.717]), 'converged')
     """
-    budget = Budget(max_iter, monitor)
+    n, d = data.shape
+    if method == "auto":
+        if d <= FEW_FEATURES or d <= n <= FEW_ROWS:
+            method = "matrix"
+        else:
+            method = "gram" if n <= FEW_ROWS else "conjugate_gradients"
     with worker_threads() as threads:
-        rows = CentredRows(X, problem.weight, threads)
-        start = _point(problem, rows, np.zeros(X.shape[1]), problem.start())
-        wide = rows.n_features > max(FEW_FEATURES, rows.n_rows)
-        if wide and rows.n_rows <= FEW_ROWS:
-            start = _turned_start(problem, rows, start, tol, budget, threads)
-        state = _newton(problem, rows, start, tol, budget)
+        rows = CentredRows(data, problem.weight, threads)
+        if start is None:
+            point = _point(problem, rows, np.zeros(d), problem.start())
+        else:
+            shifted = start.thresholds - float(rows.centre @ start.coef)
+            point = _point(problem, rows, start.coef, shifted)
+        if method == "gram":
+            point = _turned_start(problem, rows, point, tol, budget, threads)
+        state = _newton(problem, rows, point, tol, budget, matrix=method == "matrix")
         return _result(problem, rows, state, tol, budget)
 
 
@@ -163,24 +160,30 @@ def _turned_start(
     """Solve in the features that n rows span; the optimum but for rounding."""
     Z, back = rows.turned()
     few = CentredRows(Z, problem.weight, threads)
-    state = _newton(problem, few, _point(problem, few, np.zeros(Z.shape[1]), start.thresholds),
-                    0.1 * tol, budget)  # fmt: skip
+    origin = _point(problem, few, np.zeros(Z.shape[1]), start.thresholds)
+    state = _newton(problem, few, origin, 0.1 * tol, budget, matrix=True)
     return _point(problem, rows, rows.combine(back @ state.point.w), state.point.thresholds)
 
 
 def _newton(
-    problem: CumulativeProblem, rows: CentredRows, point: _Point, tol: float, budget: Budget
+    problem: CumulativeProblem,
+    rows: CentredRows,
+    point: _Point,
+    tol: float,
+    budget: Budget,
+    *,
+    matrix: bool,
 ) -> _State:
     """Take Newton steps from a point until one of the reasons to stop applies."""
     state, idle = _State(point), 0
     while True:
         point = state.point
         around = _around(problem, rows, point)
-        scale = max(1.0, abs(point.objective))
+        scale = gap_scale(point.objective)
         gap = point.objective - problem.lower_bound(point.objective, around.above, around.gradient)
         if problem.alpha > 0 and gap <= tol * scale:
             return replace(state, status="converged")
-        step = _direction(problem, rows, around)
+        step = _direction(problem, rows, around, matrix=matrix)
         moved = _descend(problem, point, step)
         if moved is None:
             return replace(state, status="stalled")
@@ -217,10 +220,12 @@ def _shift(problem: CumulativeProblem, step: _Step) -> FloatArray:
 # ------------------------------------------------------------------------------ the direction
 
 
-def _direction(problem: CumulativeProblem, rows: CentredRows, around: _Around) -> _Step:
+def _direction(
+    problem: CumulativeProblem, rows: CentredRows, around: _Around, *, matrix: bool
+) -> _Step:
     """Return the Newton step: eliminate the thresholds, solve for w, put them back."""
     slopes = around.slopes
-    if rows.n_features <= FEW_FEATURES or rows.n_features <= rows.n_rows <= FEW_ROWS:
+    if matrix:
         w, n_dependent = _by_factors(problem, rows, slopes, -around.gradient)
     else:
         w, n_dependent = _by_conjugate_gradients(problem, rows, slopes, -around.gradient), 0
@@ -342,26 +347,26 @@ def _result(
     # What the user has is the moved model, and its digits are fewer where the mean is far away.
     reached = problem.objective(utility, thresholds, _norm2(point.w))
     above = around.above + (reached - point.objective)
-    n_iter = max(1, budget.used)
-    certificate = problem.certificate(
-        reached, above, around.gradient, around.slopes, tol=tol, n_iter=n_iter
-    )
+    bound = problem.lower_bound(reached, above, around.gradient)
     status = state.status or budget.status
-    if problem.alpha == 0:  # no bound could tell
-        certificate = replace(certificate, converged=status == "converged")
-    elif certificate.converged:
+    if problem.alpha > 0 and relative_gap(reached, bound) <= tol:
         status = "converged"
-    elif status == "converged":  # only to rounding, as the fresh evaluation shows
+    elif problem.alpha > 0 and status == "converged":  # only to rounding, as it turns out
         status = "stalled"
     return CumulativeResult(
         coef=point.w,
         thresholds=thresholds,
+        primal=reached,
+        dual=bound,
         likelihood=problem.likelihood(utility, thresholds),
-        certificate=certificate,
-        n_iter=n_iter,
+        above=above,
+        gradient=around.gradient,
+        threshold_gradient=around.slopes.threshold,
+        n_iter=max(1, budget.used),
         status=status,
         separated=state.separated,
         n_dependent=state.n_dependent,
+        constant=~rows.varies,
     )
 
 

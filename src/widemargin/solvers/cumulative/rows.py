@@ -1,4 +1,4 @@
-"""The data matrix of a cumulative model, seen from its mean; and turned where it is wide.
+"""Products with the centred data matrix of a cumulative model, and its rotation where it is wide.
 
 The thresholds take up any shift of the utilities, so the rows may be moved to their mean: features
 like 1000 +- 1 then keep their digits. Sparse rows are moved in the results, never in memory.

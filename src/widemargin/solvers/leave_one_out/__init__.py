@@ -1,4 +1,4 @@
-r"""Exact leave-one-out: what a fitted machine would say of each row had it never seen it.
+r"""Compute leave-one-out values of a soft-margin machine without training it again.
 
 Problem (see :mod:`widemargin.problems.soft_margin`): for every row l, the optimum of the same
 problem without l (or with a fraction of its weight), evaluated at l. Retraining n times is not
@@ -9,6 +9,13 @@ becomes free. Rows that are not support vectors leave without a trace.
 
 The derivative of the path is a column of the exchange tableau of
 `leave_one_out.tableau`; :mod:`widemargin.solvers.leave_one_out.loops` follows the paths.
+
+====================  ==========================================================================
+`LeaveOneOut`         a machine whose kernel matrix is in memory: `exact` follows the paths to
+                      their ends, `linear_response` takes their first step only
+`first_order`         the first step, where the kernel matrix is too large to be formed
+`polish`              brings a fit to its optimum as far as rounding allows; paths start there
+====================  ==========================================================================
 
 Opper and Winther (2000), section 8.5, give the first step, equations (8.26)-(8.32); the page
 "Leave-one-out" of the documentation says what had to be corrected in them.
@@ -21,12 +28,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin._base.threads import for_each
-from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget
-from widemargin.solvers.leave_one_out import loops as loops
-from widemargin.solvers.leave_one_out.tableau import WORTH_A_THREAD, Tableau
-from widemargin.solvers.soft_margin.smo import padded, solve_dense
+from widemargin.solvers.leave_one_out import loops
+from widemargin.solvers.leave_one_out.response import first_order
+from widemargin.solvers.leave_one_out.tableau import (
+    WORTH_A_THREAD,
+    Tableau,
+    ends_of,
+    first_step,
+)
+from widemargin.solvers.soft_margin import padded, solve_dense
+
+__all__ = ["LeaveOneOut", "LeftOut", "first_order", "polish"]
 
 CLOSE = 0.25  # rows this near to their target get their column before a path asks for it
 PIVOTS = 48  # columns that a path may keep at first
@@ -52,75 +67,69 @@ class LeftOut:
 
 
 def polish(
-    K: FloatArray, problem: SoftMargin, b: FloatArray, *, tol: float, max_iter: int, threads: int
+    K: FloatArray,
+    problem: SoftMargin,
+    alpha: FloatArray,
+    *,
+    tol: float,
+    max_iter: int,
+    threads: int,
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Solve on from b until rounding leaves nothing to gain.
+    """Solve on from alpha until rounding leaves nothing to gain.
 
     K is padded as `solve_dense` wants it. Returns variables, decision values without threshold
     and the violation left.
     """
     n = problem.n_rows
-    b = problem.repair(b.copy())
+    alpha = problem.repair(alpha.copy())
     for _ in range(3):
-        f = K[:n, :n] @ problem.coefficients(b)
-        if problem.kkt_violation(b, f) <= tol:
+        f = K[:n, :n] @ problem.coefficients(alpha)
+        if problem.kkt_violation(alpha, f) <= tol:
             break
         budget = Budget(max_iter)
-        solve_dense(K, problem.bounded(), b, f, tol=0.5 * tol, budget=budget, threads=threads)
-        b = problem.repair(b, np.maximum(problem.lower - b, b - problem.upper))
-    f = K[:n, :n] @ problem.coefficients(b)
-    violation = problem.kkt_violation(b, f)
+        solve_dense(K, problem.bounded(), alpha, f, tol=0.5 * tol, budget=budget, threads=threads)
+        alpha = problem.repair(alpha, np.maximum(problem.lower - alpha, alpha - problem.upper))
+    f = K[:n, :n] @ problem.coefficients(alpha)
+    violation = problem.kkt_violation(alpha, f)
     if violation > tol:
         # Steps of a nearly singular problem gain less than rounding; its equations still tell.
-        x = Tableau(K, problem, b, threads).x
-        b_solved = np.clip(np.tile(x, problem.n_variables // n), problem.lower, problem.upper)
-        f_solved = K[:n, :n] @ problem.coefficients(b_solved)
-        if (solved := problem.kkt_violation(b_solved, f_solved)) < violation:
-            return b_solved, f_solved, solved
-    return b, f, violation
+        x = Tableau(K, problem, alpha, threads).x
+        alpha_solved = np.clip(np.tile(x, problem.n_variables // n), problem.lower, problem.upper)
+        f_solved = K[:n, :n] @ problem.coefficients(alpha_solved)
+        if (solved := problem.kkt_violation(alpha_solved, f_solved)) < violation:
+            return alpha_solved, f_solved, solved
+    return alpha, f, violation
 
 
-class Standing(Tableau):
-    """A fitted model that tells what it would say of a row without it."""
+class LeaveOneOut(Tableau):
+    """A fitted machine and its decision values on rows that it is made to forget."""
 
-    def leave(self, rows: IntArray, fraction: FloatArray) -> LeftOut:
+    def exact(self, rows: IntArray, fraction: FloatArray) -> LeftOut:
         """Return the decision value of each row after a fraction of it has left."""
         kept = 1.0 - fraction
         values = np.empty(len(rows))
         events = np.zeros(len(rows), dtype=np.intp)
-        caps, stiffness, moves = self._ends(rows, fraction)
-        stand = np.flatnonzero(~moves)
-        still = np.empty(len(stand))
-        loops.standing_values(
-            rows[stand], kept[stand], self.x, self.h, self.threshold, self.ridge, self.limits,
-            self.eps, self.intercept, still,
+        caps, stiffness, moves = ends_of(self.x, self.limits, self.ridge, rows, fraction)
+        stay = np.flatnonzero(~moves)
+        unmoved = np.empty(len(stay))
+        loops.unmoved_values(
+            rows[stay], kept[stay], self.x, self.h, self.threshold, self.ridge, self.limits,
+            self.eps, self.intercept, unmoved,
         )  # fmt: skip
-        values[stand] = still
+        values[stay] = unmoved
         go = np.flatnonzero(moves)
         found = _Paths(self, rows[go], kept[go], caps[go], stiffness[go])
         values[go], events[go] = found.values, found.events
         return LeftOut(values, events, found.retrained)
 
-    def _ends(
-        self, rows: IntArray, fraction: FloatArray
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Where the coefficients end: new caps, coefficient per slack left, and who moves."""
-        kept = 1.0 - fraction
-        x, ridge = self.x[rows], self.ridge[rows]
-        caps = np.where(x > 0, self.limits[0][rows], self.limits[1][rows])
-        finite = np.isfinite(caps)
-        caps = np.where(finite, caps, 0.0) * kept
-        stiffness = np.where(ridge > 0, kept / np.where(ridge > 0, ridge, 1.0), 0.0)
-        return caps, stiffness, (x != 0) & (np.abs(x) > caps)
-
-    def respond(self, rows: IntArray, fraction: FloatArray) -> LeftOut:
+    def linear_response(self, rows: IntArray, fraction: FloatArray) -> LeftOut:
         """Return the first step of each path, taken to its end as if there were no event.
 
         Where no other row is free to respond there is no first step: those paths are followed.
         """
         others_free = len(self.free) - np.isin(rows, self.free)
         follow = (others_free == 0) & self.intercept & (self.x[rows] != 0)
-        out = self.leave(rows[follow], fraction[follow])
+        out = self.exact(rows[follow], fraction[follow])
         values = np.empty(len(rows))
         values[follow] = out.values
         events = np.zeros(len(rows), dtype=np.intp)
@@ -130,16 +139,13 @@ class Standing(Tableau):
         return LeftOut(values, events, out.retrained)
 
     def _first_step(self, rows: IntArray, fraction: FloatArray) -> FloatArray:
-        caps, stiffness, moves = self._ends(rows, fraction)
+        caps, stiffness, moves = ends_of(self.x, self.limits, self.ridge, rows, fraction)
         values = np.empty(len(rows))
-        values[~moves] = self.leave(rows[~moves], fraction[~moves]).values
+        values[~moves] = self.exact(rows[~moves], fraction[~moves]).values
         rows, caps, stiffness = rows[moves], caps[moves], stiffness[moves]
-        x, ridge = self.x[rows], self.ridge[rows]
-        g = self.h[rows] - ridge * x
-        target = np.where(x > 0, self.limits[2][rows], self.limits[3][rows])
-        ahead = x - np.sign(x) * caps - stiffness * (target - g)
-        rate = self._own_rates(rows) - ridge
-        values[moves] = g - rate * ahead / (1.0 + stiffness * rate)
+        g = self.h[rows] - self.ridge[rows] * self.x[rows]
+        rate = self._own_rates(rows) - self.ridge[rows]
+        values[moves] = first_step(self.x, self.limits, rows, g, caps, stiffness, rate)
         return values
 
     def _own_rates(self, rows: IntArray) -> FloatArray:
@@ -160,7 +166,7 @@ class Standing(Tableau):
         if not len(others):
             return 0.0
         part = self.problem.restrict(others)
-        b = self.fitted[self.problem.variables_of(others)]
+        alpha = self.fitted[self.problem.variables_of(others)]
         if kept > 0:
             own = part.variables_of(np.array([row]))
             lower, upper, ridge = part.lower.copy(), part.upper.copy(), part.ridge.copy()
@@ -172,9 +178,9 @@ class Standing(Tableau):
             part = replace(part, lower=lower, upper=upper, ridge=ridge)
         K = np.zeros((padded(len(others)),) * 2)
         K[: len(others), : len(others)] = self.K[np.ix_(others, others)]
-        b, f, _ = polish(K, part, b, tol=1e-10, max_iter=1_000_000, threads=1)
+        alpha, f, _ = polish(K, part, alpha, tol=1e-10, max_iter=1_000_000, threads=1)
         threshold = float(part.thresholds(f)[0]) if self.intercept else 0.0
-        return float(self.K[row, others] @ part.coefficients(b)) + threshold
+        return float(self.K[row, others] @ part.coefficients(alpha)) + threshold
 
 
 class _Paths:
@@ -182,13 +188,13 @@ class _Paths:
 
     def __init__(
         self,
-        standing: Standing,
+        model: LeaveOneOut,
         rows: IntArray,
         kept: FloatArray,
         caps: FloatArray,
         stiffness: FloatArray,
     ) -> None:
-        self.standing = standing
+        self.model = model
         self.tasks = (rows, kept, caps, stiffness)
         self.values = np.zeros(len(rows))
         self.events = np.zeros(len(rows), dtype=np.intp)
@@ -197,7 +203,7 @@ class _Paths:
             self._run()
 
     def _run(self) -> None:
-        s = self.standing
+        s = self.model
         rows = self.tasks[0]
         size = s.n + s.intercept
         slot = np.full(size, -1, dtype=np.intp)
@@ -229,7 +235,7 @@ class _Paths:
         self, pending: IntArray, columns: FloatArray, slot: IntArray, max_pivots: int
     ) -> tuple[IntArray, IntArray]:
         """Run some paths; return how each ended and which column it lacked."""
-        s = self.standing
+        s = self.model
         rows, kept, caps, stiffness = (a[pending] for a in self.tasks)
         basic, z, held, low, high = s.responding()
         values, events = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.intp)
@@ -242,15 +248,17 @@ class _Paths:
                 s.eps, s.intercept, max_pivots, 10 * s.n + 100, values, events, outcome, needed,
             )  # fmt: skip
 
-        threads = s.threads if 100 * len(rows) * s.n > WORTH_A_THREAD else 1
-        width = max(8, -(-len(rows) // (8 * threads)))
-        parts = [slice(k, min(k + width, len(rows))) for k in range(0, len(rows), width)]
-        for_each(follow, parts, threads)
+        if 100 * len(rows) * s.n > WORTH_A_THREAD:
+            width = max(8, -(-len(rows) // (8 * s.threads)))
+            parts = [slice(k, min(k + width, len(rows))) for k in range(0, len(rows), width)]
+            for_each(follow, parts, s.threads)
+        else:
+            follow(slice(0, len(rows)))
         self.values[pending], self.events[pending] = values, events
         return outcome, needed
 
 
-def _distance(s: Standing) -> FloatArray:
+def _distance(s: LeaveOneOut) -> FloatArray:
     """How far each fixed row is from becoming free."""
     h, (above, below, target_above, target_below) = s.h, s.limits
     up = np.where(above > 0, np.abs(h - target_above), np.inf)

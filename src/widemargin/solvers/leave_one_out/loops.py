@@ -1,4 +1,4 @@
-"""Compiled loops of :mod:`widemargin.solvers.leave_one_out`: one row leaves, the others give way.
+"""Follow the path of a soft-margin solution while one row leaves it, in compiled loops.
 
 The exchange tableau T belongs to A = [[K + ridge, 1], [1', 0]]. It maps what is held fixed to what
 responds: the coefficients x of rows at a bound and the values h of free rows are held, the values
@@ -230,7 +230,7 @@ def left_out_value(gone, kept, b, x, h, ridge, limits, eps, intercept):
 
 
 @jit
-def standing_values(leaving, kept, x, h, b, ridge, limits, eps, intercept, values):
+def unmoved_values(leaving, kept, x, h, b, ridge, limits, eps, intercept, values):
     """Write the values of rows that leave without moving any other; the threshold may move."""
     for k in range(leaving.shape[0]):
         values[k] = left_out_value(leaving[k], kept[k], b, x, h, ridge, limits, eps, intercept)
@@ -254,14 +254,16 @@ def follow_path(
     gone, cap, stiffness, columns, slot, z, held, low, high, state, basic, limits, ridge, diagonal,
     joined, intercept, max_steps, pivot_index, pivot_columns, rate, blocked, when,
 ):  # fmt: skip
-    """Move the row `gone` out; z, held, low, high, state and basic change in place.
+    """Move the row `gone` out; return the outcome, the number of events and a missing column.
 
-    z is what responds and held what is held fixed: coefficient and value of a row, or the other
-    way round; the last entry is for the threshold and the sum of the coefficients. It moves
-    until its coefficient is `cap` (its new cap, 0 when all of it leaves) or, with squared slack,
-    `stiffness` times its slack. Returns the outcome, the number of events and, where a column is
-    missing, which one.
+    It moves until its coefficient is `cap` (its new cap, 0 when all of it leaves) or, with squared
+    slack, `stiffness` times its slack.
     """
+    # State, changed in place: per index (the rows, then the threshold n), basic is 1 where the
+    # coefficient responds and the value is held, else 0; z is what responds, held what is held;
+    # low, high is the interval of z up to the next event. The present tableau is that of the
+    # fitted model (columns, slot) after the pivots 0..n_pivots. Invariants: z is optimal for held;
+    # free counts the basic rows; the threshold is basic while free > 0; only held[gone] moves.
     n = low.shape[0]
     sign = 1.0 if (z[gone] if basic[gone] else held[gone]) > 0 else -1.0
     direction = -sign
@@ -365,6 +367,8 @@ def follow_paths(
     values, events, outcome, needed,
 ):  # fmt: skip
     """Follow the paths of the rows leaving[first:last], each from the fitted model."""
+    # Arrays ending in 0 are the fitted model's, copied per path and never changed; values, events,
+    # outcome and needed get one entry per path, so that threads on different rows do not meet.
     n, size = low0.shape[0], z0.shape[0]
     pivot_columns = np.empty((max_pivots, size))
     pivot_index = np.empty(max_pivots, np.int64)

@@ -1,4 +1,4 @@
-r"""First-order leave-one-out for machines whose kernel matrix does not fit the memory.
+r"""Compute first-order leave-one-out values where the kernel matrix does not fit the memory.
 
 Problem: as in `leave_one_out`, but only the first step of each path. With M the
 free rows and H their (bordered) kernel block, the value of row l falls by its coefficient times
@@ -19,17 +19,23 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.leave_one_out.tableau import Tableau, limits_of, snapped
-from widemargin.solvers.soft_margin.smo import padded
+from widemargin.solvers.leave_one_out.tableau import (
+    Tableau,
+    ends_of,
+    first_step,
+    limits_of,
+    snapped,
+)
+from widemargin.solvers.soft_margin import padded
 
 FREE_ROWS = 6_000  # of more free rows than this, a random sample stands for all
-CHUNK = 1_024
+CHUNK_ROWS = 1_024
 
 
 def first_order(
     rows: Rows,
     problem: SoftMargin,
-    b: FloatArray,
+    alpha: FloatArray,
     threshold: float,
     leaving: IntArray,
     fraction: FloatArray,
@@ -42,7 +48,7 @@ def first_order(
         All training rows.
     problem : SoftMargin
         The problem, with at most one threshold.
-    b : ndarray of shape (n_variables,)
+    alpha : ndarray of shape (n_variables,)
         Its dual variables, near their optimum.
     threshold : float
         The threshold.
@@ -52,7 +58,7 @@ def first_order(
         The part of each that leaves.
     """
     limits = limits_of(problem)
-    x = snapped(problem.coefficients(b).copy(), limits)
+    x = snapped(problem.coefficients(alpha).copy(), limits)
     used = np.flatnonzero(x)
     values = rows.weighted_sum(leaving, rows, used, x[used]) + threshold
     ridge = problem.ridge[: rows.n]
@@ -60,18 +66,22 @@ def first_order(
     if len(free) > FREE_ROWS:
         free = np.sort(np.random.default_rng(0).permutation(free)[:FREE_ROWS])
     m = len(free)
+    if m == 0:
+        return values  # nothing responds: only the exact path can tell
     K = np.zeros((padded(m), padded(m)))
     rows.fill_symmetric(free, K[:m, :m])
-    block = Tableau(K, problem.restrict(free), b[problem.variables_of(free)], refine=False)
+    block = Tableau(K, problem.restrict(free), alpha[problem.variables_of(free)], refine=False)
     basis = free[block.free]
-    if not len(basis):
-        return values  # nothing responds: only the exact path can tell
-    moves = np.flatnonzero(x[leaving] != 0)
-    for k in range(0, len(moves), CHUNK):
-        part = moves[k : k + CHUNK]
-        distance = _distances(rows, block, basis, leaving[part], ridge)
-        values[part] += _shift(x, limits, ridge, values[part], leaving[part], fraction[part],
-                               distance)  # fmt: skip
+    if not len(basis):  # all of them have a kernel of zero
+        return values
+    caps, stiffness, moves = ends_of(x, limits, ridge, leaving, fraction)
+    moving = np.flatnonzero(moves)
+    for k in range(0, len(moving), CHUNK_ROWS):
+        part = moving[k : k + CHUNK_ROWS]
+        rate = _distances(rows, block, basis, leaving[part], ridge)
+        values[part] = first_step(
+            x, limits, leaving[part], values[part], caps[part], stiffness[part], rate
+        )
     return values
 
 
@@ -90,28 +100,3 @@ def _distances(
         if row in place:
             S[k] = 1.0 / inverse[place[row], place[row]] - ridge[row]
     return np.maximum(S, 0.0)
-
-
-def _shift(
-    x: FloatArray,
-    limits: FloatArray,
-    ridge: FloatArray,
-    values: FloatArray,
-    leaving: IntArray,
-    fraction: FloatArray,
-    distance: FloatArray,
-) -> FloatArray:
-    """Return by how much the values change when the rows leave."""
-    coefficient = x[leaving]
-    above = coefficient > 0
-    cap = np.where(above, limits[0][leaving], limits[1][leaving])
-    squared = ~np.isfinite(cap)
-    kept_cap = np.where(squared, 0.0, np.where(squared, 0.0, cap) * (1.0 - fraction))
-    leaves = np.sign(coefficient) * np.maximum(0.0, np.abs(coefficient) - kept_cap)
-    if squared.any():
-        # With squared slack the coefficient stops at stiffness times the slack.
-        stiffness = (1.0 - fraction) / np.where(squared, ridge[leaving], 1.0)
-        target = np.where(above, limits[2][leaving], limits[3][leaving])
-        ahead = coefficient - stiffness * (target - values)
-        leaves = np.where(squared, ahead / (1.0 + stiffness * distance), leaves)
-    return np.asarray(-leaves * distance)

@@ -1,4 +1,4 @@
-r"""A fitted machine from which rows can be removed: its free rows and its exchange tableau.
+r"""Compute the free rows and the exchange tableau of a fitted machine, to remove rows from it.
 
 In signed coefficients x (one a row) and values :math:`h = Kx + \rho x + b`, a row is in one of
 five states: at its lower cap, free below zero (h = target below), zero, free above zero (h = target
@@ -19,13 +19,13 @@ import numpy as np
 from scipy.linalg import lapack
 
 from widemargin._base.threads import for_each
-from widemargin._base.typing import FloatArray, IntArray
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.leave_one_out import loops as loops
+from widemargin.solvers.leave_one_out import loops
 
 AT_BOUND = 1e-12  # coefficients this near to a bound, relative to the box, are at it
 WORTH_A_THREAD = 1e7  # operations, about a millisecond; below that, starting a thread costs more
-DEPENDENT = 1e-12  # Schur complement, relative, below which a row depends on the others
+RANK_TOLERANCE = 1e-12  # Schur complement, relative, below which a row depends on the others
 
 
 class Tableau:
@@ -37,7 +37,7 @@ class Tableau:
         Kernel matrix in float64, padded with zeros as for `solve_dense`.
     problem : SoftMargin
         A problem with at most one group (one threshold or none).
-    b : ndarray of shape (n_variables,)
+    alpha : ndarray of shape (n_variables,)
         Its optimum, polished.
     threads : int
         Threads that share the paths.
@@ -49,34 +49,30 @@ class Tableau:
         self,
         K: FloatArray,
         problem: SoftMargin,
-        b: FloatArray,
+        alpha: FloatArray,
         threads: int = 1,
         *,
         refine: bool = True,
     ) -> None:
-        n = problem.n_rows
-        self.padded = K
+        self.n = n = problem.n_rows
         self.K = K[:n, :n]
         self.problem = problem
-        self.fitted = b
+        self.fitted = alpha
         self.threads = threads
         self.intercept = problem.n_groups == 1
         self.limits = limits_of(problem)
         self.joined = self.limits[2] == self.limits[3]
         self.ridge = problem.ridge[:n]
-        self.x = snapped(problem.coefficients(b).copy(), self.limits)
-        self.shift = _shift(self.K) if self.intercept else 0.0
+        self.x = snapped(problem.coefficients(alpha).copy(), self.limits)
+        self.shift = 0.0
+        if self.intercept:  # it moves the largest eigenvalue by no more than the mean diagonal
+            self.shift = float(np.diagonal(self.K).mean()) / n or 1.0
         self.diagonal = np.diagonal(self.K) + self.ridge + self.shift
         self._free_independently()
         self.threshold = 0.0
         self.h = np.empty(0)
         if refine:
             self._refine()
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.problem.n_rows
 
     @cached_property
     def eps(self) -> FloatArray:
@@ -104,7 +100,10 @@ class Tableau:
             if out != d:
                 independent = np.append(independent[independent != out], d)
         self.free = np.sort(free[independent])
-        self.state = self._states()
+        self.state = np.zeros(self.n, dtype=np.int8)
+        self.state[(x > 0) & (x >= above)] = loops.UPPER
+        self.state[(x < 0) & (x <= -below)] = loops.LOWER
+        self.state[self.free] = np.where(x[self.free] > 0, loops.FREE_ABOVE, loops.FREE_BELOW)
 
     def _move_to_bound(self, free: IntArray, null: FloatArray) -> int:
         """Move the coefficients along a null vector to the first bound; return who met it."""
@@ -122,14 +121,6 @@ class Tableau:
         bound = (above if null[who] > 0 else below)[who] + x[who]
         self.x[free[who]] = bound
         return who
-
-    def _states(self) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-        x, (above, below, *_) = self.x, self.limits
-        state = np.zeros(self.n, dtype=np.int8)
-        state[(x > 0) & (x >= above)] = loops.UPPER
-        state[(x < 0) & (x <= -below)] = loops.LOWER
-        state[self.free] = np.where(x[self.free] > 0, loops.FREE_ABOVE, loops.FREE_BELOW)
-        return state
 
     def _block(self, rows: IntArray) -> FloatArray:
         """Kernel of some rows with ridge and shift."""
@@ -230,10 +221,14 @@ class Tableau:
             out[part][~is_basic] += self._matrix_rows(chosen[~is_basic])
             out[part][:, self.basic] = W
 
-        threads = self.threads if out.size * len(self.basic) > WORTH_A_THREAD else 1
-        width = max(32, -(-len(wanted) // (2 * threads)))
+        many = out.size * len(self.basic) > WORTH_A_THREAD
+        width = max(32, -(-len(wanted) // (2 * (self.threads if many else 1))))
         parts = [slice(k, k + width) for k in range(0, len(wanted), width)]
-        for_each(form, parts, threads)
+        if many:
+            for_each(form, parts, self.threads)
+        else:
+            for part in parts:
+                form(part)
         return out
 
     def responding(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -253,11 +248,6 @@ class Tableau:
         loops.set_intervals(self.state, self.limits, self.joined, low, high)
         z, held = np.where(basic > 0, x, h), np.where(basic > 0, h, x)
         return basic, z, held, low, high
-
-
-def _shift(K: FloatArray) -> float:
-    """A constant that moves the kernel's largest eigenvalue by no more than its mean diagonal."""
-    return float(np.diagonal(K).mean()) / len(K) or 1.0
 
 
 def limits_of(problem: SoftMargin) -> FloatArray:
@@ -284,10 +274,44 @@ def snapped(x: FloatArray, limits: FloatArray) -> FloatArray:
     return x
 
 
+def ends_of(
+    x: FloatArray, limits: FloatArray, ridge: FloatArray, rows: IntArray, fraction: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return where rows end that a fraction of leaves: new caps, coefficient per slack, who moves.
+
+    With squared slack there is no cap, and a coefficient stops at that number times the slack.
+    """
+    kept = 1.0 - fraction
+    x, ridge = x[rows], ridge[rows]
+    caps = np.where(x > 0, limits[0][rows], limits[1][rows])
+    caps = np.where(np.isfinite(caps), caps, 0.0) * kept
+    stiffness = np.where(ridge > 0, kept / np.where(ridge > 0, ridge, 1.0), 0.0)
+    return caps, stiffness, (x != 0) & (np.abs(x) > caps)
+
+
+def first_step(
+    x: FloatArray,
+    limits: FloatArray,
+    rows: IntArray,
+    values: FloatArray,
+    caps: FloatArray,
+    stiffness: FloatArray,
+    rate: FloatArray,
+) -> FloatArray:
+    """Return the values of rows after the first step of their paths, as if there were no event.
+
+    rate is how fast a value falls with its coefficient; caps and stiffness come from `ends_of`.
+    """
+    x = x[rows]
+    target = np.where(x > 0, limits[2][rows], limits[3][rows])
+    ahead = x - np.sign(x) * caps - stiffness * (target - values)
+    return np.asarray(values - rate * ahead / (1.0 + stiffness * rate))
+
+
 def _split_by_rank(S: FloatArray) -> tuple[IntArray, IntArray]:
     """Positions of a largest set of independent rows of a semi-definite matrix, and the rest."""
     if not len(S):
         return np.arange(0), np.arange(0)
-    _, order, rank, _ = lapack.dpstrf(S, tol=DEPENDENT * float(S.diagonal().max()), lower=1)
+    _, order, rank, _ = lapack.dpstrf(S, tol=RANK_TOLERANCE * float(S.diagonal().max()), lower=1)
     order = order - 1
     return np.sort(order[:rank]), order[rank:]

@@ -1,16 +1,26 @@
-r"""The linear machine in its own features: the optimum of ``SVC(kernel="linear")`` in a few passes.
+r"""Solve the linear soft margin in the features themselves: ``SVC(kernel="linear")`` in few passes.
 
-Problem: ``c_classification`` of :mod:`widemargin.problems.soft_margin` with a linear kernel,
+Problem: ``c_classification`` of :mod:`widemargin.problems.soft_margin` with a linear kernel, hinge
+or squared hinge, any costs, the intercept unregularised (or absent).
 
-.. math:: \min_{w, \lambda} \; \tfrac12 |w|^2 + \sum_i \phi_i(1 - y_i (w \cdot x_i + \lambda)),
+=================  ================================================================================
+method             for
+=================  ================================================================================
+"smoothed_newton"  all problems, dense or sparse samples: to a gap of tol
+"out_of_core"      the hinge of dense samples: exact, by :mod:`widemargin.solvers.out_of_core`
+"auto"             "out_of_core" where it applies, for half a million samples and more of at most 30
+                   features: it takes no longer there than a gap of 1e-4 by "smoothed_newton"
+                   (``python -m benchmarks sampling``). Else "smoothed_newton"
+=================  ================================================================================
 
-hinge or squared hinge, any costs, lambda unregularised (or absent).
+"smoothed_newton" works as follows:
 
 1. *Sample.* A sample with its costs scaled up stands for a large data set (recursively). Its
    optimum tells on which side of the margin nearly every row is.
 2. *Levels.* The hinge is smoothed over a band of width h, and Newton's method minimises the
    smooth problem (`linear.smoothed_newton`); its dual variables are the centre
-   of the next, narrower band. Every point comes with a feasible dual point, so the gap is known.
+   of the next, narrower band (`linear.levels`). Every point comes with a feasible dual point, so
+   the gap is known.
 3. *Part.* Rows farther from the margin than they have lately moved keep their bound and enter as
    one constant vector (they become implicit outliers): a step reads only
    the others. One pass over all rows then tells which of them were wrong.
@@ -18,171 +28,192 @@ hinge or squared hinge, any costs, lambda unregularised (or absent).
 Steps factorise a matrix of at most 2,000 x 2,000 or use conjugate gradients, whichever is
 cheaper. Up to an eighth of the data (or 32 MB) is copied at a time; nothing is n x n.
 
-Coordinate descent on the dual, which gave the module its name, needs many more passes where C
-is large, and would have to keep the sum of the variables at zero by pairs.
+Coordinate descent on the dual needs many more passes where C is large, and would have to keep the
+sum of the variables at zero by pairs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin.certificate import Certificate
+from widemargin.certificate import relative_gap
+from widemargin.problems.linear_scan import LinearProblem
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import Budget, Monitor, Status
+from widemargin.solvers import out_of_core
+from widemargin.solvers.base import Budget, LinearResult, Status
 from widemargin.solvers.linear.levels import Search, Stopped, Supervisor
 from widemargin.solvers.linear.smoothed_newton import Level
 from widemargin.solvers.numerics.data_products import LinearRows
+from widemargin.sources.memory import Memory
+
+__all__ = ["LinearResult", "LinearRows", "can_read", "solve"]
+
+MANY_ROWS = 500_000
+FEW_FEATURES = 30
 
 
-@dataclass(frozen=True)
-class LinearResult:
-    """A linear model with the dual point that proves how good it is.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (n_features,)
-        Weights w.
-    intercept : float
-        Threshold; the midpoint of its optimal interval at w.
-    dual : ndarray of shape (n_rows,)
-        Feasible signed dual variables.
-    n_iter : int
-        Newton steps.
-    status : {"converged", "max_iter", "stopped"}
-        Whether the tolerance was met, the budget (or the arithmetic's precision) ran out, or the
-        monitor said stop.
-    primal, dual_value : float
-        Objectives at (coef, intercept) and at dual, in float64.
-    history : list of dict
-        Rounds of :mod:`widemargin.solvers.out_of_core`; empty for this solver.
-    passes : float
-        Reads of the data, where they were counted.
-    """
-
-    coef: FloatArray
-    intercept: float
-    dual: FloatArray
-    n_iter: int
-    status: Status
-    primal: float
-    dual_value: float
-    history: list[dict[str, Any]] = field(default_factory=list)
-    passes: float = 0.0
-
-
-def solve_linear(
-    X: Matrix,
+def solve(
     problem: SoftMargin,
+    data: Matrix,
     *,
     tol: float,
-    max_iter: int,
-    seed: int,
-    monitor: Monitor | None = None,
+    budget: Budget,
+    start: LinearResult | None = None,
+    method: str = "auto",
+    seed: int = 0,
 ) -> LinearResult:
-    """Solve soft-margin classification with a linear kernel to a relative duality gap of tol.
+    """Solve soft-margin classification with a linear kernel.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d)
-        Data, float32 or float64; read in place.
     problem : SoftMargin
         Made by ``c_classification``.
+    data : ndarray or CSR matrix of shape (n, d)
+        Samples, float32 or float64; read in place.
     tol : float
         Bound on the gap, primal - dual, relative to max(1, abs(primal)).
-    max_iter : int
-        Largest number of Newton steps, those on samples included.
+    budget : Budget
+        Largest number of Newton steps, those on samples included (or of rounds), and the monitor:
+        called between sweeps with (steps, relative gap).
+    start : LinearResult, optional
+        A model near the solution.
+    method : {"auto", "smoothed_newton", "out_of_core"}
+        See the table of this module. Where features too far apart in scale make the systems of
+        "out_of_core" fail, "smoothed_newton" takes its place.
     seed : int
-        Seed of the samples.
-    monitor : callable, optional
-        Called between sweeps with (steps, relative gap); returns whether to go on.
+        Seed of samples that predict the solution.
+
+    Returns
+    -------
+    result : LinearResult
+        With the dual variables `alpha`, signed by the labels. The intercept is the midpoint of its
+        optimal interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.problems.soft_margin import c_classification
+    >>> from widemargin.solvers.base import Budget
+    >>> from widemargin.solvers.linear import solve
+    >>> X, y = np.array([[-2.0], [0.0], [1.0], [3.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> found = solve(c_classification(y, np.full(4, 10.0)), X, tol=1e-9, budget=Budget(100))
+    >>> found.coef.round(6), round(found.intercept, 6), found.status
+    (array([2.]), -1.0, 'converged')
     """
-    supervisor = Supervisor(Budget(max_iter, monitor))
+    if method not in ("auto", "smoothed_newton", "out_of_core"):
+        raise ValueError(
+            f'method must be "auto", "smoothed_newton" or "out_of_core"; got {method!r}'
+        )
+    possible = can_read(problem, data)
+    if method == "auto" and possible:
+        many = data.shape[0] >= MANY_ROWS and data.shape[1] <= FEW_FEATURES
+        method = "out_of_core" if many else "smoothed_newton"
+    if method == "out_of_core":
+        if not possible:
+            raise ValueError('method must not be "out_of_core": it is for the hinge, dense samples')
+        try:
+            found = _solve_by_reads(problem, data, tol, budget, start, seed)
+            if np.isfinite(found.coef).all():
+                return found
+        except np.linalg.LinAlgError:
+            pass
+        budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
+    return _solve_smoothed(problem, data, tol, budget, start, seed)
+
+
+def can_read(problem: SoftMargin, data: Matrix) -> bool:
+    """Tell whether "out_of_core" applies: the hinge of a classifier, dense samples."""
+    hinge = problem.n_variables == problem.n_rows and problem.n_groups <= 1
+    hinge = hinge and not problem.ridge.any() and bool((np.abs(problem.target) == 1.0).all())
+    return hinge and not sp.issparse(data)
+
+
+def _solve_by_reads(
+    problem: SoftMargin,
+    X: Matrix,
+    tol: float,
+    budget: Budget,
+    start: LinearResult | None,
+    seed: int,
+) -> LinearResult:
+    """Solve the hinge exactly, the samples in memory being read in parts."""
+    y = problem.target
+    source = Memory(X, y, problem.upper - problem.lower)
+    reads = LinearProblem("hinge", 1.0, intercept=problem.n_groups > 0)
+    found = out_of_core.solve(reads, source, tol=tol, budget=budget, start=start, seed=seed)
+    alpha = y * np.concatenate(out_of_core.dual_variables(reads, source, found))
+    # Rounding may have moved the sum of the variables, or one of them out of its box.
+    alpha = problem.repair(alpha, np.maximum(problem.lower - alpha, alpha - problem.upper))
+    return LinearResult(
+        coef=found.coef,
+        thresholds=found.thresholds,
+        alpha=alpha,
+        n_iter=found.n_iter,
+        status=found.status,
+        primal=found.primal,
+        dual=found.dual,
+        passes=found.passes,
+        history=found.history,
+    )
+
+
+def _solve_smoothed(
+    problem: SoftMargin,
+    X: Matrix,
+    tol: float,
+    budget: Budget,
+    start: LinearResult | None,
+    seed: int,
+) -> LinearResult:
+    """Solve to a relative duality gap of tol, all samples in memory."""
+    supervisor = Supervisor(budget)
     squared = bool(problem.ridge.any())
     cost = 0.5 / problem.ridge if squared else problem.upper - problem.lower
+    linear = LinearProblem(
+        "squared_hinge" if squared else "hinge", 1.0, intercept=problem.n_groups > 0
+    )
     with worker_threads() as threads, np.errstate(over="ignore", invalid="ignore"):
         rows = LinearRows(X, supervisor.tick, threads=threads)
-        level = Level(rows, problem.target, cost, squared=squared, intercept=problem.n_groups > 0)
+        level = Level(linear, rows, problem.target, cost)
         # A little beyond tol, for the final evaluation differs in its last digits.
-        search = Search(level, 0.999 * tol, supervisor, max_iter)
+        search = Search(level, 0.999 * tol, supervisor, budget.max_iter)
         try:
-            search.start(np.random.default_rng(seed))
+            if start is None:
+                search.start(np.random.default_rng(seed))
+            else:
+                search.start_from(start)
             search.run()
         except Stopped:
             pass
         return _result(search, problem, tol)
 
 
-def certify_linear(
-    X: Matrix,
-    problem: SoftMargin,
-    result_coef: FloatArray,
-    intercept: float,
-    dual: FloatArray,
-    *,
-    tol: float,
-    n_iter: int,
-) -> Certificate:
-    """Certify a linear model: both objectives recomputed in float64 from model and data.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, d)
-        Training data.
-    problem : SoftMargin
-        The problem that was solved.
-    result_coef, intercept, dual
-        The model and its signed dual variables.
-    tol : float
-        Relative gap up to which the certificate says converged.
-    n_iter : int
-        Steps of the solver, for the record.
-    """
-    with worker_threads() as threads:
-        rows = LinearRows(X, threads=threads)
-        primal = _primal(problem, rows.dot(result_coef), result_coef, intercept)
-        expansion = rows.combine(dual)
-        images = rows.dot(expansion)
-    dual_value = problem.dual(dual, float(expansion @ expansion))
-    return Certificate.from_objectives(
-        problem.name,
-        primal=primal,
-        dual=dual_value,
-        kkt_violation=problem.kkt_violation(dual, images),
-        converged=primal - dual_value <= tol * max(1.0, abs(primal)),
-        n_iter=n_iter,
-    )
-
-
-def _primal(problem: SoftMargin, f: FloatArray, coef: FloatArray, intercept: float) -> float:
-    thresholds = np.full(problem.n_groups, intercept)
-    return problem.primal(f, float(coef @ coef), thresholds)
-
-
 def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
     """Evaluate the best points of a search afresh and wrap them up."""
     rows = search.level.rows
-    dual = _balanced(problem, problem.target * search.a)
-    expansion = rows.combine(dual)
-    dual_value = problem.dual(dual, float(expansion @ expansion))
+    alpha = _balanced(problem, problem.target * search.a)
+    expansion = rows.combine(alpha)
+    dual = problem.dual(alpha, float(expansion @ expansion))
     f = rows.dot(search.w)
     intercept = _intercept(search, problem, f) if problem.n_groups else 0.0
-    primal = _primal(problem, f, search.w, intercept)
+    thresholds = np.full(problem.n_groups, intercept)
+    primal = problem.primal(f, float(search.w @ search.w), thresholds)
     status: Status = "converged"
-    if primal - dual_value > tol * max(1.0, abs(primal)):
+    if relative_gap(primal, dual) > tol:
         status = "stopped" if search.supervisor.stopped else "max_iter"
     return LinearResult(
         coef=search.w,
-        intercept=intercept,
-        dual=dual,
+        thresholds=thresholds,
+        alpha=alpha,
         n_iter=max(1, search.supervisor.steps),
         status=status,
         primal=primal,
-        dual_value=dual_value,
+        dual=dual,
     )
 
 

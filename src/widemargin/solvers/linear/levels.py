@@ -1,4 +1,4 @@
-"""From level to level: the smoothing narrows, a sample goes ahead, and far rows wait outside.
+"""Go from level to level: the smoothing narrows, a sample goes ahead, and far rows wait outside.
 
 See `linear` for the method and :mod:`widemargin.solvers.linear.smoothed_newton`
 for one level of it.
@@ -13,8 +13,9 @@ from time import monotonic
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin.solvers.base import Budget
-from widemargin.solvers.linear.smoothed_newton import Level, Pull
+from widemargin.certificate import gap_scale, relative_gap
+from widemargin.solvers.base import Budget, LinearResult
+from widemargin.solvers.linear.smoothed_newton import LeftOut, Level
 
 SMALL = 16384  # rows (and 20 times the features) up to which no sample goes ahead
 SAMPLE_TOL = 1e-3  # a sample predicts the whole no better than this
@@ -108,7 +109,7 @@ class Search:
     @property
     def gap(self) -> float:
         """Relative gap of the best points."""
-        return (self.primal - self.dual) / max(1.0, abs(self.primal))
+        return relative_gap(self.primal, self.dual)
 
     @property
     def open(self) -> bool:
@@ -139,6 +140,16 @@ class Search:
         level.centre = level.cost * _typical_share(sample)
         level.move_to(ahead.w, ahead.lam)
         self.moved = np.full(n, sqrt(d / sample.rows.n_rows))  # the error that a sample makes
+
+    def start_from(self, model: LinearResult) -> None:
+        """Begin at a model, with its dual variables as the centre of the first band."""
+        level = self.level
+        self._narrow(_first_band(level))
+        if model.alpha is not None:
+            level.centre = np.clip(
+                np.abs(model.alpha), 0.0, np.inf if level.squared else level.cost
+            )
+        level.move_to(model.coef.copy(), model.intercept)
 
     def run(self) -> None:
         """Solve level after level until the gap closes, the budget ends or nothing improves."""
@@ -200,13 +211,13 @@ class Search:
             else:
                 level.respond()
             self.supervisor.spend(1)
-            closed = level.gap <= 0.9 * self.tol * max(1.0, abs(level.primal))
+            closed = level.gap <= 0.9 * self.tol * gap_scale(level.primal)
             if closed or self._settled(level) or level.moved > part.trust:
                 return
 
     def _settled(self, level: Level) -> bool:
         """Whether narrowing the band gains more than further steps inside it."""
-        negligible = 0.1 * self.tol * max(1.0, abs(level.primal))
+        negligible = 0.1 * self.tol * gap_scale(level.primal)
         known = max(float(level.w @ level.w), negligible)  # residuals beyond it are mere noise
         return level.residual <= SETTLED * min(level.gap - level.residual, known)
 
@@ -260,14 +271,12 @@ def _restricted(level: Level, active: IntArray) -> Level:
     """Return the level of the active rows, the others standing at their bounds."""
     y, a = level.y[active], level.a[active]
     rows = level.rows.take(active)
-    pull = None  # squared hinge: the others stand at zero
+    others = None  # squared hinge: the others stand at zero
     if not level.squared:
         own = y * a
         value = float(level.a.sum() - a.sum())
-        pull = Pull(level.u - rows.combine(own), -float(own.sum()), value)
-    part = Level(
-        rows, y, level.cost[active], squared=level.squared, intercept=level.intercept, pull=pull
-    )
+        others = LeftOut(level.u - rows.combine(own), -float(own.sum()), value)
+    part = Level(level.problem, rows, y, level.cost[active], others)
     part.w, part.lam, part.v = level.w, level.lam, level.v[active]
     part.a, part.u, part.centre, part.h = a, level.u, level.centre[active], level.h[active]
     part.cg_steps = level.cg_steps
@@ -302,13 +311,8 @@ def _sampled(level: Level, size: int, rng: np.random.Generator) -> Level:
     rows = np.concatenate(chosen)
     order = np.argsort(rows)
     rows = rows[order]
-    return Level(
-        level.rows.take(rows),
-        level.y[rows],
-        level.cost[rows] * np.concatenate(scale)[order],
-        squared=level.squared,
-        intercept=level.intercept,
-    )
+    cost = level.cost[rows] * np.concatenate(scale)[order]
+    return Level(level.problem, level.rows.take(rows), level.y[rows], cost)
 
 
 def _typical_share(level: Level) -> float:

@@ -1,4 +1,4 @@
-r"""Newton's method on the smoothed soft margin: one smoothing level of the linear machine.
+r"""Take Newton steps on the smoothed soft margin: one smoothing level of the linear machine.
 
 Problem, with slack :math:`v_i = 1 - y_i (w \cdot x_i + \lambda)`:
 
@@ -39,6 +39,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray
+from widemargin.problems.linear_scan import LinearProblem
 from widemargin.solvers.numerics.data_products import LinearRows
 
 LARGEST_FACTOR = 2000  # order of a matrix that may be factorised: 32 MB, a tenth of a second
@@ -67,6 +68,9 @@ def _stationary(
     Between the brackets is a rising, piecewise linear function of t, so Newton's method ends
     exactly; the interval guards it where the function is flat.
     """
+    # v, e, centre, cost, h: one value per sample, read only; v the slacks at t = 0 and e their
+    # rates, the others as in the formulas of the module. bounded: the hinge (u = cost), else
+    # u is infinite. Invariant: the root lies between low and high.
     low = -np.inf
     high = np.inf
     stride = 1.0
@@ -125,7 +129,7 @@ def _respond(v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, a_o
 
 
 @dataclass
-class Pull:
+class LeftOut:
     """What rows left out of a level contribute: their X'(ya), sum of ya, and dual value."""
 
     vector: FloatArray
@@ -138,6 +142,7 @@ class Level:
 
     Attributes
     ----------
+    problem : LinearProblem of cap 1, which the costs c take the place of
     w, lam : weights and intercept
     v : slack of each row, kept up to date with them
     a : dual variable of each row, from the last :meth:`respond`
@@ -150,23 +155,21 @@ class Level:
 
     def __init__(
         self,
+        problem: LinearProblem,
         rows: LinearRows,
         y: FloatArray,
         cost: FloatArray,
-        *,
-        squared: bool,
-        intercept: bool,
-        pull: Pull | None = None,
+        left_out: LeftOut | None = None,
     ) -> None:
-        self.rows, self.y, self.cost = rows, y, cost
-        self.squared, self.intercept = squared, intercept
-        self.rho = 0.5 if squared else 0.0
-        self.pull = pull or Pull(np.zeros(rows.n_features), 0.0, 0.0)
+        self.problem, self.rows, self.y, self.cost = problem, rows, y, cost
+        self.squared, self.intercept = problem.kind == "squared_hinge", problem.intercept
+        self.rho = 0.5 if self.squared else 0.0
+        self.left_out = left_out or LeftOut(np.zeros(rows.n_features), 0.0, 0.0)
         self.w = np.zeros(rows.n_features)
         self.lam = 0.0
         self.v = np.ones(rows.n_rows)
         self.a = np.zeros(rows.n_rows)
-        self.u = self.pull.vector.copy()
+        self.u = self.left_out.vector.copy()
         self.centre = np.zeros(rows.n_rows)
         self.h = np.ones(rows.n_rows)
         self.moved = 0.0
@@ -203,7 +206,7 @@ class Level:
     def respond(self) -> None:
         """Re-optimise lambda, then update a, u and the objectives."""
         if self.intercept:
-            t = _stationary(self.v, self.y, *self._smoothing(), -self.pull.sum, 0.0, 0.0, 0.0)
+            t = _stationary(self.v, self.y, *self._smoothing(), -self.left_out.sum, 0.0, 0.0, 0.0)
             self.lam += t
             self.v -= t * self.y
         a = np.empty_like(self.a)
@@ -211,10 +214,10 @@ class Level:
         self.u = self.u + self.rows.combine(self.y * (a - self.a))
         self.a = a
         lag = self.w - self.u
-        pull = self.pull
-        offset = pull.value - float(pull.vector @ self.w) - pull.sum * self.lam
-        self.primal = 0.5 * float(self.w @ self.w) + loss + offset
-        self.dual = total + pull.value - 0.5 * float(self.u @ self.u)
+        others, t = self.left_out, np.full(1, self.lam)
+        offset = others.value - float(others.vector @ self.w) - others.sum * self.lam
+        self.primal = self.problem.primal(self.w, t, loss) + offset
+        self.dual = self.problem.dual(self.u, total + others.value)
         self.residual = 0.5 * float(lag @ lag)
         self.gap = self.residual + smoothing_gap
 
@@ -239,7 +242,7 @@ class Level:
         e *= self.y
         if not np.isfinite(e).all():
             return  # values beyond the arithmetic's range: the search will see no progress
-        slope = float((self.w - self.pull.vector) @ dw) - self.pull.sum * dlam
+        slope = float((self.w - self.left_out.vector) @ dw) - self.left_out.sum * dlam
         near = NEAR * abs(float((self.w - self.u) @ dw))
         t = _stationary(self.v, e, *self._smoothing(), slope, float(dw @ dw), 1.0, near)
         self.w = self.w + t * dw

@@ -1,19 +1,22 @@
-"""One door to the solvers of the linear programs of `problems.linear_program`.
+"""Solve the linear programs of :mod:`widemargin.problems.linear_program`.
 
-===================  ============================================================================
-where                what is done
-===================  ============================================================================
-G w <= c             nothing can be learned: alpha = 0 and z = w are optimal
-many rows, low rank  :mod:`widemargin.solvers.linear_program.interior`: Newton steps, n r^2 each
-all others           `linear_program.simplex`: pivots over the few rows that matter
-===================  ============================================================================
+==========  =====================================================================================
+method      what it does
+==========  =====================================================================================
+"simplex"   pivots over the few rows that matter: any kernel, the exact vertex
+"interior"  Newton steps on a low-rank kernel, n r^2 each; a ValueError where the rank is not low
+"auto"      "interior" from 2500 rows on where the rank is low, else "simplex". Pivots also go on
+            from a path that got stuck, and to the least of many optima without slack
+==========  =====================================================================================
+
+No method is needed where G w <= c: nothing can be learned, alpha = 0 and z = w are optimal.
 
 Whoever found the coefficients, what is returned is evaluated afresh with the true kernel, and its
 objective is never above that of alpha = 0. The bound allows for the rounding of its own sums
-(`linear_program.bound`) unless that alone would put it beyond tol: then it is
-the dual as float64 gives it.
+(`linear_program.bound`) unless that alone would put it beyond tol: then it is the dual as float64
+gives it.
 
-Where several optima exist, (1) an objective of 0 is reached with the least
+Where several optima exist, (1) "simplex" and "auto" reach an objective of 0 with the least
 sum alpha_i k(x_i, x_i); (2) otherwise the same data in the same order give the same one.
 """
 
@@ -22,53 +25,54 @@ from __future__ import annotations
 import numpy as np
 
 from widemargin._base.typing import FloatArray
+from widemargin._base.validation import require
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
-from widemargin.solvers.base import Monitor, Status
+from widemargin.solvers.base import Budget
 from widemargin.solvers.linear_program.bound import best_bound
 from widemargin.solvers.linear_program.interior import solve_interior
 from widemargin.solvers.linear_program.result import ProgramResult
-from widemargin.solvers.linear_program.simplex import solve_by_pivots
+from widemargin.solvers.linear_program.simplex import Vertices, solve_simplex
 
-__all__ = ["ProgramResult", "solve_lp_machine"]
+__all__ = ["ProgramResult", "solve", "zero_result"]
 
+METHODS = ("auto", "simplex", "interior")
 INTERIOR_ROWS = 2500  # from here on Newton steps at low rank overtake the pivots (measured)
 
 
-def solve_lp_machine(
+def solve(
     problem: MarginProgram,
-    rows: Rows,
+    data: Rows,
     *,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-    cache_bytes: float = 5e8,
-    seed: int = 0,
-    monitor: Monitor | None = None,
+    tol: float,
+    budget: Budget,
     start: ProgramResult | None = None,
-    whole: FloatArray | None = None,
+    method: str = "auto",
+    seed: int = 0,
+    weight_values: FloatArray | None = None,
 ) -> ProgramResult:
-    """Solve a linear program of `problems.linear_program`.
+    """Solve a linear program of :mod:`widemargin.problems.linear_program`.
 
     Parameters
     ----------
     problem : MarginProgram
         The program.
-    rows : Rows
-        Its data, seen through the kernel.
-    tol : float, default=1e-6
-        Relative gap asked for.
-    max_iter : int, default=100
-        Steps of the solver: sweeps of n_rows / 10 pivots (at least 50), or Newton steps.
-    cache_bytes : float, default=5e8
-        Memory for kernel values. A MemoryError says so when it is too small.
-    seed : int, default=0
-        For the random numbers that break ties.
-    monitor : callable, optional
-        Called with (steps, violation) a few times a second; returns whether to go on.
+    data : Rows
+        Its rows, seen through the kernel.
+    tol : float
+        Gap asked for, relative to ``problem.scale``.
+    budget : Budget
+        Steps are sweeps of n_rows / 10 pivots (at least 50), or Newton steps; the memory is for
+        kernel values, and a MemoryError says so when it is too small. Pivots that go on where
+        Newton steps ended have the budget once more.
     start : ProgramResult, optional
         Solution of a similar program over the same rows, e.g. at another lam.
-    whole : ndarray of shape (n_rows,), optional
-        K (y w), if it is known already.
+    method : {"auto", "simplex", "interior"}, default="auto"
+        See above.
+    seed : int, default=0
+        For the random numbers that break ties.
+    weight_values : ndarray of shape (n_rows,), optional
+        K (y w), the values of the weights as multipliers, if the caller has them.
 
     Returns
     -------
@@ -80,82 +84,72 @@ def solve_lp_machine(
     >>> import numpy as np
     >>> from widemargin.kernels import Kernel, Rows
     >>> from widemargin.problems.linear_program import adaptive_margin, limits
-    >>> from widemargin.solvers.linear_program import solve_lp_machine
+    >>> from widemargin.solvers.base import Budget
+    >>> from widemargin.solvers.linear_program import solve
     >>> rows = Rows(Kernel("rbf"), np.array([[0.0], [0.5], [2.0], [2.5]]))
     >>> k, y = rows.diagonal(), np.array([1.0, 1.0, -1.0, -1.0])
     >>> problem = adaptive_margin(y, np.ones(4), k, limits(k, k), lam=1.0)
-    >>> found = solve_lp_machine(problem, rows)
+    >>> found = solve(problem, rows, tol=1e-6, budget=Budget(100))
     >>> round(problem.primal(found.alpha, found.f), 9), found.status
     (0.0, 'converged')
     """
+    require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
     if problem.nu is None:
-        idle = _without_learning(problem, rows, whole)
-        if idle is not None:
-            return idle
+        if weight_values is None:
+            weight_values = data.symmetric_sum(np.arange(data.n), problem.y * problem.weight)
+        if _learns_nothing(problem, weight_values):
+            return zero_result(problem, weight_values)
     first = None if start is None else start.alpha
-    if rows.n >= INTERIOR_ROWS:  # None where the rank is not low
-        inside = solve_interior(
-            problem,
-            rows,
-            tol=tol,
-            max_iter=max_iter,
-            cache_bytes=cache_bytes,
-            monitor=monitor,
-            start=start,
-        )
-        if inside is not None and not _to_be_continued(problem, inside, tol):
-            return inside
-        first = first if inside is None else inside.alpha
-    found = solve_by_pivots(
-        problem,
-        rows,
-        tol=tol,
-        max_iter=max_iter,
-        cache_bytes=cache_bytes,
-        seed=seed,
-        monitor=monitor,
-        start=first,
+    if method == "interior" or (method == "auto" and data.n >= INTERIOR_ROWS):
+        found = solve_interior(problem, data, tol=tol, budget=budget, start=start)
+        if found is None:
+            fix = '"simplex" or "auto" where the kernel matrix is not of low rank'
+            require(method == "auto", "method", method, fix)
+        elif method == "interior" or not _pivots_go_on(problem, found, tol):
+            return found
+        else:
+            first = found.alpha
+        budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
+    vertices = solve_simplex(problem, data, tol=tol, budget=budget, seed=seed, start=first)
+    return _best_of(problem, data, vertices, tol)
+
+
+def zero_result(problem: MarginProgram, weight_values: FloatArray) -> ProgramResult:
+    """Return alpha = 0 with the multipliers z = w, given K (y w): optimal where G w <= c."""
+    zero = np.zeros(problem.n_rows)
+    return ProgramResult(
+        alpha=zero,
+        z=problem.weight.copy(),
+        f=zero.copy(),
+        g=weight_values,
+        n_iter=1,
+        status="converged",
+        method="none",
     )
-    return _finish(problem, rows, found.alphas, found.zs, tol, found.n_iter, found.status, "pivots")
 
 
-def _to_be_continued(problem: MarginProgram, inside: ProgramResult, tol: float) -> bool:
+def _learns_nothing(problem: MarginProgram, g: FloatArray) -> bool:
+    """Tell whether G w <= c up to the rounding of G w, given g = K (y w)."""
+    excess = problem.product(problem.weight, g) - problem.price
+    size = np.maximum(problem.weight * problem.shift, np.abs(g))
+    return not (excess > 4 * np.finfo(float).eps * size).any()
+
+
+def _pivots_go_on(problem: MarginProgram, found: ProgramResult, tol: float) -> bool:
     """Tell whether pivots should go on: from a path that got stuck, or to the least of many optima.
 
     Without slack (an objective of 0, which Newton steps reach but for tol) every point of the path
     is optimal, and the one of least sum alpha_i k(x_i, x_i) is promised.
     """
-    if inside.status in ("max_iter", "stopped"):
+    if found.status in ("max_iter", "stopped"):
         return False
-    many = problem.nu is None and problem.primal(inside.alpha, inside.f) <= tol
-    return many or inside.status == "stalled"
+    many = problem.nu is None and problem.primal(found.alpha, found.f) <= tol
+    return many or found.status == "stalled"
 
 
-def _without_learning(
-    problem: MarginProgram, rows: Rows, g: FloatArray | None
-) -> ProgramResult | None:
-    """Return alpha = 0 with z = w if that is optimal, up to the rounding of G w, g = K (y w)."""
-    if g is None:
-        g = rows.symmetric_sum(np.arange(rows.n), problem.y * problem.weight)
-    excess = problem.product(problem.weight, g) - problem.price
-    size = np.maximum(problem.weight * problem.shift, np.abs(g))
-    if (excess > 4 * np.finfo(float).eps * size).any():
-        return None
-    zero = np.zeros(rows.n)
-    return ProgramResult(zero, problem.weight.copy(), zero.copy(), g, 1, "converged", "none")
-
-
-def _finish(
-    problem: MarginProgram,
-    rows: Rows,
-    alphas: list[FloatArray],
-    zs: list[FloatArray],
-    tol: float,
-    n_iter: int,
-    status: Status,
-    method: str,
-) -> ProgramResult:
-    """Take the best of some solutions, evaluated afresh; alpha = 0 is one of them."""
+def _best_of(problem: MarginProgram, rows: Rows, found: Vertices, tol: float) -> ProgramResult:
+    """Return the best of some vertices, evaluated afresh; alpha = 0 is one of them."""
+    alphas, zs = found.alphas, found.zs
     values = _values(problem, rows, [*alphas, *zs])
     points = list(zip(alphas, values, strict=False))
     if problem.nu is None:
@@ -164,16 +158,17 @@ def _finish(
     alpha, f = min(points, key=lambda point: problem.primal(*point))
     bounds = list(zip(zs, values[len(alphas) :], strict=True))
     z, g = best_bound(problem, bounds)
-    least = problem.primal(alpha, f) - tol * problem.scale(alpha, f)
-    if problem.dual(z, g) < least:
+    if not problem.is_optimal(alpha, f, z, g, tol):
         # Where no z is strictly inside G z < c, allowing for rounding costs more than rounding.
         z, g = max([(z, g), *bounds], key=lambda point: problem.dual(*point))
-    short = problem.dual(z, g) < least
-    if not short:
+    status = found.status
+    if problem.is_optimal(alpha, f, z, g, tol):
         status = "converged"
     elif status == "converged":
         status = "stalled"
-    return ProgramResult(alpha, z, f, g, n_iter, status, method)
+    return ProgramResult(
+        alpha=alpha, z=z, f=f, g=g, n_iter=found.n_iter, status=status, method="simplex"
+    )
 
 
 def _values(problem: MarginProgram, rows: Rows, vectors: list[FloatArray]) -> list[FloatArray]:

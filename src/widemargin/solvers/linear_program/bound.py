@@ -1,4 +1,4 @@
-"""The best rigorous lower bound that a few multipliers of a linear program give together.
+"""Blend multipliers of a linear program into the best rigorous lower bound.
 
 A solver ends with multipliers z that are optimal but for rounding: (G z)_i exceeds the price c by
 a hair wherever alpha_i > 0, and the dual of `problems.linear_program` charges u_i for each unit of
@@ -15,7 +15,8 @@ from typing import TypeAlias
 import numpy as np
 
 from widemargin._base.typing import FloatArray
-from widemargin.problems.linear_program import LIMIT, MarginProgram
+from widemargin.certificate import gap_scale
+from widemargin.problems.linear_program import MarginProgram
 
 Multipliers: TypeAlias = tuple[FloatArray, FloatArray]
 """z in the box and g = K (y z), with the true kernel."""
@@ -43,28 +44,18 @@ def best_bound(problem: MarginProgram, candidates: Sequence[Multipliers]) -> Mul
     points = list(candidates)
     if problem.nu is None:
         points.append((np.zeros(problem.n_rows), np.zeros(problem.n_rows)))
-    lines = [_Line(problem, *point) for point in points]
-    best = max(lines, key=lambda line: line.value())
+    blends = [_Blend(problem, *point) for point in points]
+    best = max(blends, key=lambda blend: blend.value())
     for _ in range(ROUNDS):
         before = best.value()
-        for line in lines:
-            best = best.blended(line)
+        for blend in blends:
+            best = best.blended(blend)
         if best.value() <= before:
             break
     return best.z, best.g
 
 
-def rounding(problem: MarginProgram, total: float) -> FloatArray:
-    """Return how far a computed (G z)_i may be from the exact one, for z of sum `total`.
-
-    A sum of n products has a rounding error of about sqrt(n) units in the last place of the sum of
-    their sizes (Higham and Mary, 2019); the limit of a row knows the largest of its kernel values.
-    """
-    size = np.divide(LIMIT, problem.limit, out=np.zeros(problem.n_rows), where=problem.limit > 0)
-    return np.asarray(np.finfo(float).eps * np.sqrt(problem.n_rows) * total * size)
-
-
-class _Line:
+class _Blend:
     """Multipliers and what the dual needs of them; all of it is linear in z, so it can be blended.
 
     The excess over c, `over`, carries the rounding error of G z as if it always went the wrong
@@ -77,24 +68,24 @@ class _Line:
         self.total = float(z.sum())
         self.over = problem.product(z, g)
         if problem.nu is None:
-            self.over = self.over - problem.price + rounding(problem, self.total)
+            self.over = self.over - problem.price + problem.rounding(self.total)
 
     def value(self) -> float:
         """Return the bound, rounding allowed for."""
         return self._along(self, 0.0)[0]
 
-    def _along(self, other: _Line, share: float) -> tuple[float, float]:
+    def _along(self, other: _Blend, share: float) -> tuple[float, float]:
         """Return the bound and its slope where the other has this share."""
         over = self.over + share * (other.over - self.over)
+        gain = other.total - self.total
+        value = self.problem.lower_bound(self.total + share * gain, over)
         if self.problem.nu is not None:
             top = int(np.argmax(over))
-            return -float(over[top]), float(self.over[top] - other.over[top])
+            return value, float(self.over[top] - other.over[top])
         paid = np.where(over > 0, self.problem.limit, 0.0)
-        gain = other.total - self.total
-        value = self.total + share * gain - float(paid @ over)
         return value, gain - float(paid @ (other.over - self.over))
 
-    def blended(self, other: _Line) -> _Line:
+    def blended(self, other: _Blend) -> _Blend:
         """Return the point between this one and another where the bound is largest."""
         if other is self:
             return self
@@ -102,10 +93,10 @@ class _Line:
         if share <= 0.0:
             return self
         z = np.clip(self.z + share * (other.z - self.z), 0.0, self.problem.cost)
-        blend = _Line(self.problem, z, self.g + share * (other.g - self.g))
+        blend = _Blend(self.problem, z, self.g + share * (other.g - self.g))
         return blend if blend.value() > self.value() else self
 
-    def _best_share(self, other: _Line) -> float:
+    def _best_share(self, other: _Blend) -> float:
         """Maximise the concave, piecewise linear bound over shares in [0, 1].
 
         Two tangents, one rising and one falling, meet above the maximum. If the bound itself is
@@ -131,7 +122,7 @@ class _Line:
             if value > best:
                 best, share = value, place
             ceiling = value_low + slope_low * (place - low)
-            if slope == 0 or (cut % 3 != 2 and value >= ceiling - 1e-13 * max(1.0, abs(ceiling))):
+            if slope == 0 or (cut % 3 != 2 and value >= ceiling - 1e-13 * gap_scale(ceiling)):
                 break
             if slope > 0:
                 low, value_low, slope_low = place, value, slope

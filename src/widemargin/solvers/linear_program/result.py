@@ -1,15 +1,15 @@
-"""What the solvers of the linear programs of `problems.linear_program` return."""
+"""Result of the solvers of linear programs: coefficients, multipliers, how they were found."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from widemargin._base.typing import FloatArray
-from widemargin.solvers.base import Status
+from widemargin.solvers.base import Result
 
 
-@dataclass(frozen=True, eq=False)
-class ProgramResult:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProgramResult(Result):
     """Coefficients and the multipliers that prove how good they are.
 
     Attributes
@@ -20,18 +20,12 @@ class ProgramResult:
         Multipliers in the box (of sum nu for the nu machine) that give the best bound found.
     f, g : ndarray of shape (n_rows,)
         K (y alpha) and K (y z), evaluated afresh in float64 with the true kernel.
-    n_iter : int
-        Steps, at least 1.
-    status : {"converged", "max_iter", "stopped", "stalled"}
-        As in `SolverResult`.
-    method : str
-        Which solver it was.
+    method : {"none", "simplex", "interior"}
+        Which algorithm found them; "none" where alpha = 0 is optimal.
     """
 
     alpha: FloatArray
     z: FloatArray
     f: FloatArray
     g: FloatArray
-    n_iter: int
-    status: Status
     method: str

@@ -1,13 +1,14 @@
-r"""The kernel Adatron: one dual variable at a time, pass after pass.
+r"""Solve soft-margin classification by the kernel Adatron: one dual variable at a time.
 
 Problem: ``c_classification`` of :mod:`widemargin.problems.soft_margin`, either loss,
 
 .. math::
 
-    \max_b \; t'b - \tfrac12 b'Kb - \tfrac12 \sum_i \rho_i b_i^2
-    \quad\text{s.t.}\quad l_i \le b_i \le u_i \quad\text{and, with a threshold, } \sum_i b_i = d .
+    \max_\alpha \; t'\alpha - \tfrac12 \alpha'K\alpha - \tfrac12 \sum_i \rho_i \alpha_i^2
+    \quad\text{s.t.}\quad l_i \le \alpha_i \le u_i
+    \quad\text{and, with a threshold, } \sum_i \alpha_i = d .
 
-In the letters of Opper and Winther (2000), :math:`b_i = y_i \alpha_i`, K is the covariance of
+The variables of Opper and Winther (2000) are these times the labels; K is the covariance of
 (8.20), the ridge is the input noise v that (8.16) adds to its diagonal, and the machine is the
 saddle point of (8.22).
 It is the solver of the simulations there (section 8.7, table 8.2), where the variables of a pass
@@ -15,20 +16,22 @@ move together; here each sees the moves before it (Frieß, Cristianini and Campb
 
 .. math::
 
-    b_i \leftarrow \operatorname{clip}\Bigl(b_i
-    + \eta \, \frac{t_i - f_i - \rho_i b_i - \lambda}{k_{ii} + \rho_i}, \; l_i, \; u_i\Bigr),
-    \qquad f = Kb ,
+    \alpha_i \leftarrow \operatorname{clip}\Bigl(\alpha_i
+    + \eta \, \frac{t_i - f_i - \rho_i \alpha_i - \lambda}{k_{ii} + \rho_i}, \; l_i, \; u_i\Bigr),
+    \qquad f = K\alpha ,
 
-which for :math:`\eta = 1` maximises over :math:`b_i` and for any :math:`0 < \eta < 2` never loses.
+which for :math:`\eta = 1` maximises over :math:`\alpha_i` and never loses for any
+:math:`0 < \eta < 2`.
 
 *Order.* Where the kernel values of all rows have a part in common (and c below adds to it), passes
 in one fixed order can need hundreds of times as many as passes in random order (on such problems
 see Sun and Ye 2021). So each pass shuffles the rows, unless it is the literature's that is wanted.
 
 *Threshold.* Without one, lambda is 0. Else it is the multiplier of the constraint. Passes maximise
-the augmented Lagrangian (K becomes K + c, lambda becomes lambda + c (sum b - d)) until what they
-leave is small beside the error of the sum; then :math:`\lambda \leftarrow \lambda + c(\sum b - d)`.
-That is the method of multipliers, and it ends at the optimum that pairs of variables would find.
+the augmented Lagrangian (K becomes K + c, lambda becomes lambda + c (sum alpha - d)) until what
+they leave is small beside the error of the sum; then
+:math:`\lambda \leftarrow \lambda + c(\sum \alpha - d)`. That is the method of multipliers, and
+it ends at the optimum that pairs of variables would find.
 
 A historical baseline: simple, and fast where the ridge is large, but the number of passes grows
 with the condition of K + diag(ridge), hence with C. `soft_margin.active_set` has no
@@ -45,7 +48,7 @@ from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import Budget, Monitor, SolverResult, Status
+from widemargin.solvers.base import Budget, DualResult, Status
 
 CHUNK_BYTES = 32e6  # kernel rows computed at once where not all are kept: a fraction of a second
 VALUES_PER_SWEEP = 2e7  # kernel values read between two looks at the budget: some hundredths
@@ -54,45 +57,39 @@ LEFT_OVER = 0.3  # passes go on until they leave this fraction of the error of t
 # the error of the sum stays above SLOW times the one before.
 STIFFNESS, STIFFEST, STIFFER, SLOW = 0.1, 1e3, 4.0, 0.5
 UNBOUNDED = 1e12  # a violation this many times the first one: the kernel is indefinite
-ROUNDING = 1e-14  # an error of the sum below this, relative to sum |b|, is none
+ROUNDING = 1e-14  # an error of the sum below this, relative to sum |alpha|, is none
 
 
 def solve(
     problem: SoftMargin,
-    rows: Rows,
+    data: Rows,
     *,
     tol: float,
-    max_iter: int,
-    cache_bytes: float,
+    budget: Budget,
+    start: DualResult | None = None,
     seed: int | None = 0,
     eta: float = 1.0,
-    start: FloatArray | None = None,
-    monitor: Monitor | None = None,
-) -> SolverResult:
+) -> DualResult:
     """Solve soft-margin classification to a KKT violation of tol, checked in float64.
 
     Parameters
     ----------
     problem : SoftMargin
         What to solve: one variable a row, at most one threshold.
-    rows : Rows
+    data : Rows
         The training rows seen through the kernel.
     tol : float
         KKT violation to reach.
-    max_iter : int
-        Largest number of steps. A step moves one variable and reads one row of the kernel; a pass
-        takes as many steps as it finds variables to move.
-    cache_bytes : float
-        Memory for kernel values. Where the kernel matrix does not fit, every pass computes it
-        again, some rows at a time.
+    budget : Budget
+        Steps: one moves one variable and reads one row of the kernel; a pass takes as many as it
+        finds variables to move. And memory for kernel values: where the kernel matrix does not
+        fit, every pass computes it again, some rows at a time.
+    start : DualResult, optional
+        Variables to start from.
     seed : int or None
         Seed of the order of each pass. None is the order of the rows, as in the literature.
     eta : float
         Length of a step in (0, 2); 1 is exact, more is over-relaxation.
-    start : ndarray of shape (n_variables,), optional
-        Variables to start from.
-    monitor : callable, optional
-        Called between sweeps with (steps, violation); returns whether to go on.
     """
     if problem.n_variables != problem.n_rows or problem.n_groups > 1:
         raise ValueError(
@@ -102,8 +99,8 @@ def solve(
         )
     if not 0 < eta < 2:
         raise ValueError(f"eta must lie between 0 and 2 (1 is an exact step), got {eta}")
-    b = problem.repair(np.zeros(problem.n_rows) if start is None else start)
-    run = _Run(problem, rows, tol, Budget(max_iter, monitor), cache_bytes, b, seed, eta)
+    alpha = problem.repair(np.zeros(problem.n_rows) if start is None else start.alpha)
+    run = _Run(problem, data, tol, budget, alpha, seed, eta)
     return run.result(run.passes())
 
 
@@ -116,8 +113,7 @@ class _Run:
         rows: Rows,
         tol: float,
         budget: Budget,
-        cache_bytes: float,
-        b: FloatArray,
+        alpha: FloatArray,
         seed: int | None,
         eta: float,
     ) -> None:
@@ -129,13 +125,13 @@ class _Run:
         self.eta = eta
         n = problem.n_rows
         self.K: FloatArray | None = None
-        if 8 * n * n <= cache_bytes:
+        if 8 * n * n <= budget.cache_bytes:
             self.K = rows.matrix()
-        self.chunk = max(1, int(min(cache_bytes, CHUNK_BYTES) / (8 * n)))
+        self.chunk = max(1, int(min(budget.cache_bytes, CHUNK_BYTES) / (8 * n)))
         diagonal = rows.diagonal() if self.K is None else np.diagonal(self.K)
         self.curvature = np.abs(diagonal) + problem.ridge
-        self.b = b
-        self.f = self.decision_values(b)
+        self.alpha = alpha
+        self.f = self.decision_values(alpha)
         # A violation counts twice where one variable is too high and another too low.
         self.aim = 0.25 * tol if problem.n_groups else 0.9 * tol
         self.threshold = float(problem.thresholds(self.f)[0]) if problem.n_groups else 0.0
@@ -145,21 +141,21 @@ class _Run:
         self.last_excess = np.inf
         self.violation = self.left_over()
 
-    def decision_values(self, b: FloatArray) -> FloatArray:
-        """Return K b, evaluated afresh in float64."""
-        used = np.flatnonzero(b)
-        return self.rows.weighted_sum(np.arange(len(b)), self.rows, used, b[used])
+    def decision_values(self, alpha: FloatArray) -> FloatArray:
+        """Return K alpha, evaluated afresh in float64."""
+        used = np.flatnonzero(alpha)
+        return self.rows.weighted_sum(np.arange(len(alpha)), self.rows, used, alpha[used])
 
     @property
     def excess(self) -> float:
         """What the variables sum to beyond their total."""
-        return float(self.b.sum() - self.problem.totals[0]) if self.problem.n_groups else 0.0
+        return float(self.alpha.sum() - self.problem.totals[0]) if self.problem.n_groups else 0.0
 
     def left_over(self) -> float:
         """Return the largest slope by which a variable may still move, lambda and c as they are."""
-        slope = self.problem.scores(self.b, self.f)
+        slope = self.problem.scores(self.alpha, self.f)
         slope -= self.threshold + self.stiffness * self.excess
-        up, down = self.b < self.problem.upper, self.b > self.problem.lower
+        up, down = self.alpha < self.problem.upper, self.alpha > self.problem.lower
         return float(max(slope[up].max(initial=0.0), -slope[down].min(initial=0.0)))
 
     def passes(self) -> Status:
@@ -201,7 +197,7 @@ class _Run:
                     self.curvature,
                     (self.eta, self.threshold, self.stiffness, self.excess),
                     min(at_once, self.budget.left),
-                    self.b,
+                    self.alpha,
                     self.f,
                 )
                 moved += steps
@@ -243,19 +239,20 @@ class _Run:
         """Make the variables feasible and the decision values exact; return the KKT violation."""
         problem, excess = self.problem, self.excess
         self.threshold += self.stiffness * excess
-        if abs(excess) > ROUNDING * float(np.abs(self.b).sum()):
+        if abs(excess) > ROUNDING * float(np.abs(self.alpha).sum()):
             # Those farthest from their bounds give way, else those nearest to the margin.
-            room = np.minimum(self.b - problem.lower, problem.upper - self.b)
-            distance = np.abs(problem.scores(self.b, self.f) - self.threshold)
-            self.b = problem.repair(self.b, np.where(room > 0, -room, distance))
-        self.f = self.decision_values(self.b)
-        return problem.kkt_violation(self.b, self.f)
+            room = np.minimum(self.alpha - problem.lower, problem.upper - self.alpha)
+            distance = np.abs(problem.scores(self.alpha, self.f) - self.threshold)
+            self.alpha = problem.repair(self.alpha, np.where(room > 0, -room, distance))
+        self.f = self.decision_values(self.alpha)
+        return problem.kkt_violation(self.alpha, self.f)
 
-    def result(self, status: Status) -> SolverResult:
+    def result(self, status: Status) -> DualResult:
         """Return what was reached, feasible whatever ended the run."""
         if status != "converged" and self.balance() <= self.tol:
             status = "converged"
-        return SolverResult(self.b, self.f, max(1, self.budget.used), status)
+        n_iter = max(1, self.budget.used)
+        return DualResult(alpha=self.alpha, f=self.f, n_iter=n_iter, status=status)
 
 
 @jit
@@ -271,29 +268,30 @@ def visit(
     curvature: FloatArray,
     setting: tuple[float, float, float, float],
     max_steps: int,
-    b: FloatArray,
+    alpha: FloatArray,
     f: FloatArray,
 ) -> tuple[int, int]:
     """Move the variables from a position on, one after the other, at most max_steps of them.
 
     The kernel row of variables[p] is block[places[p]]; curvature is |k_ii| + ridge_i; setting is
-    (eta, lambda, c, sum b - d). b and f are changed in place.
+    (eta, lambda, c, sum alpha - d). alpha and f are changed in place.
     Returns the position to go on from, and the steps taken.
     """
+    # Invariant: f = K alpha and excess = sum(alpha) - d after every step.
     eta, threshold, stiffness, excess = setting
     steps = 0
     for p in range(position, len(variables)):
         i = variables[p]
-        slope = target[i] - f[i] - ridge[i] * b[i] - threshold - stiffness * excess
+        slope = target[i] - f[i] - ridge[i] * alpha[i] - threshold - stiffness * excess
         # A row of norm zero has no curvature: it goes straight to its bound.
         step = eta * slope / max(curvature[i] + stiffness, 1e-300)
-        moved = min(max(b[i] + step, lower[i]), upper[i])
-        change = moved - b[i]
+        moved = min(max(alpha[i] + step, lower[i]), upper[i])
+        change = moved - alpha[i]
         if change == 0 or not np.isfinite(change):
             continue
         if steps == max_steps:
             return p, steps
-        b[i] = moved
+        alpha[i] = moved
         excess += change
         row = block[places[p]]
         for j in range(len(f)):

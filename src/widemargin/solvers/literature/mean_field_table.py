@@ -1,4 +1,6 @@
-"""Table 8.1 of Opper and Winther (2000): the naive mean-field equations by iteration, for study.
+"""Solve the naive mean-field equations by Table 8.1 of Opper and Winther (2000), for study.
+
+Method "table" of :func:`widemargin.solvers.mean_field.solve`, never taken by "auto".
 
 All embedding strengths move by a fraction eta of what the equations miss. The rate eta grows by a
 tenth while the sum of squares of what is missing falls, and is halved otherwise; a step that made
@@ -12,21 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from widemargin._base.typing import FloatArray
-from widemargin.problems.mean_field import MeanField
+from widemargin.problems.mean_field import Fields, MeanField, symmetric_product
 from widemargin.solvers.base import Budget
-from widemargin.solvers.mean_field.fields import Fields, MeanFieldResult, finished
-from widemargin.solvers.mean_field.posterior import symmetric_product
 
 FIRST_RATE = 0.05
 FASTER, SLOWER = 1.1, 0.5
-DIVERGED = (
-    1e100  # of the sum of squares: large weights or kernel values, for which eta is too large
-)
+DIVERGED = 1e100  # sum of squares; eta is too large for large weights or kernel values
 
 
-def solve_table(
-    problem: MeanField, K: FloatArray, *, tol: float, budget: Budget
-) -> MeanFieldResult:
+def solve_table(problem: MeanField, K: FloatArray, *, tol: float, budget: Budget) -> Fields:
     """Iterate Table 8.1 from alpha = 0 until the residual is tol or the budget is used up.
 
     An iteration that diverges ends as "stalled", with the best fields that it has met.
@@ -40,7 +36,7 @@ def solve_table(
         delta = asked / problem.scale - alpha
         error = float((problem.scale * np.abs(delta) / np.maximum(1.0, asked)).max(initial=0.0))
         # The model is alpha = F(z) exactly, whose own residual may be a little larger.
-        if error <= tol and Fields.at(problem, K, z).residual <= tol:
+        if error <= tol and problem.at(K, z).residual <= tol:
             break
         if error < least:
             least, best = error, z
@@ -53,4 +49,4 @@ def solve_table(
             break
         rate *= FASTER if missed < before else SLOWER
         alpha = alpha + rate * delta
-    return finished(problem, Fields.at(problem, K, z), budget)
+    return problem.at(K, z)

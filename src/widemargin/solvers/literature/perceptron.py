@@ -1,15 +1,32 @@
-r"""The perceptron: rows in turn, and a step for each one that is wrong.
+r"""Train the perceptron of Table 1.1 of Smola et al. (2000).
 
-Table 1.1 of Smola et al. (2000). From w = 0, b = 0, visit the rows in their order, again and again;
-where :math:`y_i (w \cdot x_i + b) \le 0`,
+Problem: :class:`widemargin.problems.perceptron.SeparatingPlane`; data: the samples seen through a
+kernel. From w = 0, b = 0, visit the rows in their order, again and again; where
+:math:`y_i (w \cdot x_i + b) \le 0`,
 
 .. math:: w \leftarrow w + \eta y_i x_i, \qquad b \leftarrow b + \eta y_i,
 
-until a pass finds no such row. A value of 0 is wrong for either label: sgn(0) is neither +1 nor -1,
-and w = 0 must be left. eta multiplies w and b and changes nothing else, so it is 1 here.
+until a pass finds no such row. eta multiplies w and b and changes nothing else, so it is 1 here.
 
 In feature space w is :math:`\sum_j c_j y_j \phi(x_j)`, where :math:`c_j` counts the steps on row j;
 a step adds :math:`y_i (k(x_i, \cdot) + 1)` to the values of all rows.
+
+========  =========================================  ==============================
+method    state                                      "auto"
+========  =========================================  ==============================
+primal    w and b, in the features                   for the linear kernel
+dual      the steps on each row, and all values      for the other kernels
+========  =========================================  ==============================
+
+>>> import numpy as np
+>>> from widemargin.kernels import Kernel, Rows
+>>> from widemargin.problems.perceptron import SeparatingPlane
+>>> from widemargin.solvers.base import Budget
+>>> from widemargin.solvers.literature.perceptron import solve
+>>> rows = Rows(Kernel("linear"), np.array([[0.64]]))
+>>> result = solve(SeparatingPlane(np.array([-1.0])), rows, budget=Budget(10))
+>>> result.coef, result.intercept, result.n_updates, result.n_iter
+(array([-0.64]), -1.0, 1, 2)
 """
 
 from __future__ import annotations
@@ -23,142 +40,136 @@ import scipy.sparse as sp
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin.kernels import Rows
-from widemargin.solvers.base import Monitor, Status
+from widemargin.problems.perceptron import SeparatingPlane
+from widemargin.solvers.base import Budget, LinearResult, Status
+
+__all__ = ["PerceptronResult", "solve"]
 
 VALUES_PER_SWEEP = 2e7  # numbers read between two looks at the clock: some hundredths of a second
 
 
-@dataclass(frozen=True)
-class PerceptronResult:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PerceptronResult(LinearResult):
     """A perceptron, for eta = 1.
 
     Attributes
     ----------
     coef : ndarray
-        w, or with a kernel the coefficients :math:`c_j y_j` of the rows.
-    intercept : float
-        b.
+        w; of "dual" the coefficients :math:`c_j y_j` of the samples.
     n_updates : int
-        Steps taken.
-    n_passes : int
-        Passes begun.
-    wrong : int
-        Rows that are wrong at the end.
-    status : {"converged", "max_iter", "stopped"}
-        Whether no row is wrong, the passes or the time ran out.
+        Steps taken; `n_iter` counts the passes begun.
+    n_wrong : int
+        Samples that are wrong at the end.
     """
 
-    coef: FloatArray
-    intercept: float
     n_updates: int
-    n_passes: int
-    wrong: int
-    status: Status
+    n_wrong: int
 
 
-def train(
-    X: Matrix, y: FloatArray, *, max_passes: int, monitor: Monitor | None = None
-) -> PerceptronResult:
-    """Train in the features.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n, d)
-        Rows in the order in which they are visited.
-    y : ndarray of shape (n,)
-        Labels -1 and +1.
-    max_passes : int
-        Largest number of passes.
-    monitor : callable, optional
-        Called with (passes, share of wrong rows) between sweeps; returns whether to go on.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from widemargin.solvers.literature.perceptron import train
-    >>> found = train(np.array([[0.64]]), np.array([-1.0]), max_passes=10)
-    >>> found.coef, found.intercept, found.n_updates, found.n_passes
-    (array([-0.64]), -1.0, 1, 2)
-    """
-    state = np.zeros(X.shape[1] + 1)  # w, then b
-    at_once = max(1, int(VALUES_PER_SWEEP / (X.shape[1] + 1)))
-    sparse = sp.issparse(X)
-    parts = (X.indptr, X.indices, X.data) if sparse else ()
-    n, updates = X.shape[0], 0
-    for n_passes in range(1, max_passes + 1):
-        before = updates
-        for start in range(0, n, at_once):
-            stop = min(n, start + at_once)
-            if sparse:
-                updates += _sweep_sparse(*parts, y, state, start, stop)
-            else:
-                updates += _sweep_dense(X, y, state, start, stop)
-            if monitor is not None and not monitor(n_passes, max(1, updates - before) / n):
-                return _in_features(X, y, state, updates, n_passes, "stopped")
-        if updates == before:
-            return _in_features(X, y, state, updates, n_passes, "converged")
-    return _in_features(X, y, state, updates, max_passes, "max_iter")
-
-
-def _in_features(
-    X: Matrix, y: FloatArray, state: FloatArray, updates: int, n_passes: int, status: Status
-) -> PerceptronResult:
-    w, b = state[:-1].copy(), float(state[-1])
-    # "converged" is what the sweep saw with its own order of sums.
-    wrong = 0 if status == "converged" else int(np.count_nonzero(y * (X @ w + b) <= 0))
-    return PerceptronResult(w, b, updates, n_passes, wrong, status)
-
-
-def train_kernel(
-    rows: Rows,
-    y: FloatArray,
+def solve(
+    problem: SeparatingPlane,
+    data: Rows,
     *,
-    max_passes: int,
-    cache_bytes: float,
-    monitor: Monitor | None = None,
+    tol: float = 0.0,
+    budget: Budget,
+    start: None = None,
+    method: str = "auto",
 ) -> PerceptronResult:
-    """Train in the feature space of a kernel.
+    """Train until no sample is wrong.
 
     Parameters
     ----------
-    rows : Rows
-        Rows seen through the kernel, in the order in which they are visited.
-    y : ndarray of shape (n,)
-        Labels -1 and +1.
-    max_passes : int
-        Largest number of passes.
-    cache_bytes : float
-        Memory for kernel rows. Those of rows that were wrong are kept, as they are likely to be
-        wrong again; when there is no more room the oldest makes way.
-    monitor : callable, optional
-        Called with (passes, share of wrong rows) between sweeps; returns whether to go on.
+    problem : SeparatingPlane
+        The labels.
+    data : Rows
+        Samples seen through the kernel, in the order in which they are visited.
+    tol : float, default=0.0
+        Not used: a run converges when a pass finds no sample wrong, and not before.
+    budget : Budget
+        Passes over the samples. Its monitor is called with (passes, share of wrong samples). The
+        memory is for the kernel rows of samples that were wrong, which are likely to be wrong
+        again; where there is no more room the oldest makes way.
+    start : None
+        Table 1.1 starts from zero; nothing else is accepted.
+    method : {"auto", "primal", "dual"}
+        See above.
+
+    Returns
+    -------
+    PerceptronResult
+        "converged", "max_iter" (passes) or "stopped".
     """
-    run = _KernelRun(rows, y, cache_bytes)
+    if method == "auto":
+        method = "primal" if data.kernel.name == "linear" else "dual"
+    run: _PrimalRun | _DualRun
+    if method == "primal":
+        run = _PrimalRun(problem, data)
+    else:
+        run = _DualRun(problem, data, budget.cache_bytes)
+    n_passes, monitor = 0, budget.monitor
     status: Status = "max_iter"
-    n_passes = 0
-    while n_passes < max_passes and status == "max_iter":
+    while status == "max_iter" and n_passes < budget.max_iter:
         n_passes += 1
         before = run.updates
         for _ in run.sweeps():
-            share = max(1, run.updates - before) / rows.n
+            share = max(1, run.updates - before) / data.n
             if monitor is not None and not monitor(n_passes, share):
                 status = "stopped"
                 break
         else:
-            if run.updates == before and run.settle() == 0:
+            if run.updates == before and run.is_settled():
                 status = "converged"
-    wrong = 0 if status == "converged" else run.settle()
     return PerceptronResult(
-        run.count * y, float(run.count @ y), run.updates, n_passes, wrong, status
+        coef=run.coef(),
+        thresholds=np.array([run.intercept()]),
+        n_updates=run.updates,
+        n_wrong=0 if status == "converged" else run.n_wrong(),
+        n_iter=n_passes,
+        status=status,
     )
 
 
-class _KernelRun:
+class _PrimalRun:
+    """Weights and threshold of a perceptron in the features."""
+
+    def __init__(self, problem: SeparatingPlane, rows: Rows) -> None:
+        self.problem, self.X = problem, rows.X
+        self.state = np.zeros(self.X.shape[1] + 1)  # w, then b
+        self.updates = 0
+
+    def sweeps(self) -> Iterator[None]:
+        """Visit all samples once; pause after a bounded amount of work."""
+        X, y = self.X, self.problem.label
+        n, sparse = X.shape[0], sp.issparse(X)
+        at_once = max(1, int(VALUES_PER_SWEEP / len(self.state)))
+        for start in range(0, n, at_once):
+            part = (y, self.state, start, min(n, start + at_once))
+            if sparse:
+                self.updates += _sweep_sparse(X.indptr, X.indices, X.data, *part)
+            else:
+                self.updates += _sweep_dense(X, *part)
+            yield
+
+    def is_settled(self) -> bool:
+        """Whether a pass without steps is the last: yes, by the sweep's own order of sums."""
+        return True
+
+    def coef(self) -> FloatArray:
+        return self.state[:-1].copy()
+
+    def intercept(self) -> float:
+        return float(self.state[-1])
+
+    def n_wrong(self) -> int:
+        return self.problem.n_wrong(self.X @ self.coef() + self.intercept())
+
+
+class _DualRun:
     """Counts and values of a perceptron in feature space, and the kernel rows that it keeps."""
 
-    def __init__(self, rows: Rows, y: FloatArray, cache_bytes: float) -> None:
+    def __init__(self, problem: SeparatingPlane, rows: Rows, cache_bytes: float) -> None:
         n = rows.n
-        self.rows, self.y = rows, y
+        self.problem, self.rows, self.y = problem, rows, problem.label
         self.count, self.f = np.zeros(n), np.zeros(n)
         self.updates = 0
         n_slots = int(min(n, max(1, cache_bytes // (8 * n))))
@@ -190,13 +201,23 @@ class _KernelRun:
         self.slot[row], self.owner[place] = place, row
         self.next_slot = (place + 1) % len(self.owner)
 
-    def settle(self) -> int:
-        """Compute the values afresh, for sums of steps drift; return how many rows are wrong."""
+    def is_settled(self) -> bool:
+        """Whether a pass without steps is the last: sums of steps drift, so values decide."""
+        return self.n_wrong() == 0
+
+    def coef(self) -> FloatArray:
+        return self.count * self.y
+
+    def intercept(self) -> float:
+        return float(self.count @ self.y)
+
+    def n_wrong(self) -> int:
+        """Compute the values afresh and return how many samples are wrong."""
         used = np.flatnonzero(self.count)
         c = (self.count * self.y)[used]
         everything = np.arange(self.rows.n)
         self.f = self.rows.weighted_sum(everything, self.rows, used, c) + float(c.sum())
-        return int(np.count_nonzero(self.y * self.f <= 0))
+        return self.problem.n_wrong(self.f)
 
 
 @jit
@@ -254,6 +275,8 @@ def _sweep_kept(
 
     Returns the row to go on with and the steps taken.
     """
+    # State: f[j] = sum_i count[i] y[i] (k(x_i, x_j) + 1) for all j, up to rounding, between steps.
+    # kept[slot[i]] is the kernel row of sample i; slot[i] = -1 if it is not kept.
     steps = 0
     for i in range(start, len(y)):
         if y[i] * f[i] > 0:

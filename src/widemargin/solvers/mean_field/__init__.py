@@ -1,42 +1,54 @@
-"""Solve the mean-field equations of Gaussian-process classification: one door, four roads.
+"""Solve the mean-field equations of Gaussian-process classification.
 
-Problem: :class:`widemargin.problems.mean_field.MeanField` with the kernel matrix in memory.
+Problem: :class:`widemargin.problems.mean_field.MeanField`; data: the kernel matrix in memory.
 
-==========  ==========  ========================================================================
-inference   solver      how
-==========  ==========  ========================================================================
-naive       newton      Newton's method, a Cholesky factorisation a step; flip noise by
-                        continuation from 0
-naive       newton_cg   the same steps by conjugate gradients
-naive       table       Table 8.1 of Opper and Winther (2000), for study
-tap         newton(_cg) cavity variances updated around the naive equations
-ep          --          expectation propagation, an independent way to the solution of tap
-==========  ==========  ========================================================================
+==========  ============  ====================================================================
+inference   method        algorithm
+==========  ============  ====================================================================
+naive       newton        Newton's method, one Cholesky factorisation per step; flip noise by
+                          continuation from 0
+naive       newton_cg     the same steps by conjugate gradients
+naive       table         Table 8.1 of Opper and Winther (2000), for study
+tap         newton(_cg)   cavity variances updated around the naive equations
+ep          --            expectation propagation, an independent way to the solution of tap
+==========  ============  ====================================================================
+
+"auto" is "newton_cg" for more than 200 samples unless the input noise is small (below 1 % of the
+largest cavity variance), else "newton".
+
+>>> import numpy as np
+>>> from widemargin.problems.mean_field import naive
+>>> from widemargin.solvers.base import Budget
+>>> from widemargin.solvers.mean_field import solve
+>>> K, label = np.array([[1.0, 0.2], [0.2, 1.0]]), np.array([1.0, -1.0])
+>>> problem = naive(label, np.ones(2), np.diagonal(K), input_noise=1.0)
+>>> result = solve(problem, K, tol=1e-10, budget=Budget(-1))
+>>> result.status, result.coefficients.round(3)
+('converged', array([ 0.603, -0.603]))
 """
 
 from __future__ import annotations
 
 from widemargin._base.typing import FloatArray
 from widemargin.problems.mean_field import MeanField
-from widemargin.solvers.base import Budget, Monitor
+from widemargin.solvers.base import Budget
 from widemargin.solvers.literature.mean_field_table import solve_table
 from widemargin.solvers.mean_field.cg import conjugate_direction
 from widemargin.solvers.mean_field.ep import solve_ep
-from widemargin.solvers.mean_field.fields import Fields, MeanFieldResult, finished
 from widemargin.solvers.mean_field.leave_out import LeftOut, fit_scale, leave_out
 from widemargin.solvers.mean_field.newton import (
     dense_direction,
     has_little_noise,
-    solve_flipped,
+    solve_by_continuation,
     solve_newton,
 )
 from widemargin.solvers.mean_field.posterior import Posterior, factorise
+from widemargin.solvers.mean_field.result import MeanFieldResult
 from widemargin.solvers.mean_field.tap import solve_tap
 
 __all__ = [
     "INFERENCES",
-    "SOLVERS",
-    "Fields",
+    "METHODS",
     "LeftOut",
     "MeanFieldResult",
     "Posterior",
@@ -44,12 +56,12 @@ __all__ = [
     "fit_scale",
     "leave_out",
     "matrices_needed",
-    "solve_mean_field",
+    "solve",
 ]
 
 INFERENCES = ("naive", "tap", "ep")
-SOLVERS = ("auto", "newton", "newton_cg", "table")
-MANY_ROWS = 200  # from here on conjugate gradients win, unless the noise is small
+METHODS = ("auto", "newton", "newton_cg", "table")
+MANY_SAMPLES = 200  # above this conjugate gradients are faster, unless the noise is small
 DEFAULT_STEPS = {"newton": 500, "table": 20_000, "ep": 2_000}
 
 
@@ -58,15 +70,15 @@ def matrices_needed(inference: str) -> int:
     return {"naive": 2, "tap": 5, "ep": 6}[inference]
 
 
-def solve_mean_field(
+def solve(
     problem: MeanField,
-    K: FloatArray,
+    data: FloatArray,
     *,
+    tol: float,
+    budget: Budget,
+    start: MeanFieldResult | None = None,
+    method: str = "auto",
     inference: str = "naive",
-    solver: str = "auto",
-    tol: float = 1e-10,
-    max_iter: int | None = None,
-    monitor: Monitor | None = None,
 ) -> MeanFieldResult:
     """Solve the mean-field equations.
 
@@ -74,48 +86,57 @@ def solve_mean_field(
     ----------
     problem : MeanField
         The naive equations, cavity variances on the diagonal of K.
-    K : ndarray of shape (n, n)
-        Kernel matrix, float64, without the input noise.
-    inference : {"naive", "tap", "ep"}
-        Which approximation.
-    solver : {"auto", "newton", "newton_cg", "table"}
-        How; "table" is for the naive equations only, and "ep" has no choice.
+    data : ndarray of shape (n, n)
+        Kernel matrix K, float64, without the input noise.
     tol : float
         Residual to reach.
-    max_iter : int, optional
-        Budget of steps.
-    monitor : callable, optional
-        Called after each step with (steps, residual).
+    budget : Budget
+        Steps that may be taken; a negative `max_iter` is the method's own number.
+    start : MeanFieldResult, optional
+        Where Newton's method starts; the other methods start from the prior.
+    method : {"auto", "newton", "newton_cg", "table"}
+        Algorithm; "table" is for the naive equations only, and "ep" has no choice.
+    inference : {"naive", "tap", "ep"}
+        Which approximation.
 
     Returns
     -------
     MeanFieldResult
         The solution, or where the budget ended.
     """
-    road = "ep" if inference == "ep" else "table" if solver == "table" else "newton"
-    budget = Budget(max_iter or DEFAULT_STEPS[road], monitor)
-    if road == "ep":
+    if inference == "ep":
         if problem.input_noise == 0:  # Newton finds out whether there is a solution
-            sharp, checked = problem.with_flip_noise(0.0), Budget(DEFAULT_STEPS["newton"], monitor)
-            solve_newton(sharp, K, dense_direction(K), tol=tol, budget=checked)
-        return solve_ep(problem, K, tol=tol, budget=budget)
-    if road == "table":
-        return solve_table(problem, K, tol=tol, budget=budget)
-    by_factors = solver == "newton" or (solver == "auto" and not _smooth(problem))
-    direction = dense_direction(K) if by_factors else conjugate_direction(K)
-    if inference == "tap":
-        found = solve_tap(problem, K, direction, tol=tol, budget=budget)
-        if found.status != "stalled":
-            return found
-        # Expectation propagation has the same solution, and goes another way.
-        other = solve_ep(
-            problem, K, tol=tol, budget=Budget(max_iter or DEFAULT_STEPS["ep"], monitor)
-        )
-        return other if other.residual < found.residual else found
-    fields = solve_flipped(problem, K, direction, tol=tol, budget=budget)
-    return finished(problem, fields, budget)
+            sharp = problem.with_flip_noise(0.0)
+            steps = Budget(DEFAULT_STEPS["newton"], budget.monitor)
+            solve_newton(sharp, data, dense_direction(data), tol=tol, budget=steps)
+        return solve_ep(problem, data, tol=tol, budget=_granted(budget, "ep"))
+    if method == "table":
+        steps = _granted(budget, "table")
+        fields = solve_table(problem, data, tol=tol, budget=steps)
+    else:
+        if method == "auto":
+            by_products = problem.n_rows > MANY_SAMPLES and not has_little_noise(problem)
+            method = "newton_cg" if by_products else "newton"
+        direction = (conjugate_direction if method == "newton_cg" else dense_direction)(data)
+        steps, first = _granted(budget, "newton"), None if start is None else start.z
+        if inference == "tap":
+            found = solve_tap(problem, data, direction, tol=tol, budget=steps, start=first)
+            if found.status != "stalled":
+                return found
+            # Expectation propagation has the same solution, and reaches it in another way.
+            other = solve_ep(problem, data, tol=tol, budget=_granted(budget, "ep"))
+            return other if other.residual < found.residual else found
+        fields = solve_by_continuation(problem, data, direction, tol=tol, budget=steps, start=first)
+    return MeanFieldResult.at(
+        problem,
+        fields,
+        steps,
+        log_evidence=problem.log_evidence(fields),
+        residual=fields.residual,
+    )
 
 
-def _smooth(problem: MeanField) -> bool:
-    """Whether conjugate gradients are fast: many rows, and noise that is not small."""
-    return problem.n_rows > MANY_ROWS and not has_little_noise(problem)
+def _granted(budget: Budget, algorithm: str) -> Budget:
+    """Return a fresh budget of as many steps, of the algorithm's own number if it is negative."""
+    steps = budget.max_iter if budget.max_iter >= 0 else DEFAULT_STEPS[algorithm]
+    return Budget(steps, budget.monitor)

@@ -1,4 +1,4 @@
-r"""Expectation propagation: the solution of the TAP equations by another road.
+r"""Solve the TAP equations by expectation propagation, independently of Newton's method.
 
 Every copy of a row has a Gaussian factor :math:`\exp(\nu f - \tau f^2/2)`. All factors are updated
 at once: take the row's factor out of its marginal (mean h, variance c), multiply by the true
@@ -16,9 +16,9 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky
 
 from widemargin._base.typing import FloatArray
-from widemargin.problems.mean_field import MeanField
+from widemargin.problems.mean_field import Fields, MeanField
 from widemargin.solvers.base import Budget
-from widemargin.solvers.mean_field.fields import Fields, MeanFieldResult
+from widemargin.solvers.mean_field.result import MeanFieldResult
 
 LEAST_DAMPING = 1.0 / 64  # of updates that grow
 SMALLEST_STEP = 1e-6
@@ -62,15 +62,9 @@ def solve_ep(problem: MeanField, K: FloatArray, *, tol: float, budget: Budget) -
     assert here is not None  # the prior itself
     here, change = _sweeps(here, K, tol, budget)
     found = _fields(here, K)
-    return MeanFieldResult(
-        here.problem,
-        found.z,
-        found.coefficients,
-        found.field,
-        _evidence(here),
-        max(change, found.residual),
-        budget.used,
-        budget.status,
+    residual = max(change, found.residual)
+    return MeanFieldResult.at(
+        here.problem, found, budget, log_evidence=_evidence(here), residual=residual
     )
 
 
@@ -126,7 +120,7 @@ def _fields(here: _Factors, K: FloatArray) -> Fields:
 
     Those of the factors, nu - tau mean, are differences that cancel.
     """
-    return Fields.at(here.problem, K, here.problem.label * here.h / here.problem.scale)
+    return here.problem.at(K, here.problem.label * here.h / here.problem.scale)
 
 
 def _matched(here: _Factors) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-r"""What the rows would be told by a fit without them: linear response, one factorisation.
+r"""Compute leave-one-out means and variances by linear response, from one factorisation.
 
 Opper and Winther (2000), (8.41) with (8.42): leaving out row l changes the others so little that
 their equations may be linearised, and then its field and variance are those of the Gaussian
@@ -23,8 +23,8 @@ from scipy.optimize import brentq
 
 from widemargin._base.typing import FloatArray
 from widemargin.problems.mean_field import Likelihood
-from widemargin.solvers.mean_field.fields import MeanFieldResult
 from widemargin.solvers.mean_field.posterior import Posterior
+from widemargin.solvers.mean_field.result import MeanFieldResult
 
 WIDEST_SCALE, GRID = float(np.log(1e3)), 29
 

@@ -1,4 +1,4 @@
-r"""The Gaussian that stands for the posterior: one factorisation, and all that is read off it.
+r"""Factorise the Gaussian approximation of the posterior: solves, variances, determinant.
 
 Rows act on f as factors of precision :math:`n_i` (all copies of a row together), so f has the
 covariance
@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dgetrf, dgetri, dgetrs, dpotrf, dpotrs, dtrtri, dtrtrs
 
 from widemargin._base.typing import FloatArray
@@ -38,11 +37,6 @@ class Posterior(Protocol):
 
     def log_determinant(self) -> float:
         """Return log det (I + diag(n) K)."""
-
-
-def symmetric_product(K: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return K vector, reading one triangle of K."""
-    return np.asarray(dsymv(1.0, K.T, vector, lower=1))
 
 
 def factorise(K: FloatArray, precision: FloatArray, out: FloatArray | None = None) -> Posterior:

@@ -1,4 +1,4 @@
-"""TAP: the cavity variances of the mean-field equations made self-consistent.
+"""Solve the TAP equations: mean-field equations with self-consistent cavity variances.
 
 Rounds of two halves: solve the equations at the present cavity variances (Newton), then read off
 the posterior what the cavity variances are. The rounds converge by themselves; a round after which
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._base.typing import FloatArray
-from widemargin.problems.mean_field import MeanField
+from widemargin.problems.mean_field import Fields, MeanField
 from widemargin.solvers.base import Budget
-from widemargin.solvers.mean_field.fields import Fields, MeanFieldResult, naive_evidence
-from widemargin.solvers.mean_field.newton import Direction, solve_flipped, solve_newton
+from widemargin.solvers.mean_field.newton import Direction, solve_by_continuation, solve_newton
 from widemargin.solvers.mean_field.posterior import Posterior, factorise
+from widemargin.solvers.mean_field.result import MeanFieldResult
 
-FOLLOW = 1e-2  # the fields are solved for to this fraction of the variances' last change
-FIRST = 1e-2
+INNER_TOL = 1e-2  # the fields are solved for to this fraction of the variances' last change
+FIRST_TOL = 1e-2  # residual of the naive equations, where the rounds start
 MOST_ROUNDS = 500
 LEAST_DAMPING = 1.0 / 64
 PATIENCE = 20  # rounds in a row in which some row has no cavity variance
@@ -41,29 +41,28 @@ class _Round:
 
 
 def solve_tap(
-    problem: MeanField, K: FloatArray, direction: Direction, *, tol: float, budget: Budget
+    problem: MeanField,
+    K: FloatArray,
+    direction: Direction,
+    *,
+    tol: float,
+    budget: Budget,
+    start: FloatArray | None = None,
 ) -> MeanFieldResult:
-    """Solve the TAP equations, starting from the naive ones.
+    """Solve the TAP equations, starting from the naive ones, and these from `start`.
 
     `problem` states the naive equations. The residual covers both halves: that of the equations
     and the largest change of a cavity variance, relative to lambda.
     """
-    fields = solve_flipped(problem, K, direction, tol=FIRST, budget=budget)
+    fields = solve_by_continuation(problem, K, direction, tol=FIRST_TOL, budget=budget, start=start)
     last = _rounds(problem, K, fields.z, direction, tol, budget)
-    status = budget.status
     if last.residual <= tol:
-        status = "converged"
-    elif status == "converged":
-        status = "stalled"
-    return MeanFieldResult(
-        last.problem,
-        last.fields.z,
-        last.fields.coefficients,
-        last.fields.field,
-        tap_evidence(last.problem, last.fields, last.posterior),
-        last.residual,
-        budget.used,
-        status,
+        budget.status = "converged"
+    elif budget.status == "converged":
+        budget.status = "stalled"
+    log_evidence = tap_evidence(last.problem, last.fields, last.posterior)
+    return MeanFieldResult.at(
+        last.problem, last.fields, budget, log_evidence=log_evidence, residual=last.residual
     )
 
 
@@ -80,7 +79,7 @@ def _rounds(
     change, damping, without = np.inf, 1.0, 0
     for _ in range(MOST_ROUNDS):
         budget.status = "converged"
-        goal = max(0.1 * tol, FOLLOW * min(1.0, change))
+        goal = max(0.1 * tol, INNER_TOL * min(1.0, change))
         fields = solve_newton(problem, K, direction, tol=goal, budget=budget, start=z)
         z = fields.z
         posterior = factorise(K, problem.precision(z), scratch)
@@ -92,15 +91,11 @@ def _rounds(
         without = without + 1 if change == np.inf else 0
         if without > PATIENCE:
             break
-        damping = adapted(damping, shrinks=change < before)
+        shrinks = change < before
+        damping = min(1.0, RECOVERY * damping) if shrinks else max(LEAST_DAMPING, 0.5 * damping)
         wanted = np.where(cavity > 0, cavity, problem.cavity)
         problem = problem.with_cavity(problem.cavity + damping * (wanted - problem.cavity))
     return here
-
-
-def adapted(damping: float, *, shrinks: bool) -> float:
-    """Return how much of the next update to take: more while updates shrink, else half."""
-    return min(1.0, RECOVERY * damping) if shrinks else max(LEAST_DAMPING, 0.5 * damping)
 
 
 def implied_cavity(problem: MeanField, posterior: Posterior, K: FloatArray) -> FloatArray:
@@ -128,4 +123,4 @@ def tap_evidence(problem: MeanField, fields: Fields, posterior: Posterior) -> fl
     v, c = problem.input_noise, problem.cavity
     each = np.log((v + c * rest) / (c + v))  # log (1 - c d / lambda), one for each copy
     spread = float(problem.weight @ each) + posterior.log_determinant()
-    return naive_evidence(problem, fields) - 0.5 * spread
+    return problem.log_evidence(fields) - 0.5 * spread

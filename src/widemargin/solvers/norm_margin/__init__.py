@@ -33,8 +33,8 @@ from widemargin.certificate import Certificate
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.norm_margin import NormMargin, length
 from widemargin.problems.reduced_hull import HARD, reduced_hulls
-from widemargin.solvers.base import Monitor, Status
-from widemargin.solvers.linear import solve_linear
+from widemargin.solvers import linear
+from widemargin.solvers.base import Budget, Monitor, Status
 from widemargin.solvers.norm_margin.cone import solve_cone, solve_hard_cone
 from widemargin.solvers.norm_margin.program import solve_program
 from widemargin.solvers.reduced_hull import fastest_method
@@ -215,8 +215,12 @@ def _soft_margin(
 ) -> _Found:
     """Solve (1.25)."""
     steps = max_iter if max_iter > 0 else NEWTON_STEPS
-    found = solve_linear(rows, problem.box, tol=SHARP, max_iter=steps, seed=seed, monitor=monitor)
-    return found.coef, problem.y * found.dual, found.n_iter, found.status
+    budget = Budget(steps, monitor)
+    found = linear.solve(
+        problem.box, rows, tol=SHARP, budget=budget, method="smoothed_newton", seed=seed
+    )
+    assert found.alpha is not None
+    return found.coef, problem.y * found.alpha, found.n_iter, found.status
 
 
 def _nearest_points(
@@ -235,7 +239,7 @@ def _nearest_points(
         result = solve_linear_hulls(
             hulls, rows, method, seed=seed, max_iter=max_iter, monitor=monitor
         ).result
-    return rows.T @ result.b, problem.y * result.b, result.n_iter, result.status
+    return rows.T @ result.alpha, problem.y * result.alpha, result.n_iter, result.status
 
 
 def _plane(problem: NormMargin, rows: Matrix, w: FloatArray) -> tuple[FloatArray, float]:

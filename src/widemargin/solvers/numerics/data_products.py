@@ -1,4 +1,4 @@
-"""The rows of a linear machine: every product its solver needs, dense and CSR behind one name.
+"""Multiply with dense and CSR data in float64: every product that a linear solver needs.
 
 All sums are float64 whatever the data are, and the data are read where they lie: no product
 converts, copies or transposes them. Long products are cut into slabs of a few milliseconds, with a
@@ -166,6 +166,10 @@ class LinearRows:
         per_row = max(1, self.n_values // max(1, self.n_rows))
         step = max(1, SLAB // per_row)
         slabs = [slice(k, min(k + step, n_rows)) for k in range(0, n_rows, step)]
+        if len(slabs) == 1:
+            function(0, slabs[0])
+            self.tick()
+            return 1
         batch = 8 * self.threads
         for first in range(0, len(slabs), batch):
             numbers = range(first, min(first + batch, len(slabs)))

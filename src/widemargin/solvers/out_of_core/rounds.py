@@ -1,23 +1,32 @@
-"""The rounds of the implicit-outlier method: solve the explicit rows, read, correct the sides."""
+"""Run rounds of the implicit-outlier method: solve the explicit rows, read, correct the sides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from widemargin._base.typing import FloatArray, IntArray, Source
-from widemargin.problems.linear_scan import Form
-from widemargin.solvers.numerics.box_qp import BandSolution, InfeasibleSums
+from widemargin._base.typing import FloatArray, IntArray
+from widemargin.problems.linear_scan import (
+    Evaluation,
+    InfeasibleSums,
+    LinearProblem,
+    Plane,
+    wrong_by,
+)
+from widemargin.solvers.numerics.box_qp import BandSolution
 from widemargin.solvers.numerics.box_qp_nested import BandProblem, few_rows, solve_nested
-from widemargin.solvers.out_of_core.scan import Limits, Plane, Sampled, Scan, gather, scan
+from widemargin.solvers.out_of_core.scan import Limits, Sampled, Scan, gather, scan
+from widemargin.sources.protocol import Source
 
 TOO_MANY = 1.5  # violators, as a share of the band, that call for a wider band
 WIDER = (2.0, 4.0)  # the best plane so far is better than the last one: a little will do
 NARROWEST = 1e-2  # least width of a widened band, relative to the other class and the thresholds
 PATIENCE = 4  # bands without a solution before all rows become explicit
+SAME_SIDE = 1e-10  # a row on the wrong side by less, relative to the margin, is on the threshold
+UNKNOWN = Evaluation()  # before the first read
 MUCH_WIDER = 8.0  # where the band had too little in it for the relaxed problem to have a solution
 
 
@@ -67,25 +76,29 @@ class Base:
     limits: Limits  # slacks at (w, t) between which rows are explicit
     size: float  # rows that the band is meant to hold
 
-    def sides(self, form: Form) -> tuple[Plane, Limits]:
+    @property
+    def middles(self) -> list[float]:
+        """The slack in the middle of the band, for each class."""
+        return [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
+
+    def sides(self, problem: LinearProblem) -> tuple[Plane, Limits]:
         """The plane whose sign is the side, in the middle of the band, and the band about it.
 
         An edge row may round to either side of an edge, never to the other side of the middle.
         """
-        middles = [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
+        middles = self.middles
         low = tuple(a - mid for a, mid in zip(self.limits.low, middles, strict=True))
         high = tuple(b - mid for b, mid in zip(self.limits.high, middles, strict=True))
-        return form.plane(self.w, self.t).moved(*middles), Limits(low, high)  # type: ignore[arg-type]
+        return problem.plane(self.w, self.t).moved(*middles), Limits(low, high)  # type: ignore[arg-type]
 
-    def wider(self, form: Form, w: FloatArray, t: FloatArray, factor: float) -> Base:
+    def wider(self, problem: LinearProblem, w: FloatArray, t: FloatArray, factor: float) -> Base:
         """A band about another plane, with this band's half widths times factor."""
-        middles = [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
         half = [
             factor * max(b - mid, mid - a)
-            for a, b, mid in zip(self.limits.low, self.limits.high, middles, strict=True)
+            for a, b, mid in zip(self.limits.low, self.limits.high, self.middles, strict=True)
         ]
         # Ties in a sample can make a band without width, which no factor would widen.
-        plane = form.plane(w, t)
+        plane = problem.plane(w, t)
         least = NARROWEST * (abs(plane.level) + abs(plane.shift))
         half = [max(width, least, NARROWEST * max(half)) for width in half]
         limits = Limits((-half[0], -half[1]), (half[0], half[1]))
@@ -102,23 +115,19 @@ def _middle(low: float, high: float) -> float:
 
 @dataclass
 class Best:
-    """The best point and the best lower bound so far."""
+    """The best model so far with what a read found at it, and the best lower bound."""
 
     w: FloatArray
     t: FloatArray
-    primal: float = np.inf
-    dual: float = -np.inf
+    found: Evaluation = UNKNOWN
 
-    @property
-    def gap(self) -> float:
-        """Relative gap."""
-        return (self.primal - self.dual) / max(1.0, abs(self.primal))
-
-    def offer(self, w: FloatArray, t: FloatArray, primal: float, dual: float) -> None:
-        """Take what is better."""
-        self.dual = max(self.dual, dual)
-        if primal < self.primal:
-            self.w, self.t, self.primal = w, t, primal
+    def offer(self, w: FloatArray, t: FloatArray, found: Evaluation) -> None:
+        """Take what is better; the violation is that of the model with its own multipliers."""
+        dual = max(self.found.dual, found.dual)
+        if found.primal < self.found.primal:
+            self.w, self.t, self.found = w, t, found
+        if dual > self.found.dual:
+            self.found = replace(self.found, dual=dual)
 
 
 @dataclass
@@ -134,6 +143,7 @@ class Progress:
     passes: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
     solution: BandSolution | None = None
+    checked: Evaluation = UNKNOWN  # of the solution
     wrong: int = 0
     near: tuple[FloatArray, FloatArray, int] | None = None  # a plane, and how many rows it may miss
 
@@ -144,13 +154,12 @@ class Rounds:
     def __init__(
         self,
         source: Source,
-        form: Form,
+        problem: LinearProblem,
         centre: FloatArray | None,
-        tol: float,
         progress: Progress,
     ) -> None:
-        self.source, self.form, self.centre, self.tol = source, form, centre, tol
-        self.at = progress
+        self.source, self.problem, self.centre = source, problem, centre
+        self.at, self.target = progress, problem.target
         self.total = int(sum(source.sizes))
         self.failures = 0
 
@@ -163,32 +172,33 @@ class Rounds:
     def read_sides(self) -> None:
         """Read all rows once to give them their sides; the band becomes explicit."""
         at = self.at
-        plane, limits = at.base.sides(self.form)
-        current = self.form.plane(at.base.w, at.base.t)
+        plane, limits = at.base.sides(self.problem)
+        current = self.problem.plane(at.base.w, at.base.t)
         none = np.empty(0, dtype=np.intp)
         scans = self._scan(plane, limits, current, [none] * len(self.source.sizes), self.total)
         at.explicit = _found(scans, self.source.n_features)
         at.pull, at.mass = _sum([s.pull for s in scans]), _sum([s.mass for s in scans])
-        self.form.require_reachable(_sum([s.classes for s in scans]))
+        self.problem.require_reachable(_sum([s.classes for s in scans]))
         loss = sum(s.loss for s in scans)
-        at.best.offer(at.base.w, at.base.t, self._primal(at.base.w, at.base.t, loss), -np.inf)
+        primal = self.problem.primal(at.base.w, at.base.t, loss)
+        at.best.offer(at.base.w, at.base.t, Evaluation(primal))
 
     def solve(self, tick: Callable[[], None] | None) -> bool:
         """Solve the relaxed problem; False where the band is too narrow to have a solution."""
-        at, form = self.at, self.form
+        at, problem = self.at, self.problem
         assert at.explicit is not None
         rows = at.explicit
-        problem = BandProblem(
+        relaxed = BandProblem(
             rows.y[:, None] * rows.X,
-            form.columns(rows.y),
-            form.sums(at.mass),
-            np.full(len(rows), form.target),
-            form.cap * rows.weight,
-            form.cap * at.pull,
+            problem.columns(rows.y),
+            problem.sums(at.mass),
+            np.full(len(rows), self.target),
+            problem.cap * rows.weight,
+            problem.cap * at.pull,
         )
         few = few_rows(self.source.n_features)
         try:
-            at.solution = solve_nested(problem, few=few, start=at.near, tick=tick)
+            at.solution = solve_nested(relaxed, few=few, start=at.near, tick=tick)
         except InfeasibleSums:
             if self.everything_explicit:
                 raise
@@ -197,36 +207,54 @@ class Rounds:
 
     def check(self) -> Explicit:
         """Read all rows once: bounds of the solution, and the rows on the wrong side."""
-        at, form = self.at, self.form
+        at = self.at
         assert at.explicit is not None
         assert at.solution is not None
-        w, t, s = at.solution.w, at.solution.t, at.solution.s
-        if self.everything_explicit:
-            return self._check_explicit(at.explicit, at.solution)
-        known = [at.explicit.of_part(k) for k in range(len(self.source.sizes))]
-        plane, _ = at.base.sides(form)
-        most = int(max(1000.0, TOO_MANY * at.base.size))
-        scans = self._scan(plane, None, form.plane(w, t), known, most)
-        pull, mass = _sum([s.pull for s in scans]), _sum([s.mass for s in scans])
-        expansion = form.cap * pull + (s * at.explicit.y) @ at.explicit.X
-        dual = form.dual(expansion, form.cap * float(mass.sum()) + float(s.sum()))
-        at.best.offer(w, t, self._primal(w, t, sum(s.loss for s in scans)), dual)
-        at.wrong = sum(s.wrong for s in scans)
-        at.pull, at.mass = pull, mass
-        self._record()
-        return _found(scans, self.source.n_features) if at.wrong <= most else _none(at.explicit)
+        at.checked, wrong = self.evaluate(at.explicit, at.solution, at.solution.t)
+        at.best.offer(at.solution.w, at.solution.t, at.checked)
+        at.round += 1
+        at.history.append(
+            {
+                "round": at.round,
+                "explicit_rows": len(at.explicit),
+                "violators": at.wrong,
+                "lower": at.best.found.dual,
+                "upper": at.best.found.primal,
+                "passes": at.passes,
+            }
+        )
+        return wrong
 
-    def _check_explicit(self, rows: Explicit, found: BandSolution) -> Explicit:
-        """Evaluate the bounds where all rows are at hand."""
-        at, form = self.at, self.form
-        slack = form.plane(found.w, found.t).slack(rows.X @ found.w, rows.y)
-        loss = float(np.maximum(slack, 0.0) @ rows.weight)
-        expansion = (found.s * rows.y) @ rows.X
-        dual = form.dual(expansion, float(found.s.sum()))
-        at.best.offer(found.w, found.t, self._primal(found.w, found.t, loss), dual)
-        at.wrong = 0
-        self._record()
-        return _none(rows)
+    def evaluate(
+        self, rows: Explicit, solution: BandSolution, t: FloatArray
+    ) -> tuple[Evaluation, Explicit]:
+        """Evaluate a solution with thresholds t over all rows; return those on the wrong side too.
+
+        They are read once, unless all of them are explicit.
+        """
+        at, problem = self.at, self.problem
+        w, alpha = solution.w, solution.s
+        plane = problem.plane(w, t)
+        slack = plane.slack(rows.X @ w, rows.y)
+        wrong = wrong_by(slack, rows.y, alpha, problem.cap * rows.weight)
+        expansion, total = (alpha * rows.y) @ rows.X, float(alpha.sum())
+        at.wrong, found = 0, _none(rows)
+        if self.everything_explicit:
+            loss = float(np.maximum(slack, 0.0) @ rows.weight)
+        else:
+            known = [rows.of_part(k) for k in range(len(self.source.sizes))]
+            most = int(max(1000.0, TOO_MANY * at.base.size))
+            scans = self._scan(at.base.sides(problem)[0], None, plane, known, most)
+            at.pull, at.mass = _sum([s.pull for s in scans]), _sum([s.mass for s in scans])
+            expansion = problem.cap * at.pull + expansion
+            total = problem.cap * float(at.mass.sum()) + total
+            loss = sum(s.loss for s in scans)
+            wrong = np.max([wrong, *(s.wrong_by for s in scans)], axis=0)
+            at.wrong = sum(s.wrong for s in scans)
+            if at.wrong <= most:
+                found = _found(scans, self.source.n_features)
+        primal, dual = problem.primal(w, t, loss), problem.dual(expansion, total)
+        return Evaluation(primal, dual, problem.violation(wrong)), found
 
     def correct(self, wrong: Explicit) -> None:
         """Make the rows on the wrong side explicit, or widen the band where they are too many."""
@@ -235,7 +263,7 @@ class Rounds:
         if len(wrong) < at.wrong:
             self.widen(float(np.clip(at.wrong / at.base.size, *WIDER)))
             return
-        plane, _ = at.base.sides(self.form)
+        plane, _ = at.base.sides(self.problem)
         bounded = plane.slack(wrong.X @ plane.w, wrong.y) > 0
         weight = wrong.weight * bounded
         at.pull = at.pull - (weight * wrong.y) @ wrong.X
@@ -247,7 +275,7 @@ class Rounds:
     def widen(self, factor: float) -> None:
         """Start over from the best plane so far, with a wider band."""
         at = self.at
-        at.base = at.base.wider(self.form, at.best.w, at.best.t, factor)
+        at.base = at.base.wider(self.problem, at.best.w, at.best.t, factor)
         at.explicit = at.near = None
 
     def widen_infeasible(self) -> None:
@@ -270,28 +298,10 @@ class Rounds:
         known: list[IntArray],
         most: int,
     ) -> list[Scan]:
-        tol = self.tol * max(1.0 if self.form.target else 0.0, abs(current.level))
+        tol = SAME_SIDE * max(self.target, abs(current.level))
         self.at.passes += 1.0
         return self.source.run(
             scan, [(plane, limits, current, rows, tol, most, self.centre) for rows in known]
-        )
-
-    def _primal(self, w: FloatArray, t: FloatArray, loss: float) -> float:
-        return self.form.primal(w, t, loss)
-
-    def _record(self) -> None:
-        at = self.at
-        assert at.explicit is not None
-        at.round += 1
-        at.history.append(
-            {
-                "round": at.round,
-                "explicit_rows": len(at.explicit),
-                "violators": at.wrong,
-                "lower": at.best.dual,
-                "upper": at.best.primal,
-                "passes": at.passes,
-            }
         )
 
 

@@ -1,4 +1,4 @@
-r"""One read of the data for the implicit-outlier method: tasks that run beside a part.
+r"""Read the data once for the implicit-outlier method: tasks that run beside a part.
 
 The slack of a row at a *plane*, a weight vector with the thresholds of both classes, is by how much
 it lies on the wrong side,
@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from widemargin._base.typing import BoolArray, FloatArray, IntArray, Part, RealArray
-from widemargin.problems.linear_scan import Plane as Plane
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, RealArray
+from widemargin.problems.linear_scan import Plane, wrong_by
+from widemargin.sources.protocol import Part
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,6 @@ class Sampled:
     X: FloatArray
     y: FloatArray
     weight: FloatArray
-    bounded: BoolArray  # whether their default side is the cap
 
 
 @dataclass
@@ -66,7 +66,9 @@ class Scan:
     loss : float
         Sum of weight times slack over all rows of positive slack at the current plane.
     wrong : int
-        Implicit rows that the current plane puts on the other side.
+        Implicit rows that the current plane puts on the other side by more than a tolerance.
+    wrong_by : ndarray of shape (2, 2)
+        By how much implicit rows are on the other side, see `problems.linear_scan`; checks only.
     found : list of Sampled
         The rows that are to become explicit; empty where there are too many of them.
     """
@@ -76,6 +78,7 @@ class Scan:
     classes: FloatArray
     loss: float = 0.0
     wrong: int = 0
+    wrong_by: FloatArray = field(default_factory=lambda: np.zeros((2, 2)))
     found: list[Sampled] = field(default_factory=list)
 
 
@@ -117,10 +120,15 @@ def scan(
             change &= weight > 0
             rows = np.flatnonzero(change)
         else:
-            rows = _wrong(bounded, slack, weight, here, tol)
+            rows = _wrong(bounded, slack, weight, here)
+            if len(rows):
+                caps = np.ones(len(rows))
+                found = wrong_by(slack[rows], y[rows], np.where(bounded[rows], caps, 0.0), caps)
+                np.maximum(total.wrong_by, found, out=total.wrong_by)
+                rows = rows[np.abs(slack[rows]) > tol]
         total.wrong += len(rows)
         if total.wrong <= most:
-            kept = Sampled(rows + first, X[rows], y[rows], weight[rows], bounded[rows])
+            kept = Sampled(rows + first, X[rows], y[rows], weight[rows])
             total.found.append(kept)
         if limits is not None:
             bounded[rows] = False
@@ -151,20 +159,20 @@ def _by_class(total: float, signed: float) -> FloatArray:
 
 
 def _wrong(
-    bounded: BoolArray, slack: FloatArray, weight: FloatArray, explicit: IntArray, tol: float
+    bounded: BoolArray, slack: FloatArray, weight: FloatArray, explicit: IntArray
 ) -> IntArray:
-    """Return the rows of a block that are on the wrong side by more than tol."""
+    """Return the implicit rows of a block that are on the wrong side."""
     wrong = (slack > 0) != bounded
     wrong[explicit] = False
     rows = np.flatnonzero(wrong)
-    return rows[(np.abs(slack[rows]) > tol) & (weight[rows] > 0)]
+    return rows[weight[rows] > 0]
 
 
 def gather(part: Part, rows: IntArray, centre: FloatArray | None) -> Sampled:
     """Read some rows of a part, given by their sorted numbers."""
     X, y, weight = part.take(rows)
     exact = np.array(_exactly(X, centre, np.empty(X.shape)))  # the part may use its array again
-    return Sampled(rows, exact, y, weight, np.zeros(len(rows), dtype=bool))
+    return Sampled(rows, exact, y, weight)
 
 
 def draw(part: Part, size: int, number: int, seed: Sequence[int]) -> Sampled:

@@ -1,68 +1,32 @@
-r"""The linear machine with squared hinge on data that are read, not held: one Newton step a pass.
+r"""Solve the linear machine with squared hinge by reads of the data: one Newton step per read.
 
-Problem, over the rows of a :class:`~widemargin._base.typing.Source` with weights :math:`c_i`:
-
-.. math::
-
-    \min_{w, b} \; P = \tfrac12 |w|^2 + C \sum_i c_i \max(0, \xi_i)^2,
-    \qquad \xi_i = 1 - y_i (w \cdot x_i + b) .
-
-P is piecewise quadratic. One pass sums up its value, gradient and Hessian at a point and its values
-at shorter steps; where the rows with :math:`\xi_i > 0` no longer change, the Newton step ends at
-the optimum itself. :math:`\alpha_i = 2 C c_i \max(0, \xi_i)` is a point of the dual,
-
-.. math::
-
-    \max_{\alpha \ge 0} \; \sum_i \alpha_i - \tfrac12 \bigl|\sum_i y_i \alpha_i x_i\bigr|^2
-    - \sum_i \frac{\alpha_i^2}{4 C c_i} \quad\text{s.t.}\quad \sum_i y_i \alpha_i = 0 ,
-
-once the :math:`\alpha` of each class are multiplied by a factor that makes the two sums equal. The
-sums of both classes are kept apart in the pass, so the bound is exact at every point.
+The primal objective of `problems.linear_scan` is piecewise quadratic. One pass sums up its value,
+gradient and Hessian at a point and its values at shorter steps; where the samples of positive slack
+no longer change, the Newton step ends at the optimum itself. The multipliers that belong to a point
+are proportional to its positive slacks; the sums of both classes are kept apart in the pass, so
+that the lower bound is exact at every point (`LinearProblem.squared_bound`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from widemargin._base.typing import FloatArray, Part, Source
-from widemargin.solvers.base import Budget, Monitor, Status, Store
+from widemargin._base.typing import FloatArray
+from widemargin.problems.linear_scan import Evaluation, LinearProblem
+from widemargin.problems.soft_margin import c_classification
+from widemargin.solvers.base import Budget, LinearResult, Status, Store
+from widemargin.solvers.out_of_core.result import OutOfCoreResult
+from widemargin.solvers.out_of_core.start import draw_sample
+from widemargin.sources.protocol import Part, Source
 
+START_ROWS = 50_000  # rows of the sample from which it starts
 SHORTER = (0.5, 0.2, 0.05)  # steps that a pass tries besides the whole one
 ENOUGH = 1e-4  # share of the predicted decrease that a step must bring
 KNOWN = 1e-15  # eigenvalues, of the largest: below, they are rounding
-
-
-@dataclass(frozen=True)
-class ScannedModel:
-    """A linear model and what one pass proves of it.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (n_features,)
-        Weights.
-    intercept : float
-        Threshold.
-    primal, dual : float
-        Objectives, in float64 over all rows.
-    passes : int
-        Reads of the data.
-    status : {"converged", "max_iter", "stopped", "stalled"}
-        Why it ended.
-    history : list of dict
-        One entry a pass: objective, lower bound, rows with slack.
-    """
-
-    coef: FloatArray
-    intercept: float
-    primal: float
-    dual: float
-    passes: int
-    status: Status
-    history: list[dict[str, Any]]
 
 
 @dataclass
@@ -115,72 +79,82 @@ def sum_up(part: Part, point: FloatArray, step: FloatArray, intercept: bool) -> 
     return total
 
 
-def solve_squared(
-    source: Source,
-    C: float,
-    *,
-    intercept: bool,
-    tol: float,
-    max_iter: int,
-    start: tuple[FloatArray, float] | None = None,
-    monitor: Monitor | None = None,
-    checkpoint: Store | None = None,
-) -> ScannedModel:
-    """Minimise P to a relative duality gap of tol.
+def start_of_sample(
+    problem: LinearProblem, source: Source, seed: int
+) -> tuple[LinearResult | None, float]:
+    """Return the optimum of a sample with costs scaled up, and the share of the data it read.
 
-    Parameters
-    ----------
-    source : Source
-        The rows; those of weight zero do not count.
-    C : float
-        Cost of a unit of squared slack.
-    intercept : bool
-        Whether there is a threshold b.
-    tol : float
-        Bound on the gap, relative to max(1, abs(primal)).
-    max_iter : int
-        Largest number of passes.
-    start : (ndarray, float), optional
-        Weights and intercept to start from, e.g. the optimum of a sample.
-    monitor : callable, optional
-        Called after every pass with (passes, relative gap); returns whether to go on.
-    checkpoint : object with load() and save(dict), optional
-        Keeps the best point after every pass; a run that finds one goes on from there.
+    None where a class is missing in the sample.
+    """
+    from widemargin.solvers.linear import solve  # which itself solves by reads
+
+    total = int(sum(source.sizes))
+    number = min(START_ROWS, total)
+    sample = draw_sample(source, number, seed)
+    used = sample.weight > 0
+    cost = problem.cap * total / number * sample.weight[used]
+    y = sample.y[used]
+    if not ((y > 0).any() and (y < 0).any()):
+        return None, number / total
+    ahead = c_classification(y, cost, squared=True, intercept=problem.intercept)
+    found = solve(ahead, sample.X[used], tol=1e-4, budget=Budget(100), seed=seed)
+    return found, number / total
+
+
+def solve_squared(
+    problem: LinearProblem,
+    source: Source,
+    *,
+    tol: float,
+    budget: Budget,
+    start: LinearResult | None = None,
+    checkpoint: Store | None = None,
+    passes: float = 0.0,
+) -> OutOfCoreResult:
+    """Minimise the squared hinge to a relative duality gap of tol; see the package's `solve`.
+
+    A checkpoint keeps the best point after every pass. `passes` have been spent already.
     """
     size = source.n_features + 1
     point, step = np.zeros(size), np.zeros(size)
     if start is not None:
-        point[:-1], point[-1] = start[0], start[1]
+        point[:-1], point[-1] = start.coef, start.intercept
     saved = checkpoint.load() if checkpoint is not None else None
     if saved is not None:
         point = np.asarray(saved["point"], dtype=np.float64)
-    budget = Budget(max_iter, monitor)
     history: list[dict[str, Any]] = []
-    best, primal, dual, promised = point, np.inf, 0.0, 0.0
+    best, found, promised = point, Evaluation(dual=0.0), 0.0
     while True:
-        found = _scan(source, point, step, intercept)
-        value = 0.5 * float(point[:-1] @ point[:-1]) + C * found.loss
-        dual = max(dual, _lower_bound(found, C, intercept))
-        if value <= primal - ENOUGH * promised or not history:
-            best, primal = point, value
+        sums = _scan(source, point, step, problem.intercept)
+        primal = problem.primal(point[:-1], point[-1:], sums.loss)
+        bound = problem.squared_bound(sums.pull[:, :-1], sums.charges, sums.squares)
+        found = replace(found, dual=max(found.dual, bound))
+        if primal <= found.primal - ENOUGH * promised or not history:
+            best, found = point, replace(found, primal=primal)
             if checkpoint is not None:
                 checkpoint.save({"point": best})
-            step, promised = _newton_step(point, found, C, intercept)
+            step, promised = _newton_step(point, sums, problem)
             point = best + step
         else:
-            point, step = _shorter_step(best, step, found, C)
+            point, step = _shorter_step(best, step, sums, problem)
             promised *= 1e-3  # any decrease will do: the piece was not what it seemed
-        gap = (primal - dual) / max(1.0, abs(primal))
-        history.append({"pass": len(history) + 1, "primal": primal, "dual": dual,
-                        "rows with slack": found.active})  # fmt: skip
-        if not budget.spend(1, gap) or gap <= tol or promised <= 1e-16 * primal:
+        history.append({"pass": len(history) + 1, "primal": found.primal, "dual": found.dual,
+                        "rows with slack": sums.active})  # fmt: skip
+        spent = not budget.spend(1, found.gap)
+        if spent or found.gap <= tol or promised <= 1e-16 * found.primal:
             break
-    status: Status = budget.status
-    if gap <= tol:
-        status = "converged"
-    elif status == "converged":
-        status = "stalled"
-    return ScannedModel(best[:-1], float(best[-1]), primal, dual, len(history), status, history)
+    status: Status = "stalled" if budget.status == "converged" else budget.status
+    return OutOfCoreResult(
+        coef=best[:-1],
+        thresholds=best[-1:][: problem.n_thresholds],
+        primal=found.primal,
+        dual=found.dual,
+        n_iter=len(history),
+        passes=len(history) + passes,
+        status="converged" if found.gap <= tol else status,
+        history=history,
+        evaluation=found,
+    )
 
 
 def _scan(source: Source, point: FloatArray, step: FloatArray, intercept: bool) -> Sums:
@@ -192,15 +166,16 @@ def _scan(source: Source, point: FloatArray, step: FloatArray, intercept: bool) 
 
 
 def _newton_step(
-    point: FloatArray, found: Sums, C: float, intercept: bool
+    point: FloatArray, found: Sums, problem: LinearProblem
 ) -> tuple[FloatArray, float]:
     """Return the step to the minimum of the quadratic piece, and the decrease it promises."""
+    C = problem.cap
     gradient = -2.0 * C * found.pull.sum(axis=0)
     gradient[:-1] += point[:-1]
     matrix = 2.0 * C * found.hessian
     flat = np.arange(len(point) - 1)
     matrix[flat, flat] += 1.0
-    if not intercept or matrix[-1, -1] <= 0:
+    if not problem.intercept or matrix[-1, -1] <= 0:
         matrix[-1, -1] = 1.0  # nothing depends on it
         gradient[-1] = 0.0
     step = -_solved(matrix, gradient)
@@ -220,28 +195,11 @@ def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _shorter_step(
-    origin: FloatArray, step: FloatArray, found: Sums, C: float
+    origin: FloatArray, step: FloatArray, found: Sums, problem: LinearProblem
 ) -> tuple[FloatArray, FloatArray]:
     """Return the best of the shorter steps instead of one that led too far."""
     ends = [origin[:-1] + share * step[:-1] for share in SHORTER]
-    values = [0.5 * float(w @ w) + C * loss for w, loss in zip(ends, found.shorter, strict=True)]
+    losses = zip(ends, found.shorter, strict=True)
+    values = [problem.primal(w, origin[-1:], loss) for w, loss in losses]
     step = SHORTER[int(np.argmin(values))] * step
     return origin + step, step
-
-
-def _lower_bound(found: Sums, C: float, intercept: bool) -> float:
-    """Return the best dual value on the ray of the point, classes scaled to equal sums.
-
-    With factors f of the two classes, alpha = 2 C c xi f and all sums are linear or quadratic
-    in f; a common factor is optimised as well.
-    """
-    factors = np.ones(2)
-    if intercept:
-        if found.charges.min() <= 0:
-            return 0.0
-        factors = found.charges.min() / found.charges
-    linear = 2.0 * C * float(factors @ found.charges)
-    w = 2.0 * C * (factors @ found.pull[:, :-1])
-    quadratic = float(w @ w) + 2.0 * C * float(factors**2 @ found.squares)
-    best = linear / quadratic if quadratic > 0 else 0.0
-    return best * linear - 0.5 * best * best * quadratic

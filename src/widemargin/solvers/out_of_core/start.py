@@ -1,4 +1,4 @@
-"""Where the implicit-outlier method starts: the solution of a sample, and the band around it.
+"""Find a start for the implicit-outlier method: the solution of a sample, and a band around it.
 
 A sample of r of the m rows, with caps m / r times as large, has its optimum at a distance of order
 sqrt(n / r) from that of all rows. So it tells the side of all but about m sqrt(n / r) rows. The
@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from widemargin._base.typing import BoolArray, FloatArray, IntArray, Source
-from widemargin.problems.linear_scan import Form
-from widemargin.solvers.numerics.box_qp import InfeasibleSums
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin.problems.linear_scan import InfeasibleSums, LinearProblem
 from widemargin.solvers.numerics.box_qp_nested import BandProblem, few_rows, solve_nested
 from widemargin.solvers.out_of_core.rounds import Base
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, draw
+from widemargin.sources.protocol import Source
 
 SHARE = 8  # a sample is this part of the rows
 BAND = 1.6  # size of the band in units of m sqrt(n / r)
@@ -47,7 +47,7 @@ def draw_sample(source: Source, number: int, seed: int) -> Sampled:
     )
     columns = [
         np.concatenate([getattr(piece, name) for piece in pieces])
-        for name in ("rows", "X", "y", "weight", "bounded")
+        for name in ("rows", "X", "y", "weight")
     ]
     return Sampled(*columns)
 
@@ -64,13 +64,13 @@ def _hypergeometric(rng: np.random.Generator, sizes: IntArray, number: int) -> I
     return quota
 
 
-def centre_of(X: FloatArray, form: Form) -> FloatArray | None:
+def centre_of(X: FloatArray, problem: LinearProblem) -> FloatArray | None:
     """Return the mean of data far from the origin; None where it would change nothing.
 
     Products with w lose as many digits as the mean is standard deviations away. A translation
     changes the thresholds only, unless there is none.
     """
-    if form.kind == "hinge_no_intercept" or not len(X):
+    if not problem.n_thresholds or not len(X):
         return None
     some = X[:: 1 + len(X) // ENOUGH]
     mean = some.mean(axis=0)
@@ -78,47 +78,49 @@ def centre_of(X: FloatArray, form: Form) -> FloatArray | None:
     return mean if float(np.linalg.norm(mean)) > FAR * deviation else None
 
 
-def start_from(sample: Sampled, form: Form, total: int, given: Weights | None, seed: int) -> Base:
+def start_from(
+    sample: Sampled, problem: LinearProblem, total: int, given: Weights | None, seed: int
+) -> Base:
     """Solve a sample, or take weights and thresholds that are given, and put a band around it."""
     r, n = sample.X.shape
-    scaled = replace(form, cap=form.cap * total / r)
+    scaled = replace(problem, cap=problem.cap * total / r)
     w, t = given if given is not None else _estimate(sample, scaled, seed)
     drawn = r if given is None else max(r, total // SHARE)
-    size = BAND * total * float(np.sqrt((n + form.n_thresholds) / drawn))
+    size = BAND * total * float(np.sqrt((n + problem.n_thresholds) / drawn))
     limits = _limits(_with_both_classes(scaled, sample), scaled, w, t, size / total)
     return Base(w, t, limits, size)
 
 
-def _estimate(sample: Sampled, form: Form, seed: int) -> Weights:
+def _estimate(sample: Sampled, problem: LinearProblem, seed: int) -> Weights:
     """Solve a sample, nearly.
 
     Where w = 0 is the solution, which tells no row from another, the plane of a softer problem
     of the family is the better start: larger C, smaller D.
     """
     m, n = sample.X.shape
-    Z, E, q = sample.y[:, None] * sample.X, form.columns(sample.y), np.full(m, form.target)
-    w, t = np.zeros(n), np.zeros(form.n_thresholds)
-    softer = 0.25 if form.kind == "hull" else 4.0
+    Z, E, q = sample.y[:, None] * sample.X, problem.columns(sample.y), np.full(m, problem.target)
+    w, t = np.zeros(n), np.zeros(problem.n_thresholds)
+    softer = 0.25 if problem.kind == "hull" else 4.0
     for power in range(SOFTER):
         weight = sample.weight * softer**power
-        lifted = _with_both_classes(form, replace(sample, weight=weight))
-        D = form.cap * lifted.weight
-        problem = BandProblem(Z, E, form.sums(np.zeros(2)), q, D, np.zeros(n))
-        found = solve_nested(problem, few=few_rows(n), loose=True, seed=seed)
+        lifted = _with_both_classes(problem, replace(sample, weight=weight))
+        D = problem.cap * lifted.weight
+        estimate = BandProblem(Z, E, problem.sums(np.zeros(2)), q, D, np.zeros(n))
+        found = solve_nested(estimate, few=few_rows(n), loose=True, seed=seed)
         w, t = found.w, found.t
-        if not problem.vanishes(w):
+        if not estimate.vanishes(w):
             break
     return w, t
 
 
-def _with_both_classes(form: Form, sample: Sampled) -> Sampled:
+def _with_both_classes(problem: LinearProblem, sample: Sampled) -> Sampled:
     """Lift the caps of a class that is too small in the sample to reach its sum of one."""
-    if form.kind != "hull":
+    if problem.kind != "hull":
         return sample
     weight = sample.weight.copy()
     for label in (1.0, -1.0):
         mine = sample.y == label
-        mass = form.cap * float(weight[mine].sum())
+        mass = problem.cap * float(weight[mine].sum())
         if mass <= 0:
             raise InfeasibleSums(f"the sample has no row of class {label:+g}")
         if mass < 1.05:
@@ -126,17 +128,21 @@ def _with_both_classes(form: Form, sample: Sampled) -> Sampled:
     return replace(sample, weight=weight)
 
 
-def _limits(sample: Sampled, form: Form, w: FloatArray, t: FloatArray, share: float) -> Limits:
+def _limits(
+    sample: Sampled, problem: LinearProblem, w: FloatArray, t: FloatArray, share: float
+) -> Limits:
     """Slacks between which that share of the sample lies, about the thresholds.
 
     For reduced hulls they are taken by rank in each class, so that the sums can be reached.
     """
-    slack = form.plane(w, t).slack(sample.X @ w, sample.y)
-    if form.kind != "hull":
+    slack = problem.plane(w, t).slack(sample.X @ w, sample.y)
+    if problem.kind != "hull":
         last = min(len(slack) - 1, int(share * len(slack)))
         half = float(np.partition(np.abs(slack), last)[last]) if share < 1 else np.inf
         return Limits((-half, -half), (half, half))
-    pairs = [_rank_limits(slack, form.cap * sample.weight, sample.y == c, share) for c in (1, -1)]
+    pairs = [
+        _rank_limits(slack, problem.cap * sample.weight, sample.y == c, share) for c in (1, -1)
+    ]
     return Limits((pairs[0][0], pairs[1][0]), (pairs[0][1], pairs[1][1]))
 
 

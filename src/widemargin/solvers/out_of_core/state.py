@@ -1,4 +1,4 @@
-"""The state of the implicit-outlier method between rounds: what a checkpoint holds.
+"""Save and restore the state of the implicit-outlier method between rounds, for checkpoints.
 
 Planes, sums and row numbers; the rows themselves are read again. Floating-point numbers are kept
 to the last bit, so that a resumed run ends at the same model.
@@ -6,14 +6,18 @@ to the last bit, so that a resumed run ends at the same model.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from widemargin._base.typing import FloatArray, Source
-from widemargin.problems.linear_scan import Form
+from widemargin._base.typing import FloatArray
+from widemargin.problems.linear_scan import Evaluation, LinearProblem
 from widemargin.solvers.out_of_core.rounds import Base, Best, Progress, Rounds
 from widemargin.solvers.out_of_core.scan import Limits
+from widemargin.sources.protocol import Source
+
+KEPT = ("primal", "dual", "violation")  # of the best model
 
 
 def state_of(rounds: Rounds) -> dict[str, Any]:
@@ -21,15 +25,14 @@ def state_of(rounds: Rounds) -> dict[str, Any]:
     at = rounds.at
     base, best = at.base, at.best
     state: dict[str, Any] = {
-        "kind": rounds.form.kind,
-        "cap": rounds.form.cap,
+        **asdict(rounds.problem),
         "sizes": [int(size) for size in rounds.source.sizes],
         "round": at.round,
         "passes": at.passes,
         "history": [dict(entry) for entry in at.history],
         "base": {"w": base.w, "t": base.t, "size": base.size},
         "limits": [list(base.limits.low), list(base.limits.high)],
-        "best": {"w": best.w, "t": best.t, "primal": best.primal, "dual": best.dual},
+        "best": {"w": best.w, "t": best.t, **asdict(best.found)},
         "centre": rounds.centre,
         "pull": at.pull,
         "mass": at.mass,
@@ -41,10 +44,10 @@ def state_of(rounds: Rounds) -> dict[str, Any]:
     return state
 
 
-def resumed(source: Source, form: Form, tol: float, state: dict[str, Any]) -> Rounds:
+def resumed(source: Source, problem: LinearProblem, state: dict[str, Any]) -> Rounds:
     """Rebuild a run from its state; the explicit rows are read again."""
-    expected = (form.kind, form.cap, [int(size) for size in source.sizes])
-    if (state["kind"], state["cap"], list(state["sizes"])) != expected:
+    expected = (asdict(problem), [int(size) for size in source.sizes])
+    if ({key: state.get(key) for key in expected[0]}, list(state["sizes"])) != expected:
         raise ValueError(
             f"checkpoint belongs to another problem ({state['kind']}, cap {state['cap']}, "
             f"{len(state['sizes'])} parts); remove it or give another checkpoint"
@@ -53,7 +56,7 @@ def resumed(source: Source, form: Form, tol: float, state: dict[str, Any]) -> Ro
     base, best = state["base"], state["best"]
     progress = Progress(
         Base(_array(base["w"]), _array(base["t"]), Limits(low, high), float(base["size"])),  # type: ignore[arg-type]
-        Best(_array(best["w"]), _array(best["t"]), float(best["primal"]), float(best["dual"])),
+        Best(_array(best["w"]), _array(best["t"]), Evaluation(**{k: float(best[k]) for k in KEPT})),
         pull=_array(state["pull"]),
         mass=_array(state["mass"]),
         round=int(state["round"]),
@@ -64,7 +67,7 @@ def resumed(source: Source, form: Form, tol: float, state: dict[str, Any]) -> Ro
         w, t, number = state["near"]
         progress.near = _array(w), _array(t), int(number)
     centre = None if state["centre"] is None else _array(state["centre"])
-    rounds = Rounds(source, form, centre, tol, progress)
+    rounds = Rounds(source, problem, centre, progress)
     explicit = state["explicit"]
     if explicit is not None:
         part, rows = (np.asarray(explicit[key], dtype=np.intp) for key in ("part", "rows"))

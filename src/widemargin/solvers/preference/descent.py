@@ -1,32 +1,38 @@
 r"""Newton's method on the smoothed pairwise loss, down to a true duality gap.
 
-One routine for every function space (:mod:`widemargin.solvers.preference.space`). At a vector v
-with utilities f the dual point of the smoothed loss has the expansion
-:math:`u = \sum_i \beta_i \phi(x_i)`; the gradient of the smoothed objective is v - u, and
+:class:`SmoothedDescent` is what the machines share: the hinge is smoothed over a band of slacks,
+steps reduce the smoothed objective, and when the smoothing makes up most of the duality gap the
+band is narrowed (the squared hinge has no band). :class:`Descent` takes the steps of the machine
+with an l_2 norm, in any function space. At a vector v with utilities f the dual point of the
+smoothed loss has the expansion :math:`u = \sum_i \beta_i \phi(x_i)`; the gradient of the smoothed
+objective is v - u, and
 
 .. math:: \text{gap} = \tfrac12 \|v - u\|^2 + \text{what the smoothing costs at } f .
 
-While the first part dominates, Newton steps reduce it. Once the second does, the band is narrowed
-(the squared hinge has no band and no second part). A direction comes from the preconditioner
-alone while that works, else from preconditioned conjugate gradients.
+A direction comes from the preconditioner alone while that works, else from preconditioned conjugate
+gradients.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import FloatArray
+from widemargin.certificate import gap_scale, relative_gap
 from widemargin.problems.preference import PreferenceProblem
-from widemargin.problems.preference.dual_pairs import DualPoint, Response
-from widemargin.problems.preference.sweep import SortedRows
+from widemargin.problems.preference.pair_sums import Curvature, DualPoint, PairSums, SortedRows
 from widemargin.solvers.base import Budget, Status
+from widemargin.solvers.numerics.data_products import LinearRows
 from widemargin.solvers.preference.polish import Polish
-from widemargin.solvers.preference.space import Curvature, Element, Space
 
-SETTLED = 0.05  # share of the gap that steps may leave before the band is narrowed
-FASTEST = 0.1  # factor by which the band shrinks at a time, at most
+Trust: TypeAlias = Literal["exact", "close", "rough"]
+
 NARROWEST = 1e-9  # band below which rounding decides which pairs are in it
 FORCING = 0.1  # relative residual that conjugate gradients leave
 MOST_PRODUCTS = 200  # conjugate gradients for one step
@@ -37,158 +43,303 @@ PATIENCE = 30  # steps without progress after which rounding must be to blame
 SLOW = 0.1  # a step that leaves more of |v - u|^2 than this was not Newton's
 
 
-@dataclass(eq=False)
-class Here:
-    """A point, its rows sorted by utility, its dual point summed up, and u - v."""
+@dataclass(frozen=True, eq=False)
+class Element:
+    """A vector of the function space: its coefficients, and the utility of each row."""
 
-    at: Element
-    rows: SortedRows
-    response: Response
-    lag: Element
-    lag2: float
-    gap: float
-    value: float
+    coef: FloatArray
+    image: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def plus(self, length: float, other: Element) -> Element:
+        """Return self + length * other."""
+        return self + length * other
+
+    def __add__(self, other: Element) -> Element:
+        coef = self.coef + other.coef
+        if len(self.image) == len(other.image):
+            return Element(coef, self.image + other.image)
+        return Element(coef)
+
+    def __rmul__(self, length: float) -> Element:
+        return Element(length * self.coef, length * self.image)
 
 
-class Descent:
-    """The state of a run: where it is, and the best primal and dual points met on the way.
+class FeatureSpace:
+    """Vectors w with the Euclidean inner product: weights, or coordinates in a kernel's space.
 
-    Attributes
-    ----------
-    primal, best : objective and vector of the best primal point
-    dual, point : objective and variables of the best dual point
-    width : of the band at present
-    patience : directions that may end with conjugate gradients exhausted; then it gives up
+    With `features`, few ones of all rows or of a sample, the Newton system is a matrix; `sample` is
+    then (utilities of all rows, width, ramp) -> curvature of the sample.
     """
 
     def __init__(
         self,
+        rows: LinearRows,
         problem: PreferenceProblem,
-        space: Space,
+        features: FloatArray | None = None,
+        sample: Callable[[FloatArray, float, float | None], Curvature] | None = None,
+    ) -> None:
+        self.rows, self.problem, self.sample = rows, problem, sample
+        # Differences of rows do not see a constant.
+        self.dense = features is not None
+        self.features = np.empty((0, 0)) if features is None else features - features.mean(axis=0)
+        self.factor: Any = None
+        self.diagonal = np.ones(rows.n_features)
+
+    @property
+    def trust(self) -> Trust:
+        """Whether the preconditioner is the inverse itself, close to it, or only of its kind."""
+        if not self.dense:
+            return "rough"
+        return "exact" if self.sample is None else "close"
+
+    def dot(self, a: Element, b: Element) -> float:
+        """Return the inner product."""
+        return float(a.coef @ b.coef)
+
+    def expand(self, beta: FloatArray) -> Element:
+        """Return sum_i beta_i phi(x_i) = X'beta; the image is left out where nobody needs it."""
+        return Element(self.rows.combine(beta))
+
+    def at(self, coef: FloatArray) -> Element:
+        """Return the vector with some coefficients, with its image."""
+        return Element(coef, self.rows.dot(coef))
+
+    def prepare(self, at: Point, width: float, ramp: float | None = None) -> Curvature:
+        """Return the curvature at a point, and get ready to precondition with it.
+
+        That is a matrix of few features, else its diagonal without cross terms.
+        """
+        curvature = self.problem.curvature(at.sums.rows, width, ramp)
+        if self.dense:
+            seen = self.sample(at.at.image, width, ramp) if self.sample else curvature
+            self.factor = factorised(seen.gram(self.features))
+            return curvature
+        own = curvature.rows.scattered(curvature.diagonal)
+        active = np.flatnonzero(own)
+        if len(active):
+            middle = self.rows.combine(own / own.sum())
+            self.diagonal = 1.0 + self.rows.spread(active, own[active], middle)
+        return curvature
+
+    def precondition(self, r: Element) -> Element:
+        """Return roughly (1 + C Phi'L Phi)^-1 r, with its image."""
+        if self.factor is None:
+            return self.at(r.coef / self.diagonal)
+        return self.at(np.asarray(cho_solve(self.factor, r.coef, check_finite=False)))
+
+
+def factorised(matrix: FloatArray) -> tuple[FloatArray, bool]:
+    """Return the Cholesky factor of 1 + matrix, which is positive but for rounding."""
+    place = np.diag_indices_from(matrix)
+    matrix[place] += 1.0
+    lift = 1e-15 * float(np.abs(matrix[place]).max())
+    for _ in range(12):
+        try:
+            return cho_factor(matrix, lower=True, check_finite=False)
+        except LinAlgError:
+            matrix[place] += lift
+            lift *= 10.0
+    # Sums of utilities far apart have rounded all but its size away: steps by that still descend.
+    return cho_factor(np.diag(np.maximum(np.abs(matrix[place]), 1.0)), lower=True)
+
+
+@dataclass(eq=False)
+class Point:
+    """A vector with both problems evaluated there.
+
+    Attributes
+    ----------
+    at, sums : the vector, the sums of its dual point over the rows sorted by utility
+    residual : u - v, the negative gradient (l_1 norm: X'beta, that of the loss)
+    left : what steps can still gain of the gap; the smoothing has the rest
+    gap, value : duality gap, smoothed objective
+    """
+
+    at: Element
+    sums: PairSums
+    residual: Element
+    left: float
+    gap: float
+    value: float
+
+
+class SmoothedDescent:
+    """State of a descent: the current point and band, and the best points of both problems.
+
+    Subclasses evaluate a point, and step from it for given expansion coefficients.
+
+    Attributes
+    ----------
+    here : the current point
+    width : of the band at present
+    primal, best : objective and vector of the best primal point
+    dual, point : objective and variables of the best dual point
+    """
+
+    settled = 0.05  # share of the gap that steps may leave before the band is narrowed
+    fastest = 0.1  # factor by which the band shrinks at a time, at most
+    merit: Callable[[Point], float] = attrgetter("gap")  # by which a step of `narrow` is judged
+
+    def __init__(
+        self,
+        problem: PreferenceProblem,
         tol: float,
         budget: Budget,
         start: Element,
         width: float = 1.0,
-        polish: Polish | None = None,
     ) -> None:
-        self.problem, self.space, self.tol, self.budget = problem, space, tol, budget
-        self.width, self.polish = width, polish
-        self.patience = PATIENCE
-        self.exhausted = 0
-        self.seen = np.inf, -np.inf, np.inf
+        self.problem, self.tol, self.budget, self.width = problem, tol, budget, width
         self.primal, self.best = np.inf, start
         self.dual, self.point = -np.inf, DualPoint(start.image, width)
-        self.use_products = space.trust == "rough"
-        self.here = self._look(start)
+        self.here = self.evaluate(start)
 
     @property
     def gap(self) -> float:
         """Relative gap between the best primal and the best dual point."""
-        return (self.primal - self.dual) / max(1.0, abs(self.primal))
+        return relative_gap(self.primal, self.dual)
 
-    def _look(self, at: Element, rows: SortedRows | None = None) -> Here:
-        """Evaluate both problems, and the smoothed one, at a point."""
-        rows = self.problem.sort(at.image) if rows is None else rows
-        response = self.problem.respond(at.image, self.width, rows)
-        u = self.space.expand(response.beta)
-        lag = u.plus(-1.0, at)
-        half = 0.5 * self.space.dot(at, at)
-        primal, dual = half + response.loss, response.total - 0.5 * self.space.dot(u, u)
-        self._keep(at, primal, DualPoint(at.image, self.width), dual)
-        lag2 = self.space.dot(lag, lag)
-        return Here(at, rows, response, lag, lag2, primal - dual, half + response.smoothed)
+    def evaluate(self, at: Element, rows: SortedRows | None = None) -> Point:
+        """Evaluate both problems, and the smoothed one, at a vector; keep the best."""
+        raise NotImplementedError
 
-    def _keep(self, at: Element, primal: float, point: DualPoint, dual: float) -> None:
+    def keep(self, at: Element, primal: float, point: DualPoint, dual: float) -> None:
         """Remember the best of both problems."""
         if primal < self.primal:
             self.primal, self.best = primal, at
         if dual > self.dual:
             self.dual, self.point = dual, point
 
+    def narrow(self) -> bool:
+        """Shrink the band towards the one whose smoothing costs half of what is allowed.
+
+        Return False where rounding would decide which pairs are in it.
+        """
+        allowed = 0.5 * self.tol * gap_scale(self.primal)
+        shrink = np.sqrt(allowed / max(self.here.gap, allowed))  # the cost falls with its square
+        before, old = self.here, self.width
+        self.width *= float(np.clip(shrink, self.fastest, 0.5))
+        if self.width < NARROWEST:
+            return False
+        self.here = self.evaluate(before.at, before.sums.rows)
+        self._follow(before, old)
+        return True
+
+    def _follow(self, before: Point, old: float) -> None:
+        """Move the pairs of the old band into the new one, if that is better.
+
+        Pairs at the kink keep their variables as the band narrows, so their slacks shrink with it:
+        a step of Newton's method for the loss that has them, and no others, on its ramp.
+        """
+        steeper = self.problem.C * (1.0 / self.width - 1.0 / old)
+        beta = before.sums.beta + steeper * before.sums.rows.band_slacks(old)
+        there = self.evaluate(self._stepped(before, beta, old))
+        if self.merit(there) < self.merit(self.here):
+            self.here = there
+
+    def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
+        """Return where Newton's method goes from a point if the expansion there is beta."""
+        raise NotImplementedError
+
+
+class Descent(SmoothedDescent):
+    """The descent with an l_2 norm.
+
+    Attributes
+    ----------
+    patience : directions that may end with conjugate gradients exhausted; then it gives up
+    """
+
+    def __init__(
+        self,
+        problem: PreferenceProblem,
+        space: FeatureSpace,
+        tol: float,
+        budget: Budget,
+        start: Element,
+        width: float = 1.0,
+        polish: Polish | None = None,
+    ) -> None:
+        self.space, self.polish = space, polish
+        self.patience = PATIENCE
+        self.exhausted = 0
+        self.seen = np.inf, -np.inf, np.inf
+        self.use_products = space.trust == "rough"
+        super().__init__(problem, tol, budget, start, width)
+
+    def evaluate(self, at: Element, rows: SortedRows | None = None) -> Point:
+        """Evaluate both problems, and the smoothed one, at a vector; keep the best."""
+        sums = self.problem.evaluate(at.image, self.width, rows)
+        u = self.space.expand(sums.beta)
+        residual = u.plus(-1.0, at)
+        half = 0.5 * self.space.dot(at, at)
+        primal, dual = half + sums.loss, sums.total - 0.5 * self.space.dot(u, u)
+        self.keep(at, primal, sums.point, dual)
+        left = 0.5 * self.space.dot(residual, residual)
+        return Point(at, sums, residual, left, primal - dual, half + sums.smoothed)
+
+    def consider(self, at: Element, point: DualPoint) -> None:
+        """Evaluate a vector and a dual point from elsewhere; keep them if they are the best."""
+        primal = 0.5 * self.space.dot(at, at) + self.problem.evaluate(at.image, 0.0).loss
+        sums = self.problem.evaluate_point(point)
+        u = self.space.expand(sums.beta)
+        self.keep(at, primal, point, sums.total - 0.5 * self.space.dot(u, u))
+
     def run(self) -> Status:
         """Step and narrow the band until the gap is closed."""
-        idle = 0
-        while self.gap > self.tol:
-            here = self.here
-            idle = idle + 1 if self._idle() else 0
+        idle, squared = 0, self.problem.squared
+        while True:
+            idle = idle + 1 if self._is_idle() else 0
+            gap = self.gap
+            if gap <= self.tol:
+                return "converged"
             if idle > PATIENCE or self.exhausted > self.patience:
                 return "stalled"
-            if not self.problem.squared and 0.5 * here.lag2 <= SETTLED * here.gap:
-                if not self._narrow():
+            if not squared and self.here.left <= self.settled * self.here.gap:
+                if not self.narrow():
                     return "stalled"
                 continue
-            if not self.budget.spend(1, self.gap):
+            if not self.budget.spend(1, gap):
                 return self.budget.status
-            if not self._step() and (self.problem.squared or not self._narrow()):
+            if not self._step() and (squared or not self.narrow()):
                 return "stalled"
-        return "converged"
 
-    def _idle(self) -> bool:
+    def _is_idle(self) -> bool:
         """Tell whether nothing has become better, but for rounding: no best point, nor the gap."""
         last, self.seen = self.seen, (self.primal, self.dual, min(self.here.gap, self.seen[2]))
         least = 1e-10 * max(1.0, abs(self.primal))
         same = self.primal >= last[0] - least and self.dual <= last[1] + least
         return same and self.here.gap > 0.99 * last[2]
 
-    def _narrow(self) -> bool:
-        """Shrink the band towards the one whose smoothing costs half of what is allowed."""
-        allowed = 0.5 * self.tol * max(1.0, abs(self.primal))
-        shrink = np.sqrt(allowed / max(self.here.gap, allowed))
-        before, old = self.here, self.width
-        self.width *= float(np.clip(shrink, FASTEST, 0.5))
-        if self.width < NARROWEST:
+    def narrow(self) -> bool:
+        """Shrink the band; then try the exact end of a small problem."""
+        if not super().narrow():
             return False
-        self.here = self._look(before.at, before.rows)
-        self._predict(before, old)
         self.seen = self.primal, self.dual, np.inf
         if self.polish is not None and self.gap > self.tol:
-            self._finish(self.polish)
+            found = self.polish(self.here.at.image, self.here.sums.rows, self.width)
+            if found is not None:
+                self.consider(self.space.at(found[0]), found[1])
         return True
 
-    def _predict(self, before: Here, old: float) -> None:
-        """Move the pairs of the old band into the new one, if they are few and that is better.
+    def _follow(self, before: Point, old: float) -> None:
+        if before.sums.rows.n_pairs(0.0, old) <= FEW_AT_KINK * len(before.at.coef):
+            super()._follow(before, old)  # only few pairs keep their variables
 
-        Few pairs at the kink keep their variables as the band narrows, so their slacks shrink
-        with it: a step of Newton's method for the loss that has them, and no others, on its ramp.
-        """
-        curvature = Curvature(self.problem, before.rows, old, self.width)
-        if curvature.n_pairs() > FEW_AT_KINK * len(before.at.coef):
-            return
-        (_, excess), (_, deficit) = before.rows.slacks(0.0, old)
-        band = before.rows.scattered(before.rows.weight * (excess - deficit))
-        grown = before.response.beta + self.problem.C * (1.0 / self.width - 1.0 / old) * band
-        lag = self.space.expand(grown).plus(-1.0, before.at)
-        self.space.prepare(before.at.image, old, self.width)
-        there = self._look(before.at.plus(1.0, self._direction(lag, curvature)))
-        if there.gap < self.here.gap:
-            self.here = there
-
-    def _finish(self, polish: Polish) -> None:
-        """Try the exact end; where it does not close the gap, nothing is lost."""
-        found = polish(self.here.at.image, self.width)
-        if found is None:
-            return
-        w, point = found
-        self.consider(self.space.at(w), point)
-
-    def consider(self, at: Element, point: DualPoint) -> None:
-        """Evaluate a vector and a dual point from elsewhere; keep them if they are the best."""
-        primal = 0.5 * self.space.dot(at, at) + self.problem.respond(at.image, 0.0).loss
-        response = self.problem.response(point)
-        u = self.space.expand(response.beta)
-        self._keep(at, primal, point, response.total - 0.5 * self.space.dot(u, u))
+    def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
+        residual = self.space.expand(beta).plus(-1.0, before.at)
+        curvature = self.space.prepare(before, old, self.width)
+        return before.at.plus(1.0, self._direction(residual, curvature))
 
     def _step(self) -> bool:
         """Take a Newton step; return False where rounding leaves nothing to gain."""
         before = self.here
-        self.space.prepare(before.at.image, self.width)
-        curvature = Curvature(self.problem, before.rows, self.width)
-        direction = self._direction(before.lag, curvature)
-        slope = -self.space.dot(before.lag, direction)
+        curvature = self.space.prepare(before, self.width)
+        direction = self._direction(before.residual, curvature)
+        slope = -self.space.dot(before.residual, direction)
         if not slope < -1e-15 * max(1.0, abs(self.primal)):
             return False
         self.here = self._search(before, direction, slope)
-        if self.here.lag2 > SLOW * before.lag2 and self.space.trust != "exact":
+        if self.here.left > SLOW * before.left and self.space.trust != "exact":
             self.use_products = True
         return True
 
@@ -216,7 +367,7 @@ class Descent:
         self.exhausted += 1
         return x
 
-    def _search(self, before: Here, direction: Element, slope: float) -> Here:
+    def _search(self, before: Point, direction: Element, slope: float) -> Point:
         """Go along a direction to where the smoothed objective is lower and nearly flat.
 
         Flat alone is not enough: behind a kink the slope may be small and positive all along.
@@ -226,8 +377,10 @@ class Descent:
         high, slope_high = np.inf, np.inf
         length = 1.0
         for _ in range(MOST_LENGTHS):
-            here = self._look(before.at.plus(length, direction))
-            found = -self._along(here, direction)
+            here = self.evaluate(before.at.plus(length, direction))
+            # the derivative of the smoothed objective along the direction
+            down = float(here.sums.beta @ direction.image)
+            found = -(down - self.space.dot(here.at, direction))
             found = found if np.isfinite(found) else np.inf
             if abs(found) <= FLAT * abs(slope) and (found <= 0 or here.value <= most):
                 return here
@@ -243,8 +396,3 @@ class Descent:
                 share = slope_low / (slope_low - slope_high)
                 length = low + (high - low) * float(np.clip(share, 0.1, 0.9))
         return here
-
-    def _along(self, here: Here, direction: Element) -> float:
-        """Return minus the derivative of the smoothed objective along a direction."""
-        beta: FloatArray = here.response.beta
-        return float(beta @ direction.image) - self.space.dot(here.at, direction)

@@ -1,4 +1,4 @@
-r"""Preference machines with a kernel: a small basis first, then the whole space.
+r"""Preference machines with a kernel: Newton's method in a small basis, then in the whole space.
 
 Pivoted Cholesky picks rows whose images :math:`\phi(x_p)` nearly span those of all rows. With an
 orthonormal basis U of their span, :math:`G = \Phi U` holds the rows' coordinates:
@@ -14,7 +14,7 @@ lies in the leading directions of K, which conjugate gradients settle first.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,15 @@ from scipy.linalg import solve_triangular
 from widemargin._base.jit import jit
 from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray, RealArray
+from widemargin.certificate import Certificate
 from widemargin.kernels import Rows
-from widemargin.solvers.preference.space import Element, Trust
+from widemargin.problems.preference import PreferenceProblem
+from widemargin.problems.preference.pair_sums import Curvature, DualPoint
+from widemargin.solvers.base import Budget, Status
+from widemargin.solvers.numerics.data_products import LinearRows
+from widemargin.solvers.preference.descent import Descent, Element, FeatureSpace, Point, Trust
+from widemargin.solvers.preference.polish import Polish
+from widemargin.solvers.preference.result import PreferenceResult
 
 BLOCK = 64  # pivots looked for at a time
 FRESH = 0.2  # a candidate whose residual falls below this share of the block's largest waits
@@ -32,6 +39,11 @@ SPANNED = 1e-13  # residual relative to the kernel's diagonal that is rounding
 SLAB = 512  # rows of a product that one thread takes
 SMALL_BYTES = 64e6  # a matrix held in float64
 WORTH_HOLDING = 4  # products after which it pays to hold the matrix
+WHOLE_BASIS = 300  # rows up to which all of them may span: the restricted problem is the whole one
+LARGEST_BASIS = 2000  # rows up to which they may, if conjugate gradients do not get through
+PER_ROOT = 3.0  # largest size of another basis, in units of sqrt(n): it costs less than one K
+START = 1e-2  # gap at which a problem restricted to such a basis is left
+WITHIN = 0.3  # share of tol to which the restricted problem is solved
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +71,14 @@ class Basis:
         return out
 
 
-def pivoted_basis(rows: Rows, largest: int) -> Basis:
+def pivoted_basis(product: Products, largest: int) -> Basis:
     """Return a basis of at most ``largest`` vectors, fewer if they span all rows' images.
 
     Candidates are drawn a block at a time with probability in proportion to what the basis lacks
     of them, and those that the others of their block span already are put back.
     """
     rng = np.random.default_rng(0)
-    every = np.arange(rows.n)
+    rows, every = product.rows, product.every
     lack = rows.diagonal().copy()
     enough = SPANNED * float(lack.max(initial=0.0))
     G = np.empty((rows.n, min(largest, rows.n)))
@@ -74,11 +86,12 @@ def pivoted_basis(rows: Rows, largest: int) -> Basis:
     rank = 0
     while rank < G.shape[1] and lack.max() > enough:
         wanted = min(BLOCK, int((lack > enough).sum()))
-        drawn = rng.choice(rows.n, wanted, replace=False, p=_odds(lack, enough))
-        small = rows.block(drawn, rows, drawn) - G[drawn, :rank] @ G[drawn, :rank].T
+        odds = np.where(lack > enough, lack, 0.0)
+        drawn = rng.choice(rows.n, wanted, replace=False, p=odds / odds.sum())
+        small = product.block(drawn, drawn) - G[drawn, :rank] @ G[drawn, :rank].T
         kept, factor = _fresh(small, enough, G.shape[1] - rank)
         chosen = drawn[kept]
-        columns = rows.block(every, rows, chosen) - G[:, :rank] @ G[chosen, :rank].T
+        columns = product.block(every, chosen) - G[:, :rank] @ G[chosen, :rank].T
         new = slice(rank, rank + len(chosen))
         G[:, new] = solve_triangular(factor, columns.T, lower=True, check_finite=False).T
         G[chosen, new] = factor  # exactly triangular
@@ -88,11 +101,6 @@ def pivoted_basis(rows: Rows, largest: int) -> Basis:
         rank += len(chosen)
     found = np.concatenate(pivots) if pivots else np.zeros(0, np.intp)
     return Basis(found, np.ascontiguousarray(G[:, :rank]), bool(lack.max(initial=0.0) <= enough))
-
-
-def _odds(lack: FloatArray, enough: float) -> FloatArray:
-    odds = np.where(lack > enough, lack, 0.0)
-    return np.asarray(odds / odds.sum())
 
 
 def _fresh(small: FloatArray, enough: float, most: int) -> tuple[IntArray, FloatArray]:
@@ -145,9 +153,10 @@ def _mixed_product(K: Any, v: Any, out: Any) -> None:
 
 
 class Products:
-    """Products with the kernel matrix: computed afresh, or held if there are many.
+    """Products with the kernel matrix: computed afresh, or with a matrix that is held.
 
-    A small matrix is held in float64, a larger one in float32 until :meth:`sharpen` is called.
+    A matrix of few rows is held from the start, in float64. Others are held once there are many
+    products, small ones in float64, larger ones in float32 until :meth:`sharpen` is called.
     """
 
     def __init__(self, rows: Rows, cache_bytes: float) -> None:
@@ -157,6 +166,12 @@ class Products:
         self.dtype = np.dtype(np.float64 if small else np.float32)
         self.calls = 0
         self.K: RealArray | None = None
+        if small and rows.n <= WHOLE_BASIS and self.may_hold:
+            self._hold()
+
+    def _hold(self) -> None:
+        self.K = np.empty((self.rows.n, self.rows.n), dtype=self.dtype)
+        self.rows.fill_symmetric(self.every, self.K)
 
     @property
     def may_hold(self) -> bool:
@@ -178,8 +193,7 @@ class Products:
         """Return K v."""
         self.calls += 1
         if self.K is None and self.may_hold and self.calls > WORTH_HOLDING:
-            self.K = np.empty((self.rows.n, self.rows.n), dtype=self.dtype)
-            self.rows.fill_symmetric(self.every, self.K)
+            self._hold()
         return self.exact(v) if self.K is None else self._read(self.K, v)
 
     def _read(self, K: RealArray, v: FloatArray) -> FloatArray:
@@ -193,20 +207,31 @@ class Products:
         return out
 
     def exact(self, v: FloatArray) -> FloatArray:
-        """Return K v in float64 from kernel values that are not kept."""
+        """Return K v from kernel values in float64, computed afresh where they are not held."""
+        if self.K is not None and self.K.dtype == np.float64:
+            return np.asarray(self.K @ v)
         some = np.flatnonzero(v)
         if 2 * len(some) <= len(v):
             return self.rows.weighted_sum(self.every, self.rows, some, v[some])
         return self.rows.symmetric_sum(self.every, v)
 
+    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return some kernel values in float64."""
+        if self.K is not None and self.K.dtype == np.float64:
+            return np.asarray(self.K[np.ix_(rows, columns)])
+        return self.rows.block(rows, self.rows, columns).astype(np.float64, copy=False)
 
-class KernelSpace:
-    """Expansions sum_i beta_i k(x_i, .) over all rows."""
 
-    trust: Trust = "rough"
+class KernelSpace(FeatureSpace):
+    """Expansions sum_i beta_i k(x_i, .) over all rows, in the inner product of the kernel."""
 
-    def __init__(self, product: Products) -> None:
-        self.product = product
+    def __init__(self, product: Products, problem: PreferenceProblem) -> None:
+        self.product, self.problem = product, problem
+
+    @property
+    def trust(self) -> Trust:
+        """Return that there is no preconditioner to speak of."""
+        return "rough"
 
     def dot(self, a: Element, b: Element) -> float:
         """Return beta_a' K beta_b."""
@@ -220,9 +245,105 @@ class KernelSpace:
         """Return the expansion with its image."""
         return self.expand(coef)
 
-    def prepare(self, f: FloatArray, width: float, ramp: float | None = None) -> None:
-        """There is no preconditioner to prepare."""
+    def prepare(self, at: Point, width: float, ramp: float | None = None) -> Curvature:
+        """Return the curvature; there is no preconditioner to prepare."""
+        return self.problem.curvature(at.sums.rows, width, ramp)
 
     def precondition(self, r: Element) -> Element:
         """Return the residual itself."""
         return r
+
+
+class KernelRun:
+    """A kernel machine: restricted to a basis, then in the whole space, then in float64."""
+
+    def __init__(
+        self,
+        problem: PreferenceProblem,
+        rows: Rows,
+        tol: float,
+        budget: Budget,
+    ) -> None:
+        self.problem, self.rows, self.tol, self.budget = problem, rows, tol, budget
+        self.before = rows.evaluations
+        self.product = Products(rows, budget.cache_bytes)
+        self.space = KernelSpace(self.product, problem)
+
+    def solve(self, start: FloatArray | None) -> PreferenceResult:
+        """Run the stages until one of them reaches the tolerance in float64."""
+        status = self._restricted() if start is None else self._whole(self.space.at(start), 1.0)
+        if status == "stalled" and self.rows.n <= LARGEST_BASIS:
+            near = self.descent.gap <= START
+            width = self.descent.width if near else 1.0
+            status = self._restricted(self.rows.n, self.descent.best.coef, width)
+        while True:
+            result, certificate = self._evaluated(status)
+            unbounded = certificate.dual == -np.inf  # indefinite: more steps do not help
+            if certificate.converged or unbounded:
+                return replace(result, status="converged")
+            if status in ("max_iter", "stopped") or self.product.is_exact:
+                return replace(result, status="stalled" if status == "converged" else status)
+            self.product.sharpen()
+            status = self._whole(Element(result.coef, result.f), self.descent.width)
+
+    def _restricted(
+        self, largest: int = 0, coef: FloatArray | None = None, width: float = 1.0
+    ) -> Status:
+        """Solve in the span of a basis, then in the whole space from there.
+
+        Where the basis spans everything this ends the work; else it is but a start.
+        """
+        n = self.rows.n
+        fits = int(0.25 * self.budget.cache_bytes / (8 * n))
+        wanted = largest or (n if n <= WHOLE_BASIS else int(PER_ROOT * np.sqrt(n)))
+        basis = pivoted_basis(self.product, max(1, min(fits, wanted)))
+        coordinates = LinearRows(basis.G, threads=self.rows.threads)
+        space = FeatureSpace(coordinates, self.problem, basis.G)
+        begin = space.at(np.zeros(basis.G.shape[1]) if coef is None else coef @ basis.G)
+        polish = Polish(self.problem, space.features) if basis.spans else None
+        tol = WITHIN * self.tol if basis.spans else max(self.tol, START)
+        inner = Descent(self.problem, space, tol, self.budget, begin, width, polish)
+        status = inner.run()
+        at = Element(basis.coefficients(inner.best.coef), inner.best.image)
+        return self._whole(at, inner.width, inner.point, go_on=status in ("converged", "stalled"))
+
+    def _whole(
+        self, at: Element, width: float, point: DualPoint | None = None, *, go_on: bool = True
+    ) -> Status:
+        """Go on in the whole space; where a larger basis is at hand, do not insist."""
+        self.descent = Descent(self.problem, self.space, self.tol, self.budget, at, width)
+        if self.rows.n <= LARGEST_BASIS:
+            self.descent.patience = 1
+        if point is not None:
+            self.descent.consider(at, point)
+        return self.descent.run() if go_on else self.budget.status
+
+    def _evaluated(self, status: Status) -> tuple[PreferenceResult, Certificate]:
+        """Evaluate the best points in float64, and certify them.
+
+        The expansion of the dual point is the model where that closes the gap, for its
+        coefficients are bounded; else the best vector met.
+        """
+        point = self.descent.point
+        beta = self.problem.evaluate_point(point).beta
+        image = self.product.exact(beta)
+        result = PreferenceResult(
+            coef=beta,
+            f=image,
+            penalty=0.5 * float(beta @ image),
+            point=point,
+            image=image,
+            n_iter=max(1, self.budget.used),
+            status=status,
+            kernel_evaluations=self.rows.evaluations - self.before,
+        )
+        certificate = self.problem.certificate(result, tol=self.tol)
+        if certificate.converged:
+            return result, certificate
+        coef = self.descent.best.coef
+        f = self.product.exact(coef)
+        evaluations = self.rows.evaluations - self.before
+        result = replace(
+            result, coef=coef, f=f, penalty=0.5 * float(coef @ f), kernel_evaluations=evaluations
+        )
+        return result, self.problem.certificate(result, tol=self.tol)

@@ -1,4 +1,4 @@
-"""The two models behind the steps of the l_1 preference machine, each minimised by itself.
+"""Minimise the two models of the l_1 preference machine: a quadratic and a linear program.
 
 Near some weights the smoothed loss is a quadratic; near the optimum the loss itself is a sum over
 the pairs at the kink. With the l_1 norm the first is minimised by sweeps and linear systems, the
@@ -22,14 +22,14 @@ FORCING = 1e-3  # change of a derivative that ends the rounds, relative to that 
 ACCURATE = 1e-9  # and in absolute terms: its bound is 1
 
 
-def minimise_quadratic(gram: FloatArray, pull: FloatArray, w: FloatArray) -> FloatArray:
-    """Return v that minimises |v|_1 - pull.(v - w) + 1/2 (v - w)'gram (v - w).
+def minimise_quadratic(gram: FloatArray, correlation: FloatArray, w: FloatArray) -> FloatArray:
+    """Return v that minimises |v|_1 - correlation.(v - w) + 1/2 (v - w)'gram (v - w).
 
     Sweeps over the weights find out which are zero and the signs of the others; those have a
     common minimum by a linear system, to which they go until one of them changes its sign.
     """
     v = w.copy()
-    rest = pull.copy()  # minus the gradient of the smooth part
+    rest = correlation.copy()  # minus the gradient of the smooth part
     enough = max(ACCURATE, FORCING * _sweep(gram, rest, v, 1, 0.0))
     for _ in range(MOST_ROUNDS):
         if _sweep(gram, rest, v, PASSES, enough) <= enough:
@@ -38,7 +38,7 @@ def minimise_quadratic(gram: FloatArray, pull: FloatArray, w: FloatArray) -> Flo
         if len(used):
             part = gram[np.ix_(used, used)]
             v[used] = _with_signs(part, rest[used], v[used])
-            rest = pull - gram @ (v - w)
+            rest = correlation - gram @ (v - w)
     return v
 
 

@@ -1,4 +1,4 @@
-r"""The exact end of a small hinge problem: a quadratic program over the pairs at the kink.
+r"""Finish a small hinge problem exactly: a quadratic program over the pairs at the kink.
 
 Near the optimum nearly every pair is known to be on the flat part of the hinge, with variable 0,
 or on its slope, with variable :math:`C s_i s_j`. The few with a slack within some width of zero
@@ -13,7 +13,7 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray
 from widemargin.problems.preference import PreferenceProblem
-from widemargin.problems.preference.dual_pairs import DualPoint, Listed
+from widemargin.problems.preference.pair_sums import DualPoint, Listed, SortedRows
 from widemargin.solvers.numerics.box_qp import solve_band
 
 REACH = 3.0  # band widths around the kink from which pairs are taken
@@ -37,14 +37,19 @@ class Polish:
     problem: PreferenceProblem
     features: FloatArray
 
-    def __call__(self, f: FloatArray, width: float) -> tuple[FloatArray, DualPoint] | None:
-        """Return weights and a dual point near utilities f, or None if too many pairs are near."""
+    def __call__(
+        self, f: FloatArray, rows: SortedRows, width: float
+    ) -> tuple[FloatArray, DualPoint] | None:
+        """Return weights and a dual point near utilities f, or None if too many pairs are near.
+
+        rows are those of `problem.sort(f)`.
+        """
         most = max(FEW_PAIRS, PER_FEATURE * self.features.shape[1])
         reach = 2.0 + 2.0 * float(np.abs(f).max())  # all pairs
-        near = self.problem.pairs_near_kink(f, reach, most)
+        near = rows.pairs_near_kink(reach, most)
         if near is None and width <= WIDEST:
             reach = REACH * width
-            near = self.problem.pairs_near_kink(f, reach, most)
+            near = rows.pairs_near_kink(reach, most)
         if near is None or len(near[0]) == 0:
             return None
         upper, lower = near
@@ -56,6 +61,6 @@ class Polish:
             np.zeros(0),
             np.ones(len(upper)),
             problem.C * weight[upper] * weight[lower],
-            problem.response(settled).beta @ self.features,
+            problem.evaluate_point(settled).beta @ self.features,
         )
         return found.w, DualPoint(f, reach, Listed(upper, lower, found.s))

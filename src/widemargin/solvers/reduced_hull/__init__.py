@@ -11,7 +11,7 @@ from widemargin._base.typing import Matrix
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import SolverResult
+from widemargin.solvers.base import DualResult
 from widemargin.solvers.reduced_hull.linear import METHODS, LinearHulls, solve_linear_hulls
 from widemargin.solvers.reduced_hull.nearest import Unit, half_margin, solve_nearest
 from widemargin.solvers.reduced_hull.smallest_k import rough_nearest
@@ -41,7 +41,7 @@ class HullWork:
     max_iter : int
         The user's; -1 is each solver's own.
     options : dict
-        What :func:`widemargin.solvers.soft_margin.active_set.solve` takes besides.
+        What :func:`widemargin.solvers.reduced_hull.nearest.solve_nearest` takes besides.
     unit : callable
         What violations are measured by.
     """
@@ -65,13 +65,13 @@ class HullWork:
         if self.method in METHODS and not dense:
             raise ValueError(f"solver={solver!r} needs dense X: use solver='smo', or X.toarray()")
 
-    def solve(self, hulls: SoftMargin) -> tuple[SolverResult, NearestPoints, bool]:
+    def solve(self, hulls: SoftMargin) -> tuple[DualResult, NearestPoints, bool]:
         """Find the nearest points; also tell whether the hulls are known to be apart."""
         if self.method in METHODS:
             found = self._linear(hulls)
             self.history = found.history
-            allowed = self.tol * self.unit(found.result.b, found.points)
-            met = hulls.kkt_violation(found.result.b, found.result.f) <= allowed
+            allowed = self.tol * self.unit(found.result.alpha, found.points)
+            met = hulls.kkt_violation(found.result.alpha, found.result.f) <= allowed
             if met or not found.apart or found.result.status in ("max_iter", "stopped"):
                 return found.result, found.points, found.apart
         return solve_nearest(hulls, self.rows, self.unit, tol=self.tol, **self.options)

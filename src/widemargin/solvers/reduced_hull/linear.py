@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.typing import FloatArray
+from widemargin.problems.linear_scan import LinearProblem
 from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import Monitor, SolverResult, Status
+from widemargin.solvers.base import Budget, DualResult, Monitor, Status
 from widemargin.solvers.literature.random_sampling import (
     NotSeparable,
     grow_margin,
@@ -29,7 +30,7 @@ from widemargin.solvers.literature.random_sampling import (
     practical_plan,
 )
 from widemargin.solvers.numerics.box_qp import solve_band
-from widemargin.solvers.out_of_core import Form, dual_variables, solve_implicit
+from widemargin.solvers.out_of_core import dual_variables, solve
 from widemargin.sources.memory import Memory
 
 METHODS = ("qp", "implicit", "sampling")
@@ -45,7 +46,7 @@ class LinearHulls:
     `apart` tells whether the hulls are known to be apart; `history` has one entry a round.
     """
 
-    result: SolverResult
+    result: DualResult
     points: NearestPoints
     apart: bool
     history: list[dict[str, Any]]
@@ -91,7 +92,8 @@ def solve_linear_hulls(
     points = NearestPoints.of(hulls, f, norm2)
     longest = float(np.sqrt(np.einsum("ij,ij->i", X, X).max(initial=0.0)))
     apart = points.separated and norm2 > (ZERO * longest) ** 2
-    return LinearHulls(SolverResult(b, f, max(1, n_iter), status), points, apart, history)
+    result = DualResult(alpha=b, f=f, n_iter=max(1, n_iter), status=status)
+    return LinearHulls(result, points, apart, history)
 
 
 _Found = tuple[FloatArray, int, Status, list[dict[str, Any]]]
@@ -101,7 +103,7 @@ def _by_qp(
     hulls: SoftMargin, X: FloatArray, seed: int, rounds: int, monitor: Monitor | None
 ) -> _Found:
     y, D = _labels(hulls), hulls.upper - hulls.lower
-    form = Form("hull", 1.0)
+    form = LinearProblem("hull", 1.0)
     found = solve_band(
         X * y[:, None], form.columns(y), form.sums(np.zeros(2)), np.zeros(len(y)), D,
         np.zeros(X.shape[1]),
@@ -113,12 +115,12 @@ def _by_implicit(
     hulls: SoftMargin, X: FloatArray, seed: int, rounds: int, monitor: Monitor | None
 ) -> _Found:
     source = Memory(X, _labels(hulls), hulls.upper - hulls.lower)
-    form = Form("hull", 1.0)
-    found = solve_implicit(source, form, seed=seed, max_rounds=rounds, monitor=monitor)
-    if found.status == "not_separable":
-        return _somewhere(hulls), found.n_iter, "converged", found.history
-    s = np.concatenate(dual_variables(source, form, found))
-    return s, found.n_iter, found.status, found.history
+    form = LinearProblem("hull", 1.0)
+    found = solve(form, source, tol=0.0, budget=Budget(rounds, monitor), seed=seed)
+    if not found.separable:
+        return _somewhere(hulls), found.n_iter, "converged", list(found.history)
+    s = np.concatenate(dual_variables(form, source, found))
+    return s, found.n_iter, found.status, list(found.history)
 
 
 def _by_sampling(

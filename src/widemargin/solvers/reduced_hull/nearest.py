@@ -9,7 +9,7 @@ until its violation is small beside the margin it found.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import SolverResult
-from widemargin.solvers.soft_margin import active_set
+from widemargin.solvers import soft_margin
+from widemargin.solvers.base import Budget, DualResult, Monitor
 
 # Hulls nearer than this fraction of the data's extent are not told from hulls that meet: the
 # square of it is what float64 leaves of a squared distance after some thousand additions.
@@ -41,9 +41,13 @@ def solve_nearest(
     unit: Unit,
     *,
     tol: float,
+    max_iter: int,
+    cache_bytes: float,
     touching: float = TOUCHING,
-    **options: Any,
-) -> tuple[SolverResult, NearestPoints, bool]:
+    sample: bool = True,
+    seed: int = 0,
+    monitor: Monitor | None = None,
+) -> tuple[DualResult, NearestPoints, bool]:
     """Find the nearest points to a KKT violation of tol units.
 
     Parameters
@@ -58,12 +62,16 @@ def solve_nearest(
         Violation to reach, in units.
     touching : float
         Hulls nearer than this fraction of the data's extent count as meeting.
-    **options
-        For :func:`widemargin.solvers.soft_margin.active_set.solve`.
+    max_iter, cache_bytes, monitor
+        Budget of each run of the solver.
+    sample : bool
+        Whether the first run may start from samples of the rows.
+    seed : int
+        Seed of the samples.
 
     Returns
     -------
-    result : SolverResult
+    result : DualResult
         The dual variables.
     points : NearestPoints
         What they say.
@@ -74,23 +82,31 @@ def solve_nearest(
     extent2 = _extent2(hulls, rows)
     floor = touching**2 * extent2
     accuracy = max(floor, FIRST * tol * extent2)
-    start: FloatArray | None = None
+    start: DualResult | None = None
     steps = 0
     while True:
-        result = active_set.solve(hulls, rows, tol=accuracy, start=start, **options)
+        result = soft_margin.solve(
+            hulls,
+            rows,
+            tol=accuracy,
+            budget=Budget(max_iter, monitor, cache_bytes),
+            start=start,
+            method="auto" if sample else "smo",
+            seed=seed,
+        )
         steps += result.n_iter
-        result = SolverResult(result.b, result.f, steps, result.status)
-        norm2 = float(result.b @ result.f)
+        result = replace(result, n_iter=steps)
+        norm2 = float(result.alpha @ result.f)
         points = NearestPoints.of(hulls, result.f, norm2)
-        size = unit(result.b, points)
+        size = unit(result.alpha, points)
         apart = points.separated and norm2 > floor
-        if apart and hulls.kkt_violation(result.b, result.f) <= tol * size:
+        if apart and hulls.kkt_violation(result.alpha, result.f) <= tol * size:
             return result, points, True
         if result.status != "converged" or accuracy <= floor or norm2 <= floor:
             return result, points, apart
         wanted = 0.9 * tol * size if apart else NEXT * accuracy
         accuracy = max(floor, min(NEXT * accuracy, wanted))
-        start = result.b
+        start = result
 
 
 def _extent2(hulls: SoftMargin, rows: Rows) -> float:

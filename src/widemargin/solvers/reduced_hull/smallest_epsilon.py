@@ -96,7 +96,7 @@ def _newton(rows: Rows, t: FloatArray, D: FloatArray, **options: Any) -> float:
         result, points, apart = solve_nearest(
             tube_hulls(D), lifted, half_margin, tol=1e-2, **options
         )
-        sigma = float(z @ result.b)
+        sigma = float(z @ result.alpha)
         if not apart or sigma <= 0:
             return epsilon
         smaller = epsilon - (points.eta_plus - points.eta_minus) / (2.0 * sigma)

@@ -1,38 +1,43 @@
-r"""Kernel machines of any size: a growing sample, a band around the margin, one exact finish.
+r"""Solve kernel machines of any size on an active set: the rows near the margin.
 
 Problem: see :mod:`widemargin.problems.soft_margin`; the kernel matrix is never formed.
 
-1. *Sample.* A random sample with its losses scaled up stands for the whole. Its optimum predicts
-   which rows end at a bound. Samples double.
-2. *Band.* Rows far from the margin keep their bound; the rows near it, and all that violate the
-   optimality conditions, form the band, whose kernel block is in memory and which
+1. *Start.* A random sample with its losses scaled up stands for the whole. Its optimum predicts
+   which rows end at a bound. Samples double. (Or `soft_margin.growing`, or no sample at all.)
+2. *Active set.* Rows far from the margin keep their bound; the rows near it, and all that violate
+   the optimality conditions, form the active set, whose kernel block is in memory and which
    `soft_margin.smo` solves. The decision values of all rows then follow from the
    coefficients that changed, in one blocked pass of float32 kernel values.
 3. *Finish.* The decision values are evaluated afresh in float64. Where the violation still
-   exceeds the tolerance, the bands go on in float64, as LIBSVM would, until it does not.
+   exceeds the tolerance, the active sets go on in float64, as LIBSVM would, until it does not.
 
-Every band holds the most violating pair, so each one improves the dual objective: the method
+Every active set holds the most violating pair, so each one improves the dual objective: the method
 is a decomposition method and converges for positive semi-definite kernels.
 """
 
 from __future__ import annotations
+
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import Budget, Monitor, SolverResult
+from widemargin.solvers.base import Budget, DualResult
+from widemargin.solvers.soft_margin.growing import GrowingSet
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 from widemargin.solvers.soft_margin.smo_loops import LANES
 
 FLOAT32_RANGE = 1e12  # kernel values beyond this are steered in float64
 FLOAT64_ROWS = 1500  # up to this size float64 costs nothing worth saving
-WHOLE = 5000  # up to this size the band is everything
+ALL_ACTIVE = 5000  # up to this size all rows are active
 SAMPLE_TOL = 1.0  # a sample predicts no better, so there is no use in solving it further
-UNCERTAIN = 0.1  # half width, in units of the margin, of the zone where a new row is undecided
+UNCERTAIN_MARGIN = 0.1  # in units of the margin: a new row this near to it is undecided
 AUDIT_ROWS = 512  # rows beyond doubt that the float64 check evaluates all the same
-BAND = 4096  # rows of a band, unless the free variables and a quarter more need more
+ACTIVE_ROWS = 4096  # unless the free variables and a quarter more need more
+
+Samples: TypeAlias = Literal["doubling", "violators", "none"]
 
 
 def solve(
@@ -40,13 +45,11 @@ def solve(
     rows: Rows,
     *,
     tol: float,
-    max_iter: int,
-    cache_bytes: float,
+    budget: Budget,
+    start: DualResult | None = None,
+    samples: Samples = "doubling",
     seed: int = 0,
-    start: FloatArray | None = None,
-    sample: bool = True,
-    monitor: Monitor | None = None,
-) -> SolverResult:
+) -> DualResult:
     """Solve a soft-margin problem to a KKT violation of tol, checked in float64.
 
     Parameters
@@ -57,58 +60,55 @@ def solve(
         The training rows seen through the kernel.
     tol : float
         KKT violation to reach.
-    max_iter : int
-        Largest number of pair steps.
-    cache_bytes : float
-        Memory for kernel blocks.
+    budget : Budget
+        Pair steps, and memory for kernel blocks.
+    start : DualResult, optional
+        Dual variables to start from; they need not be feasible, and no sample is drawn.
+    samples : {"doubling", "violators", "none"}
+        How more than `ALL_ACTIVE` rows are approached: by samples that double, by a sample that the
+        violators of its optimum join (see `soft_margin.growing`), or not by samples.
     seed : int
         Seed of the samples.
-    start : ndarray of shape (n_variables,), optional
-        Feasible variables to start from; the samples are then skipped.
-    sample : bool
-        Whether to predict the solution from growing samples first.
-    monitor : callable, optional
-        Called between sweeps with (steps, violation); returns whether to go on.
     """
     problem = problem.bounded()
-    run = _Run(problem, rows, tol, Budget(max_iter, monitor), cache_bytes)
-    if start is not None:
-        b = problem.repair(start)
-        f = run.decision_values(b, run.steering)
-    elif problem.n_rows <= WHOLE or not sample:
-        b = problem.repair(np.zeros(problem.n_variables))
-        f = run.decision_values(b, np.float64)
-    else:
-        b, f = run.from_samples(np.random.default_rng(seed))
-    return run.finish(b, f)
+    from_zero = start is None and (problem.n_rows <= ALL_ACTIVE or samples == "none")
+    guess = None if start is None else start.alpha
+    if from_zero:
+        guess = np.zeros(problem.n_variables)
+    alpha = None if guess is None else problem.repair(guess)
+    run = _Run(problem, rows, tol, budget)
+    if alpha is None and samples == "violators":
+        growing = GrowingSet(problem, rows, tol, budget, run.steering)
+        alpha = growing.run(np.random.default_rng(seed))
+    if alpha is None:
+        return run.finish(*run.from_samples(np.random.default_rng(seed)))
+    return run.finish(alpha, run.decision_values(alpha, np.float64 if from_zero else run.steering))
 
 
 class _Run:
     """One run of the solver: the problem, its data and what is left of the budget."""
 
-    def __init__(
-        self, problem: SoftMargin, rows: Rows, tol: float, budget: Budget, cache_bytes: float
-    ) -> None:
+    def __init__(self, problem: SoftMargin, rows: Rows, tol: float, budget: Budget) -> None:
         self.problem = problem
         self.rows = rows
         self.tol = tol
         self.budget = budget
-        self.cache_bytes = cache_bytes
-        self.steering = self._steering_precision()
         self.memory = np.empty(0, dtype=np.uint8)
+        # Precision until the finish: float32, unless the problem is small, its kernel values are
+        # large, or they come from a user's function, which costs more than float64.
+        self.steering: type = np.float64
+        if problem.n_rows > FLOAT64_ROWS and rows.tiles.thread_safe:
+            largest = float(np.abs(rows.diagonal()).max())
+            self.steering = np.float32 if largest < FLOAT32_RANGE else np.float64
 
-    def _steering_precision(self) -> type:
-        """float32, unless the problem is small or its kernel values call for more."""
-        small = self.problem.n_rows <= FLOAT64_ROWS
-        if small or not self.rows.tiles.thread_safe:  # a user's function costs more than float64
-            return np.float64
-        largest = float(np.abs(self.rows.diagonal()).max())
-        return np.float32 if largest < FLOAT32_RANGE else np.float64
-
-    def decision_values(self, b: FloatArray, dtype: type) -> FloatArray:
+    def decision_values(self, alpha: FloatArray, dtype: type) -> FloatArray:
         """Return K beta on every row, evaluated afresh."""
         everything = np.arange(self.problem.n_rows)
-        return self._weighted_sum(everything, everything, self.problem.coefficients(b), dtype)
+        if not alpha.any():
+            return np.zeros(len(everything))
+        beta = self.problem.coefficients(alpha)
+        used = np.flatnonzero(beta)
+        return self.rows.weighted_sum(everything, self.rows, used, beta[used], dtype)
 
     def _weighted_sum(
         self, at: IntArray, of: IntArray, beta: FloatArray, dtype: type
@@ -122,34 +122,38 @@ class _Run:
         n = self.problem.n_rows
         order = rng.permutation(n)
         sizes = [n]
-        while sizes[0] > WHOLE:
+        while sizes[0] > ALL_ACTIVE:
             sizes.insert(0, (sizes[0] + 1) // 2)
         sample = order[: sizes[0]]
         part = self.problem.restrict(sample, n / len(sample))
-        b = part.repair(np.zeros(part.n_variables))
-        f = self._weighted_sum(sample, sample, part.coefficients(b), self.steering)
+        alpha = part.repair(np.zeros(part.n_variables))
+        f = self._weighted_sum(sample, sample, part.coefficients(alpha), self.steering)
         for size in sizes[1:]:
-            self.solve_bands(part, sample, b, f, self.steering, SAMPLE_TOL)
-            part, b, f = self._grow(part, b, f, order[:size])
+            self.improve(part, sample, alpha, f, self.steering, SAMPLE_TOL)
+            part, alpha, f = self._grow(part, alpha, f, order[:size])
             sample = order[:size]
         back = np.empty(n, dtype=np.intp)
         back[order] = np.arange(n)
-        return b[part.variables_of(back)], f[back]
+        return alpha[part.variables_of(back)], f[back]
 
     def _grow(
-        self, part: SoftMargin, b: FloatArray, f: FloatArray, grown: IntArray
+        self, part: SoftMargin, alpha: FloatArray, f: FloatArray, grown: IntArray
     ) -> tuple[SoftMargin, FloatArray, FloatArray]:
         """Predict the solution on a larger sample, whose first rows are those of part."""
         m = part.n_rows
         shrink = m / len(grown)
-        beta = part.coefficients(b)
+        beta = part.coefficients(alpha)
         f = np.concatenate([f, self._weighted_sum(grown[m:], grown[:m], beta, self.steering)])
         larger = self.problem.restrict(grown, self.problem.n_rows / len(grown))
         slack = larger.target - f[larger.row]
         if part.n_groups:
             slack -= part.thresholds(f[:m])[larger.group]
-        guess = _predicted(larger, slack)
-        guess[larger.variables_of(np.arange(m))] = b * shrink
+        if larger.ridge.any():
+            guess = np.clip(slack / larger.ridge, larger.lower, larger.upper)
+        else:
+            share = np.clip(0.5 + 0.5 * slack / UNCERTAIN_MARGIN, 0.0, 1.0)
+            guess = larger.lower + (larger.upper - larger.lower) * share
+        guess[larger.variables_of(np.arange(m))] = alpha * shrink
         # Near the margin the prediction is least certain: let those rows balance the sums.
         guess = larger.repair(guess, np.abs(slack))
         change = larger.coefficients(guess).copy()
@@ -157,72 +161,44 @@ class _Run:
         f = f * shrink + self._weighted_sum(grown, grown, change, self.steering)
         return larger, guess, f
 
-    def solve_bands(
+    def improve(
         self,
         part: SoftMargin,
         sample: IntArray,
-        b: FloatArray,
+        alpha: FloatArray,
         f: FloatArray,
         dtype: type,
         tol: float,
     ) -> None:
-        """Improve b and f (in place) band by band until the violation of part is below tol."""
+        """Solve active sets (alpha and f change in place) until the violation of part is tol."""
         before = np.inf  # the violation when all rows were solved for, if they were
-        while self.budget.status == "converged":
-            violation = part.kkt_violation(b, f)
+        budget, threads = self.budget, self.rows.threads
+        while budget.status == "converged":
+            violation = part.kkt_violation(alpha, f)
             if violation <= tol or violation >= 0.999 * before:
                 return
-            band = self._band(part, b, f, violation, dtype)
-            used = self.budget.used
-            b_band, f_band = self._solve_band(part, sample, band, b, f, dtype, tol, violation)
-            variables = part.variables_of(band)
-            if len(band) == part.n_rows:
-                f[:] = f_band
+            active = self._active_rows(part, alpha, f, violation, dtype)
+            used = budget.used
+            K = self._kernel_block(sample[active], dtype)
+            if len(active) == part.n_rows:
+                # Small problems are solved further than asked: it costs little, and the
+                # objective's error falls with the square of the violation.
+                inner_tol = (0.05 if self.steering is np.float64 else 0.5) * tol
+                solve_dense(K, part, alpha, f, tol=inner_tol, budget=budget, threads=threads)
                 before = violation
-            else:
-                change = part.restrict(band).coefficients(b_band - b[variables])
-                f += self._weighted_sum(sample, sample[band], change, dtype)
-            b[variables] = b_band
-            if self.budget.used == used:
+            else:  # the other rows move the target, so that there is no use in solving to tol
+                inner_tol = max(0.3 * tol, 0.03 * violation)
+                variables, within = part.variables_of(active), part.restrict(active)
+                moved, g = alpha[variables], f[active]
+                solve_dense(K, within, moved, g, tol=inner_tol, budget=budget, threads=threads)
+                change = within.coefficients(moved - alpha[variables])
+                f += self._weighted_sum(sample, sample[active], change, dtype)
+                alpha[variables] = moved
+            if budget.used == used:
                 return  # rounding leaves nothing to gain in this precision
 
-    def _solve_band(
-        self,
-        part: SoftMargin,
-        sample: IntArray,
-        band: IntArray,
-        b: FloatArray,
-        f: FloatArray,
-        dtype: type,
-        tol: float,
-        violation: float,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the variables and decision values of a band after solving it alone."""
-        m = len(band)
-        K = self._kernel_block(sample[band], dtype)
-        b_band, f_band = b[part.variables_of(band)], f[band]
-        whole = m == part.n_rows
-        solve_dense(
-            K,
-            part.restrict(band),
-            b_band,
-            f_band,
-            tol=self._band_tol(tol, violation, whole),
-            budget=self.budget,
-            threads=self.rows.threads,
-        )
-        return b_band, f_band
-
-    def _band_tol(self, tol: float, violation: float, whole: bool) -> float:
-        """How far to solve a band: rows outside it move the target, unless there are none."""
-        if not whole:
-            return max(0.3 * tol, 0.03 * violation)
-        # Small problems are solved further than asked: it costs little, and the objective's
-        # error falls with the square of the violation.
-        return (0.05 if self.steering is np.float64 else 0.5) * tol
-
     def _kernel_block(self, rows: IntArray, dtype: type) -> RealArray:
-        """Return k(rows, rows), zero in its padding, in memory that the next band uses again."""
+        """Return k(rows, rows), zero in its padding, in memory that the next call uses again."""
         m, side = len(rows), padded(len(rows))
         needed = side * side * np.dtype(dtype).itemsize
         if len(self.memory) < needed:
@@ -233,60 +209,64 @@ class _Run:
         self.rows.fill_symmetric(rows, K[:m, :m])
         return K
 
-    def _band(
-        self, part: SoftMargin, b: FloatArray, f: FloatArray, violation: float, dtype: type
+    def _active_rows(
+        self, part: SoftMargin, alpha: FloatArray, f: FloatArray, violation: float, dtype: type
     ) -> IntArray:
         """Rows to solve for: violators, free ones and those nearest to the margin."""
-        affordable = int(np.sqrt(self.cache_bytes / np.dtype(dtype).itemsize)) - LANES
-        if part.n_rows <= min(WHOLE, affordable):
+        affordable = int(np.sqrt(self.budget.cache_bytes / np.dtype(dtype).itemsize)) - LANES
+        if part.n_rows <= min(ALL_ACTIVE, affordable):
             return np.arange(part.n_rows)
-        urgency = _urgency(part, b, f)
-        wanted = int(np.count_nonzero(urgency > -min(UNCERTAIN, violation)))
-        free = int(np.count_nonzero((b < part.upper) & (b > part.lower)))
+        urgency = _urgency(part, alpha, f)
+        wanted = int(np.count_nonzero(urgency > -min(UNCERTAIN_MARGIN, violation)))
+        free = int(np.count_nonzero((alpha < part.upper) & (alpha > part.lower)))
         size = min(
-            max(1024, min(wanted, max(BAND, free + free // 4))), max(256, affordable), part.n_rows
+            max(1024, min(wanted, max(ACTIVE_ROWS, free + free // 4))),
+            max(256, affordable),
+            part.n_rows,
         )
         most_urgent = np.argpartition(-urgency, size - 1)[:size]
-        return np.union1d(most_urgent, part.row[_extremes(part, b, f)])
+        return np.union1d(most_urgent, part.row[_extremes(part, alpha, f)])
 
-    def finish(self, b: FloatArray, f: FloatArray) -> SolverResult:
+    def finish(self, alpha: FloatArray, f: FloatArray) -> DualResult:
         """Solve on all rows and check in float64; where that fails go on, in float64 at last."""
         everything = np.arange(self.problem.n_rows)
         violation = np.inf
         precision = self.steering
         while True:
-            self.solve_bands(self.problem, everything, b, f, precision, 0.9 * self.tol)
+            self.improve(self.problem, everything, alpha, f, precision, 0.9 * self.tol)
             # Steps keep the sums of the groups up to rounding; here they are made exact.
-            b = self.problem.repair(b, np.maximum(self.problem.lower - b, b - self.problem.upper))
-            f = self.exact_values(b, f)
-            before, violation = violation, self.problem.kkt_violation(b, f)
+            alpha = self.problem.repair(
+                alpha, np.maximum(self.problem.lower - alpha, alpha - self.problem.upper)
+            )
+            f = self.exact_values(alpha, f)
+            before, violation = violation, self.problem.kkt_violation(alpha, f)
             status = self.budget.status
             if violation > self.tol and precision is np.float64 and violation > 0.5 * before:
                 status = "stalled" if status == "converged" else status
             if violation <= self.tol or status != "converged":
-                return SolverResult(b, f, max(1, self.budget.used), status)
+                return DualResult(alpha=alpha, f=f, n_iter=max(1, self.budget.used), status=status)
             # From exact values, float32 errs by a fraction of the correction only: try that once.
             precision = np.float64 if violation > 0.25 * before else precision
 
-    def exact_values(self, b: FloatArray, f: FloatArray) -> FloatArray:
+    def exact_values(self, alpha: FloatArray, f: FloatArray) -> FloatArray:
         """Return K beta in float64 on every row where its value matters.
 
         That is, on the support vectors and on all rows whose slack is not beyond doubt. The
         others, whose loss is zero with a distance of a hundred times the largest error seen in
         their float32 values (by those rows and a random sample of the others), keep them.
         """
-        problem, rows = self.problem, self.rows
-        beta = problem.coefficients(b)
-        support = np.flatnonzero(beta)
         if self.steering is np.float64:
-            return self.decision_values(b, np.float64)
+            return self.decision_values(alpha, np.float64)
+        problem, rows = self.problem, self.rows
+        beta = problem.coefficients(alpha)
+        support = np.flatnonzero(beta)
         exact = f.copy()
         exact[support] = rows.symmetric_sum(support, beta[support])
         others = np.flatnonzero(beta == 0)
         audit = np.random.default_rng(0).permutation(others)[:AUDIT_ROWS]
         exact[audit] = self._weighted_sum(audit, support, beta[support], np.float64)
         error = np.abs(exact - f).max()
-        doubtful = _urgency(problem, b, exact) > -(self.tol + 100.0 * error)
+        doubtful = _urgency(problem, alpha, exact) > -(self.tol + 100.0 * error)
         doubtful[support] = False
         doubtful[audit] = False
         near = np.flatnonzero(doubtful)
@@ -294,31 +274,23 @@ class _Run:
         return exact
 
 
-def _urgency(part: SoftMargin, b: FloatArray, f: FloatArray) -> FloatArray:
+def _urgency(part: SoftMargin, alpha: FloatArray, f: FloatArray) -> FloatArray:
     """For each row: positive where it violates (or is free), else how far it is from doing so."""
-    score = part.scores(b, f)
+    score = part.scores(alpha, f)
     if part.n_groups:
         score -= part.thresholds(f)[part.group]
-    rising = np.where(b < part.upper, score, -np.inf)
-    falling = np.where(b > part.lower, -score, -np.inf)
+    rising = np.where(alpha < part.upper, score, -np.inf)
+    falling = np.where(alpha > part.lower, -score, -np.inf)
     return np.maximum(rising, falling).reshape(-1, part.n_rows).max(axis=0)
 
 
-def _extremes(part: SoftMargin, b: FloatArray, f: FloatArray) -> IntArray:
-    """Variables of the most violating pair of each group: with them every band gains."""
-    score = part.scores(b, f)
-    up, down = b < part.upper, b > part.lower
+def _extremes(part: SoftMargin, alpha: FloatArray, f: FloatArray) -> IntArray:
+    """Variables of the most violating pair of each group: with them every active set gains."""
+    score = part.scores(alpha, f)
+    up, down = alpha < part.upper, alpha > part.lower
     found = []
     for g in range(max(1, part.n_groups)):
         member = part.group == g
         found.append(np.argmax(np.where(up & member, score, -np.inf)))
         found.append(np.argmin(np.where(down & member, score, np.inf)))
     return np.array(found)
-
-
-def _predicted(part: SoftMargin, slack: FloatArray) -> FloatArray:
-    """Dual variables that a given slack t - f - lambda suggests."""
-    if part.ridge.any():
-        return np.clip(slack / part.ridge, part.lower, part.upper)
-    width = part.upper - part.lower
-    return part.lower + width * np.clip(0.5 + 0.5 * slack / UNCERTAIN, 0.0, 1.0)

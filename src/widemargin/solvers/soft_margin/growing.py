@@ -1,4 +1,4 @@
-r"""Kernel machines with few support vectors on many rows: a training set that grows.
+r"""Find a start for many rows with few support vectors: a training set that violators join.
 
 Problem: see :mod:`widemargin.problems.soft_margin`; the kernel matrix is never formed.
 
@@ -14,7 +14,8 @@ optimum of all rows (the idea of Balcázar et al. 2008, with violators added ins
    and goes on from it if that is needed: exact to the tolerance, whatever the draws were.
 
 A look at n rows costs n times the number of support vectors, the block of R its size squared. Where
-R outgrows the memory it may have, the machine has many support vectors, and active_set takes over.
+R outgrows the memory it may have, the machine has many support vectors, and active_set starts from
+samples that double.
 """
 
 from __future__ import annotations
@@ -24,96 +25,53 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import Budget, Monitor, SolverResult
-from widemargin.solvers.soft_margin import active_set
+from widemargin.solvers.base import Budget
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 from widemargin.solvers.soft_margin.smo_loops import LANES
 
-START = 500  # rows of the first sample
+FIRST_ROWS = 500  # rows of the first sample
 GROWTH = 4  # how much larger each sample is that is looked at
-NEAR = 0.1  # distance from the margin, in its units, of rows that join R at the first look
-MOST_NEW = 1000  # rows that join R after a look
-LARGEST = 6000  # rows of R; beyond that nothing is gained by it
-LOOSE = 0.03  # tolerance while R is far from complete
+NEAR_MARGIN = 0.1  # distance from the margin, in its units, of rows that join R at the first look
+MOST_NEW_ROWS = 1000  # rows that join R after a look
+LARGEST_SET = 6000  # rows of R; beyond that nothing is gained by it
+LOOSE_TOL = 0.03  # tolerance while R is far from complete
 
 
-def solve_growing(
-    problem: SoftMargin,
-    rows: Rows,
-    *,
-    tol: float,
-    max_iter: int,
-    cache_bytes: float,
-    seed: int = 0,
-    start: FloatArray | None = None,
-    monitor: Monitor | None = None,
-) -> SolverResult:
-    """Solve a soft-margin problem to a KKT violation of tol, checked in float64.
+class GrowingSet:
+    """The set R, its variables and its kernel block.
 
     Parameters
     ----------
-    problem : SoftMargin
-        What to solve.
-    rows : Rows
-        The training rows seen through the kernel.
-    tol : float
-        KKT violation to reach.
-    max_iter : int
-        Largest number of pair steps.
-    cache_bytes : float
-        Memory for kernel blocks.
-    seed : int
-        Seed of the samples.
-    start : ndarray of shape (n_variables,), optional
-        Variables to start from; no sample is then needed, and active_set goes on from them.
-    monitor : callable, optional
-        Called between sweeps with (steps, violation); returns whether to go on.
+    problem, rows, tol, budget
+        As for `active_set.solve`.
+    dtype : type
+        Precision of kernel values.
     """
-    budget = Budget(max_iter, monitor)
-    if start is None and problem.n_rows > active_set.WHOLE:
-        start = _Growing(problem, rows, tol, budget, cache_bytes).run(np.random.default_rng(seed))
-    found = active_set.solve(
-        problem,
-        rows,
-        tol=tol,
-        max_iter=max(1, budget.left),
-        cache_bytes=cache_bytes,
-        seed=seed,
-        start=start,
-        monitor=monitor,
-    )
-    status = found.status if budget.status == "converged" else budget.status
-    return SolverResult(found.b, found.f, found.n_iter + budget.used, status)
-
-
-class _Growing:
-    """The set R, its variables and its kernel block."""
 
     def __init__(
-        self, problem: SoftMargin, rows: Rows, tol: float, budget: Budget, cache_bytes: float
+        self, problem: SoftMargin, rows: Rows, tol: float, budget: Budget, dtype: type
     ) -> None:
         self.problem, self.rows, self.tol, self.budget = problem, rows, tol, budget
-        largest = float(np.abs(rows.diagonal()).max())
-        self.dtype = np.float32 if largest < active_set.FLOAT32_RANGE else np.float64
-        affordable = int(np.sqrt(0.5 * cache_bytes / np.dtype(self.dtype).itemsize)) - LANES
-        self.limit = min(LARGEST, affordable)
+        self.dtype = dtype
+        affordable = int(np.sqrt(0.5 * budget.cache_bytes / np.dtype(dtype).itemsize)) - LANES
+        self.limit = min(LARGEST_SET, affordable)
         self.R = np.empty(0, dtype=np.intp)
         self.inside = np.zeros(problem.n_rows, dtype=bool)
-        self.b = np.empty(0)
-        self.K: RealArray = np.zeros((0, 0), dtype=self.dtype)
+        self.alpha = np.empty(0)
+        self.K: RealArray = np.zeros((0, 0), dtype=dtype)
         self.threshold = np.zeros(problem.n_groups)
 
     def run(self, rng: np.random.Generator) -> FloatArray | None:
-        """Return variables of all rows near the optimum, or None where R would be too large."""
+        """Return variables of all rows near the optimum, feasible; None where R grows too large."""
         n = self.problem.n_rows
         order = rng.permutation(n)
         self.join(order[: self._enough(order)])
         seen, looks = len(self.R), 0
-        self.solve(n / seen, LOOSE)
+        self.solve(n / seen, LOOSE_TOL)
         while self.budget.status == "converged":
             if seen < n and looks != 1:  # a second look at those that the first has changed
                 seen, looks = min(n, GROWTH * seen), 0
-            newcomers = self.violators(order[:seen], NEAR if looks == 0 else -0.5 * self.tol)
+            newcomers = self.violators(order[:seen], NEAR_MARGIN if looks == 0 else -0.5 * self.tol)
             looks += 1
             if len(self.R) + len(newcomers) > self.limit:
                 return None
@@ -123,16 +81,18 @@ class _Growing:
                 looks = 0
                 continue
             self.join(newcomers)
-            self.solve(n / seen, LOOSE if seen < n else 0.3 * self.tol)
-        return self.spread()
+            self.solve(n / seen, LOOSE_TOL if seen < n else 0.3 * self.tol)
+        alpha = np.zeros(self.problem.n_variables)
+        alpha[self.problem.variables_of(self.R)] = self.alpha
+        return self.problem.repair(alpha)
 
     def _enough(self, order: IntArray) -> int:
         """Return how many rows can have the sums that the groups ask for, with boxes scaled up."""
-        size = min(START, len(order))
+        size = min(FIRST_ROWS, len(order))
         while size < len(order):
             part = self.problem.restrict(order[:size], len(order) / size)
-            b = part.repair(np.zeros(part.n_variables))
-            sums = [b[part.group == g].sum() for g in range(part.n_groups)]
+            alpha = part.repair(np.zeros(part.n_variables))
+            sums = [alpha[part.group == g].sum() for g in range(part.n_groups)]
             if np.allclose(sums, part.totals, rtol=1e-9, atol=1e-12):
                 break
             size = min(len(order), 2 * size)
@@ -141,9 +101,9 @@ class _Growing:
     def join(self, newcomers: IntArray) -> None:
         """Add rows to R: their variables are zero, the kernel block gets rows and columns."""
         old, m = len(self.R), len(self.R) + len(newcomers)
-        b = np.zeros((self.problem.n_variables // self.problem.n_rows, m))
-        b[:, :old] = self.b.reshape(len(b), old)
-        self.b = b.ravel()
+        alpha = np.zeros((self.problem.n_variables // self.problem.n_rows, m))
+        alpha[:, :old] = self.alpha.reshape(len(alpha), old)
+        self.alpha = alpha.ravel()
         self.R = np.concatenate([self.R, newcomers])
         self.inside[newcomers] = True
         K: RealArray = np.zeros((padded(m), padded(m)), dtype=self.dtype)
@@ -157,10 +117,10 @@ class _Growing:
         """Solve R alone from where it is; scale is what each of its rows stands for."""
         part = self.problem.restrict(self.R, scale)
         m = len(self.R)
-        b = part.repair(self.b)
-        f = (self.K[:m, :m] @ part.coefficients(b).astype(self.dtype)).astype(np.float64)
-        solve_dense(self.K, part, b, f, tol=tol, budget=self.budget, threads=self.rows.threads)
-        self.b = b
+        alpha = part.repair(self.alpha)
+        f = (self.K[:m, :m] @ part.coefficients(alpha).astype(self.dtype)).astype(np.float64)
+        solve_dense(self.K, part, alpha, f, tol=tol, budget=self.budget, threads=self.rows.threads)
+        self.alpha = alpha
         self.threshold = part.thresholds(f)
 
     def violators(self, seen: IntArray, within: float) -> IntArray:
@@ -170,7 +130,7 @@ class _Growing:
         below it for one that may fall.
         """
         others = seen[~self.inside[seen]]
-        beta = self.problem.restrict(self.R).coefficients(self.b)
+        beta = self.problem.restrict(self.R).coefficients(self.alpha)
         used = np.flatnonzero(beta)
         f = self.rows.weighted_sum(others, self.rows, self.R[used], beta[used], self.dtype)
         part = self.problem.restrict(others)
@@ -181,12 +141,6 @@ class _Growing:
         wrong = np.maximum(wrong, np.where(part.lower < 0, -score, -np.inf))
         wrong = wrong.reshape(-1, len(others)).max(axis=0)
         found = np.flatnonzero(wrong > -within)
-        if len(found) > MOST_NEW:
-            found = found[np.argpartition(-wrong[found], MOST_NEW)[:MOST_NEW]]
+        if len(found) > MOST_NEW_ROWS:
+            found = found[np.argpartition(-wrong[found], MOST_NEW_ROWS)[:MOST_NEW_ROWS]]
         return others[found]
-
-    def spread(self) -> FloatArray:
-        """Return the variables of all rows: zero outside R."""
-        b = np.zeros(self.problem.n_variables)
-        b[self.problem.variables_of(self.R)] = self.b
-        return b

@@ -1,4 +1,4 @@
-"""One Newton step on the free variables: what many pair steps would converge to slowly.
+"""Compute a Newton step on the free variables, to which pair steps would converge slowly.
 
 On the variables strictly inside their boxes the problem is an equality-constrained quadratic
 one. Its solution is taken with the variables that would leave their box stopped at the bound;
@@ -12,9 +12,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 
-ROUNDS = 5
-LARGEST = 2500  # free variables: a factorisation cannot be interrupted, and must not take a second
-FLOPS_PER_PAIR_STEP = 1.3e5  # free^3 divided by this: pair steps in the time of a factorisation
+CLIPPING_ROUNDS = 5  # in which variables that would leave their box are stopped at the bound
 
 
 def newton_move(
@@ -45,7 +43,7 @@ def newton_move(
     move = np.zeros(len(score))
     free = np.ones(len(score), dtype=bool)
     first: FloatArray | None = None
-    for _ in range(ROUNDS):
+    for _ in range(CLIPPING_ROUNDS):
         step = _equality_step(A, score, move, free, group)
         if step is None:
             break
@@ -61,7 +59,9 @@ def newton_move(
             break
     if first is None:
         return None
-    return _checked(A, score, _shortened(first, lowest, highest), lowest, highest, group)
+    with np.errstate(divide="ignore", invalid="ignore"):  # to the first bound that it meets
+        room = np.where(first > 0, highest / first, np.where(first < 0, lowest / first, np.inf))
+    return _checked(A, score, first * min(1.0, float(room.min())), lowest, highest, group)
 
 
 def _checked(
@@ -111,37 +111,3 @@ def _equality_step(
         multiplier = np.linalg.lstsq(ones @ lifted, ones @ step - sums, rcond=None)[0]
         step = step - lifted @ multiplier
     return step if np.isfinite(step).all() else None
-
-
-def _shortened(move: FloatArray, lowest: FloatArray, highest: FloatArray) -> FloatArray:
-    """Return the move cut short at the first bound that it meets."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(move > 0, highest / move, np.where(move < 0, lowest / move, np.inf))
-    return move * min(1.0, float(room.min()))
-
-
-class NewtonTurn:
-    """When to take a Newton step: after pair steps of its price, later if it disappoints."""
-
-    def __init__(self) -> None:
-        self.patience = 1
-        self.steps = 0
-        self.gained = 0.0
-
-    def watch(self, steps: int, gained: float) -> None:
-        """Record what pair steps cost and gained."""
-        self.steps += steps
-        self.gained += gained
-
-    def is_due(self, n_free: int) -> bool:
-        """Whether the pair steps since the last one cost as much as a Newton step."""
-        if n_free > LARGEST:
-            return False
-        price = 500 + n_free + int(n_free**3 / FLOPS_PER_PAIR_STEP)
-        return self.steps >= self.patience * price
-
-    def judge(self, gained: float) -> None:
-        """Compare the gain of a Newton step with that of the pair steps before it."""
-        better = gained * self.patience > self.gained
-        self.patience = 1 if better else min(64, 2 * self.patience)
-        self.steps, self.gained = 0, 0.0

@@ -1,4 +1,4 @@
-"""Compiled loops of sequential minimal optimisation on one working set.
+"""Take pair steps of sequential minimal optimisation on one working set, in compiled loops.
 
 They only steer (the caller recomputes what it reports), so sums may be reordered. Scores and
 kernel block are float32 or float64; steps and variables are always float64.
@@ -96,15 +96,19 @@ def _faller(score, row, diagonal, own, highest, bar_down, tau, tiny, start, stop
 
 
 @jit(fast=True)
-def sweep(kernel, diagonal, lower, upper, b, score, border, limits, max_steps):
+def sweep(kernel, diagonal, lower, upper, alpha, score, border, limits, max_steps):
     """Take at most max_steps pair steps on a working set.
 
     kernel (q, n_chunks, LANES): kernel block, ridge on its diagonal. diagonal, score
-    (n_chunks, LANES). lower, upper, b (q,). b and score are changed in place. limits: smallest
-    curvature of a pair relative to its diagonal (tau) and absolutely (tiny), a number beyond all
-    scores (huge), the violation to reach (tol).
+    (n_chunks, LANES). lower, upper, alpha (q,). alpha and score are changed in place. limits:
+    smallest curvature of a pair relative to its diagonal (tau) and absolutely (tiny), a number
+    beyond all scores (huge), the violation to reach (tol).
     Returns the number of steps and what the dual objective gained by them.
     """
+    # State between two steps: alpha is up to date; the scores lag behind by one step, the one of
+    # length `move` that raises i and lowers j, which _descend applies while it looks for the next
+    # pair. bar_up and bar_down are 0 where a variable may rise or fall and `huge` where it may
+    # not, so that barred variables never win a search. Steps keep the sum of each group.
     tau, tiny, huge, tol = limits[0], limits[1], limits[2], limits[3]
     n_chunks = score.shape[0]
     bar_up = np.zeros_like(score)
@@ -113,9 +117,9 @@ def sweep(kernel, diagonal, lower, upper, b, score, border, limits, max_steps):
     flat_down = bar_down.reshape(-1)
     flat_score = score.reshape(-1)
     flat_diagonal = diagonal.reshape(-1)
-    for t in range(len(b)):
-        flat_up[t] = 0 if b[t] < upper[t] else huge
-        flat_down[t] = 0 if b[t] > lower[t] else huge
+    for t in range(len(alpha)):
+        flat_up[t] = 0 if alpha[t] < upper[t] else huge
+        flat_down[t] = 0 if alpha[t] > lower[t] else huge
     top = np.empty(LANES, score.dtype)
     bottom = np.empty(LANES, score.dtype)
     best = np.empty(LANES, score.dtype)
@@ -166,26 +170,26 @@ def sweep(kernel, diagonal, lower, upper, b, score, border, limits, max_steps):
         curve = curve if curve > floor else floor
         slope = np.float64(flat_score[i]) - np.float64(flat_score[j])
         step = slope / curve
-        room_up = upper[i] - b[i]
-        room_down = b[j] - lower[j]
+        room_up = upper[i] - alpha[i]
+        room_down = alpha[j] - lower[j]
         # A variable that reaches its bound is set to it exactly.
         if step < room_up and step < room_down:
-            b[i] += step
-            b[j] -= step
+            alpha[i] += step
+            alpha[j] -= step
         elif room_up <= room_down:
             step = room_up
-            b[j] = lower[j] if room_up == room_down else b[j] - step
-            b[i] = upper[i]
+            alpha[j] = lower[j] if room_up == room_down else alpha[j] - step
+            alpha[i] = upper[i]
         else:
             step = room_down
-            b[i] += step
-            b[j] = lower[j]
+            alpha[i] += step
+            alpha[j] = lower[j]
         gained += step * (slope - 0.5 * step * curve)
         move = score.dtype.type(step)
-        flat_up[i] = 0 if b[i] < upper[i] else huge
-        flat_down[i] = 0 if b[i] > lower[i] else huge
-        flat_up[j] = 0 if b[j] < upper[j] else huge
-        flat_down[j] = 0 if b[j] > lower[j] else huge
+        flat_up[i] = 0 if alpha[i] < upper[i] else huge
+        flat_down[i] = 0 if alpha[i] > lower[i] else huge
+        flat_up[j] = 0 if alpha[j] < upper[j] else huge
+        flat_down[j] = 0 if alpha[j] > lower[j] else huge
         steps += 1
     return steps, gained
 

@@ -1,95 +1,222 @@
-"""One sweep of pair steps: which variables it works on, and the block of kernel values it needs.
+"""Sweep over working sets: the variables of a run, and the pair steps taken on some of them.
 
-The working set are the variables from both ends of the order of violation. Their kernel values are
-gathered into a block that fits the cache, in whole chunks for each group, for
-`soft_margin.smo_loops`; afterwards all decision values are brought up to date at once.
+A working set is taken from both ends of the order of violation. Its kernel values are gathered
+into a block that fits the cache, in whole chunks per group, for `soft_margin.smo_loops`; the
+decision values of all rows are updated once per sweep.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.soft_margin import smo_loops as _smo_loops
+from widemargin.solvers.soft_margin import smo_loops
 from widemargin.solvers.soft_margin.smo_loops import LANES
 
+WORKING_SET = 1536
 # By precision: smallest curvature of a pair relative to its diagonal (rounding hides less),
 # smallest at all, and a number beyond all scores.
 LIMITS = {"float32": (2e-7, 1e-30, 1e30), "float64": (1e-14, 1e-300, 1e300)}
+ASTRAY = 1e-3  # by how much the objective may fall, relatively, before the best point is restored
+GATHERED_ROWS = 256  # of a block that one thread copies at a time
+ADDED_COLUMNS = 2048  # of the decision values that one thread updates at a time
+WORTH_A_THREAD = 100_000  # kernel values read; below that, starting a thread costs more
 
 
-@dataclass
-class Variables:
-    """The variables of a problem in the order of their groups, ready for sweeps.
+class DenseState:
+    """Variables and decision values of a problem whose kernel matrix is in memory.
 
-    A problem without intercept gets one more variable, free and with a kernel of zero: it takes
-    up what the sum of the others changes, so that pair steps move single variables too.
+    The variables are in the order of their groups. A problem without intercept gets one more,
+    free and with a kernel of zero: it takes up what the sum of the others changes, so that pair
+    steps move single variables too.
+
+    Parameters
+    ----------
+    K, problem, alpha, f, threads
+        As for `smo.solve_dense`; alpha and f are copied.
+
+    Attributes
+    ----------
+    index : ndarray of shape (n_variables,)
+        Position in the problem's arrays, -1 for the extra variable.
+    row, target, lower, upper, ridge, group, alpha : ndarray of shape (n_variables,)
+        As in the problem.
+    field : ndarray of shape (n_padded,)
+        Decision values of the rows at alpha, zero in the padding.
     """
 
-    index: IntArray  # position in the problem's arrays, -1 for the extra one
-    row: IntArray
-    target: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    ridge: FloatArray
-    group: IntArray
-    b: FloatArray
-
-    @classmethod
-    def of(cls, problem: SoftMargin, b: FloatArray) -> Variables:
-        """Return the variables of a problem at b."""
+    def __init__(
+        self, K: RealArray, problem: SoftMargin, alpha: FloatArray, f: FloatArray, threads: int
+    ) -> None:
+        self.K = K
+        self.threads = threads
+        self.n_groups = len(problem.totals)
         order = np.argsort(problem.group, kind="stable")
-        parts = [
-            order,
-            problem.row[order],
-            problem.target[order],
-            problem.lower[order],
-            problem.upper[order],
-            problem.ridge[order],
-            problem.group[order],
-            b[order],
-        ]
-        if not problem.n_groups:
-            extra = [-1, problem.n_rows, 0.0, -np.inf, np.inf, 0.0, 0, 0.0]
-            parts = [np.append(part, value) for part, value in zip(parts, extra, strict=True)]
-        return cls(*parts)  # type: ignore[arg-type]
 
-    def scores(self, f: FloatArray) -> FloatArray:
-        """Return the derivatives of the objective at decision values f."""
-        return self.target - f[self.row] - self.ridge * self.b
+        def sorted_by_group(values: Any, extra: float) -> Any:
+            return values[order] if self.n_groups else np.append(values[order], extra)
 
+        self.index: IntArray = sorted_by_group(np.arange(len(order)), -1)
+        self.row: IntArray = sorted_by_group(problem.row, problem.n_rows)
+        self.target: FloatArray = sorted_by_group(problem.target, 0.0)
+        self.lower: FloatArray = sorted_by_group(problem.lower, -np.inf)
+        self.upper: FloatArray = sorted_by_group(problem.upper, np.inf)
+        self.ridge: FloatArray = sorted_by_group(problem.ridge, 0.0)
+        self.group: IntArray = sorted_by_group(problem.group, 0)
+        self.alpha: FloatArray = sorted_by_group(alpha, 0.0)
+        border = int(np.searchsorted(self.group, 1))
+        both = [slice(0, border), slice(border, len(self.group))]
+        self.parts = [part for part in both if part.start < part.stop]
+        self.field = np.zeros(len(K))
+        self.field[: len(f)] = f
+        self.start = self.alpha.copy(), self.field.copy()
+        self.objectives: list[float] = []
+        self.best = 0.0, *self.start
+        self.astray = False
+        self.width = WORKING_SET
 
-def parts_of(group: IntArray) -> list[slice]:
-    """Return where the variables of each group stand."""
-    border = int(np.searchsorted(group, 1))
-    parts = [slice(0, border), slice(border, len(group))]
-    return [part for part in parts if part.start < part.stop]
+    def write_back(self, alpha: FloatArray, f: FloatArray) -> None:
+        """Copy the variables and decision values to where the caller wants them."""
+        inside = self.index >= 0
+        alpha[self.index[inside]] = self.alpha[inside]
+        f[:] = self.field[: len(f)]
 
+    def scores(self) -> FloatArray:
+        """Return the derivatives of the dual objective."""
+        return self.target - self.field[self.row] - self.ridge * self.alpha
 
-def working_set(score: FloatArray, v: Variables, width: int) -> IntArray:
-    """Positions of the variables to work on: the ends of the order of violation, in order."""
-    n = len(score)
-    if n <= width:
-        return np.arange(n)
-    chosen = np.zeros(n, dtype=bool)
-    chosen[v.index < 0] = True
-    parts = parts_of(v.group)
-    quota = width // (2 * len(parts))
-    for part in parts:
-        s, b = score[part], v.b[part]
-        rising = np.where(b < v.upper[part], -s, np.inf)
-        chosen[part.start + _smallest(rising, quota)] = True
-        falling = np.where((b > v.lower[part]) & ~chosen[part], s, np.inf)
-        chosen[part.start + _smallest(falling, quota)] = True
-    return np.flatnonzero(chosen)
+    def violation(self) -> float:
+        """Return by how much the scores that may rise and those that may fall overlap."""
+        score = self.scores()
+        up = np.where(self.alpha < self.upper, score, -np.inf)
+        down = np.where(self.alpha > self.lower, score, np.inf)
+        return max(float(up[part].max() - down[part].min()) for part in self.parts)
+
+    def free(self) -> IntArray:
+        """Return the variables strictly inside their boxes."""
+        inside = (self.alpha > self.lower) & (self.alpha < self.upper)
+        return np.flatnonzero(inside & (self.index >= 0))
+
+    def sweep(self, tol: float, max_steps: int) -> tuple[int, float]:
+        """Take pair steps on one working set; return their number and gain."""
+        score = self.scores()
+        chosen = self._working_set(score)
+        before = self.alpha[chosen]
+        steps, gained = self._take_steps(score, chosen, tol, max_steps)
+        self.shift(chosen, self.alpha[chosen] - before)
+        self._keep_best()
+        if steps < self.width // 8:  # gathering the block cost more than was done with it
+            self.width = min(2 * self.width, len(self.alpha))
+        return steps, gained
+
+    def _working_set(self, score: FloatArray) -> IntArray:
+        """Return the variables to work on: the ends of the order of violation, in order."""
+        n = len(score)
+        if n <= self.width:
+            return np.arange(n)
+        chosen = self.index < 0
+        quota = self.width // (2 * len(self.parts))
+        for part in self.parts:
+            s, alpha = score[part], self.alpha[part]
+            rising = np.where(alpha < self.upper[part], -s, np.inf)
+            chosen[part.start + _smallest(rising, quota)] = True
+            falling = np.where((alpha > self.lower[part]) & ~chosen[part], s, np.inf)
+            chosen[part.start + _smallest(falling, quota)] = True
+        return np.flatnonzero(chosen)
+
+    def _take_steps(
+        self, score: FloatArray, chosen: IntArray, tol: float, max_steps: int
+    ) -> tuple[int, float]:
+        """Run the compiled loop on the chosen variables; return its steps and gain."""
+        K = self.K
+        slots, border, q = _slots(self.group[chosen])
+        rows = np.full(q, len(K) - 1)  # the last row of the padding is zero
+        rows[slots] = self.row[chosen]
+        if len(K) == q and np.array_equal(rows[slots], slots):
+            block = K  # all variables, where they stand
+        else:
+            block = np.empty((q, q), dtype=K.dtype)
+            _gather(K, rows, block, self.threads)
+        ridge = self.ridge[chosen].astype(K.dtype)
+        block[slots, slots] += ridge
+        lower, upper, alpha = np.zeros((3, q))
+        lower[slots], upper[slots] = self.lower[chosen], self.upper[chosen]
+        alpha[slots] = self.alpha[chosen]
+        s = np.zeros(q, dtype=K.dtype)
+        s[slots] = score[chosen]
+        shape = (q // LANES, LANES)
+        diagonal = np.ascontiguousarray(np.diagonal(block)).reshape(shape)
+        limits = np.array([*LIMITS[K.dtype.name], tol], dtype=K.dtype)
+        steps, gained = smo_loops.sweep(
+            block.reshape(q, *shape), diagonal, lower, upper, alpha, s.reshape(shape), border,
+            limits, max_steps,
+        )  # fmt: skip
+        if block is K:
+            block[slots, slots] -= ridge
+        self.alpha[chosen] = alpha[slots]
+        return int(steps), float(gained)
+
+    def shift(self, variables: IntArray, change: FloatArray) -> None:
+        """Update the decision values after variables have changed."""
+        moved = change != 0
+        rows, n = self.row[variables[moved]], len(self.field)
+        coefficients = change[moved].astype(self.K.dtype)
+
+        def add(start: int) -> None:  # by columns, so that threads write to different places
+            stop = min(start + ADDED_COLUMNS, n)
+            smo_loops.add_rows(self.K, rows, coefficients, self.field, start, stop)
+
+        if len(rows) * n > WORTH_A_THREAD:
+            for_each(add, range(0, n, ADDED_COLUMNS), self.threads)
+        else:
+            for start in range(0, n, ADDED_COLUMNS):
+                add(start)
+
+    def anchor(self) -> None:
+        """Recompute the decision values from the start, so that rounding does not pile up."""
+        change = self.alpha - self.start[0]
+        self.field[:] = self.start[1]
+        self.shift(np.arange(len(change)), change)
+        self.objectives.append(self._keep_best())
+
+    def _keep_best(self) -> float:
+        """Return what the objective has gained since the start; go back to the best if it fell.
+
+        Where sums of huge terms have lost their digits, moves are noise, and their sizes grow.
+        """
+        start_alpha, start_field = self.start
+        change = self.alpha - start_alpha
+        with np.errstate(over="ignore", invalid="ignore"):
+            both = (self.field + start_field)[self.row]
+            squares = self.ridge @ (self.alpha**2 - start_alpha**2)
+            objective = float(self.target @ change - 0.5 * (both @ change) - 0.5 * squares)
+        best, best_alpha, best_field = self.best
+        if objective >= best:
+            self.best = objective, self.alpha.copy(), self.field.copy()
+        elif not objective >= best - ASTRAY * max(1.0, abs(best)):
+            self.alpha[:], self.field[:] = best_alpha, best_field
+            self.astray = True
+        return objective
+
+    def rounding(self) -> float:
+        """Return how little the objective may change without being seen in float64."""
+        terms = np.abs(self.alpha) @ (np.abs(self.target) + np.abs(self.field[self.row]))
+        return float(np.finfo(np.float64).eps * terms)
+
+    def stalled(self) -> bool:
+        """Whether rounding has eaten up what the last moves claimed to gain."""
+        if self.astray:
+            return True
+        last = self.objectives[-4:]
+        return len(last) == 4 and max(last[1:]) <= last[0] + 1e-13 * max(1.0, abs(last[0]))
 
 
 def _smallest(values: FloatArray, k: int) -> IntArray:
-    """Positions of the k smallest finite values."""
+    """Return the positions of the k smallest finite values."""
     if len(values) > k:
         best = np.argpartition(values, k)[:k]
     else:
@@ -97,83 +224,21 @@ def _smallest(values: FloatArray, k: int) -> IntArray:
     return best[np.isfinite(values[best])]
 
 
-def sweep_set(
-    K: RealArray,
-    v: Variables,
-    score: FloatArray,
-    chosen: IntArray,
-    tol: float,
-    max_steps: int,
-    threads: int,
-) -> tuple[int, float]:
-    """Run a sweep on the chosen variables; v.b changes in place. Returns steps and gain."""
-    slots, border, q = _slots(v.group[chosen])
-    rows = np.full(q, len(K) - 1)  # the last row of the padding is zero
-    rows[slots] = v.row[chosen]
-    if len(K) == q and np.array_equal(rows[slots], slots):
-        block = K  # all variables, where they stand
-    else:
-        block = np.empty((q, q), dtype=K.dtype)
-        _gather(K, rows, block, threads)
-    ridge = v.ridge[chosen].astype(K.dtype)
-    block[slots, slots] += ridge
-    arrays = []
-    for values in (v.lower[chosen], v.upper[chosen], v.b[chosen]):
-        filled = np.zeros(q)
-        filled[slots] = values
-        arrays.append(filled)
-    lower, upper, b = arrays
-    s = np.zeros(q, dtype=K.dtype)
-    s[slots] = score[chosen]
-    shape = (q // LANES, LANES)
-    diagonal = np.ascontiguousarray(np.diagonal(block)).reshape(shape)
-    tau, tiny, huge = LIMITS[K.dtype.name]
-    steps, gained = _smo_loops.sweep(
-        block.reshape(q, *shape),
-        diagonal,
-        lower,
-        upper,
-        b,
-        s.reshape(shape),
-        border,
-        np.array([tau, tiny, huge, tol], dtype=K.dtype),
-        max_steps,
-    )
-    if block is K:
-        block[slots, slots] -= ridge
-    v.b[chosen] = b[slots]
-    return int(steps), float(gained)
-
-
 def _gather(K: RealArray, rows: IntArray, block: RealArray, threads: int) -> None:
-    """block = K[rows][:, rows], by rows so that threads do not meet."""
-    width = 256
+    """Copy K[rows][:, rows] to block, by rows so that threads write to different places."""
 
     def copy(start: int) -> None:
-        _smo_loops.gather(K, rows, block, start, min(start + width, len(rows)))
+        smo_loops.gather(K, rows, block, start, min(start + GATHERED_ROWS, len(rows)))
 
-    for_each(copy, range(0, len(rows), width), threads if len(rows) > 2 * width else 1)
+    threads = threads if len(rows) > 2 * GATHERED_ROWS else 1
+    for_each(copy, range(0, len(rows), GATHERED_ROWS), threads)
 
 
 def _slots(group: IntArray) -> tuple[IntArray, int, int]:
-    """Places of sorted variables in whole chunks per group; border chunk; total length."""
+    """Return places of sorted variables in whole chunks per group; border chunk; total length."""
     first = int(np.searchsorted(group, 1))
     second = len(group) - first
     border = -(-first // LANES)
     chunks = border + -(-second // LANES)
     slots = np.concatenate([np.arange(first), border * LANES + np.arange(second)])
     return slots, border, chunks * LANES
-
-
-def add_rows(
-    K: RealArray, rows: IntArray, change: FloatArray, field: FloatArray, threads: int
-) -> None:
-    """field += sum_r change_r K[r], by columns so that threads do not meet."""
-    n = len(field)
-    coefficients = change.astype(K.dtype)
-    width = 2048
-
-    def add(start: int) -> None:
-        _smo_loops.add_rows(K, rows, coefficients, field, start, min(start + width, n))
-
-    for_each(add, range(0, n, width), threads if len(rows) * n > 100_000 else 1)

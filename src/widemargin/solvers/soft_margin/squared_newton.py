@@ -1,4 +1,4 @@
-r"""The squared-hinge machine near a known one: a few Newton steps on its support set.
+r"""Solve the kernel squared hinge by Newton steps on the support set, from a nearby machine's.
 
 Problem (see :mod:`widemargin.problems.soft_margin`), over the values f = K beta + b on the rows:
 
@@ -17,23 +17,23 @@ next. The last factorisation is the one that leave-one-out needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.problems.soft_margin import c_classification
-from widemargin.solvers.base import Budget
+from widemargin.solvers.base import Budget, Result
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 
-STEPS = 40
-ROUNDING = 1e-10  # of a margin: rows this close to it may stay on the side where they are
-PAIR_STEPS = 1_000_000
+NEWTON_ITERATIONS = 40
+MARGIN_ROUNDING = 1e-10  # of a margin: rows this close to it may stay on the side where they are
+MOST_PAIR_STEPS = 1_000_000  # where Newton steps do not settle
 
 
-@dataclass(frozen=True)
-class Machine:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SquaredHingeResult(Result):
     """A solved squared-hinge problem with the factorisation of its system.
 
     Attributes
@@ -62,13 +62,16 @@ class Machine:
 
 def solve_squared_hinge(
     K: FloatArray, y: FloatArray, v: FloatArray, *, intercept: bool, start: BoolArray | None = None
-) -> Machine:
+) -> SquaredHingeResult:
     """Solve a squared-hinge problem whose kernel matrix is in memory.
+
+    The optimum is exact but for rounding, and there is no budget: Newton steps end after finitely
+    many, and where rounding keeps them from ending, pair steps of `soft_margin.smo` take over.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        Kernel matrix.
+        Kernel matrix, positive semi-definite; a FloatingPointError says where it is not.
     y : ndarray of shape (n,)
         Labels -1 and +1.
     v : ndarray of shape (n,)
@@ -76,19 +79,28 @@ def solve_squared_hinge(
     intercept : bool
         Whether there is a threshold b.
     start : ndarray of shape (n,), optional
-        Rows that are support vectors of a nearby problem; all rows by default.
+        Mask of the support vectors of a nearby problem; all rows by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.solvers.soft_margin import solve_squared_hinge
+    >>> y, v = np.array([-1.0, 1.0]), np.full(2, 0.5)
+    >>> found = solve_squared_hinge(np.eye(2), y, v, intercept=True)
+    >>> found.support, found.beta.round(3)
+    (array([0, 1]), array([-0.667,  0.667]))
     """
     member = np.ones(len(y), dtype=bool) if start is None or not start.any() else start
-    before: Machine | None = None
+    before: SquaredHingeResult | None = None
     value = np.inf
-    for _ in range(STEPS):
+    for step in range(NEWTON_ITERATIONS):
         machine = _solve_on(K, y, v, np.flatnonzero(member), intercept)
         if machine is None:
             break
         slack = 1.0 - y * machine.f
-        wanted = slack > np.where(member, -ROUNDING, ROUNDING)
+        wanted = slack > np.where(member, -MARGIN_ROUNDING, MARGIN_ROUNDING)
         if np.array_equal(wanted, member):
-            return machine
+            return replace(machine, n_iter=step + 1)
         reached = _objective(machine, slack, v)
         if before is not None and reached >= value:
             machine = _best_between(before, machine, y, v)
@@ -105,7 +117,7 @@ def solve_squared_hinge(
 
 def _solve_on(
     K: FloatArray, y: FloatArray, v: FloatArray, support: IntArray, intercept: bool
-) -> Machine | None:
+) -> SquaredHingeResult | None:
     """Solve the linear system of a support set; None where it is numerically singular."""
     columns = K[:, support] if len(support) < len(K) else K
     A = columns[support] if len(support) < len(K) else K.copy()
@@ -123,15 +135,20 @@ def _solve_on(
         lifted = solved[:, 1]
         b = float(beta.sum() / lifted.sum())
         beta = beta - b * lifted
-    return Machine(support, beta, b, columns @ beta + b, factor, lifted)
+    return SquaredHingeResult(
+        support=support, beta=beta, intercept=b, f=columns @ beta + b, factor=factor,
+        lifted=lifted, n_iter=1, status="converged",
+    )  # fmt: skip
 
 
-def _objective(machine: Machine, slack: FloatArray, v: FloatArray) -> float:
+def _objective(machine: SquaredHingeResult, slack: FloatArray, v: FloatArray) -> float:
     norm2 = float(machine.beta @ (machine.f[machine.support] - machine.intercept))
     return 0.5 * norm2 + 0.5 * float((np.maximum(slack, 0.0) ** 2 / v).sum())
 
 
-def _best_between(before: Machine, after: Machine, y: FloatArray, v: FloatArray) -> Machine:
+def _best_between(
+    before: SquaredHingeResult, after: SquaredHingeResult, y: FloatArray, v: FloatArray
+) -> SquaredHingeResult:
     """Return the minimum of F on the segment between two points, by bisection on its slope."""
     first, last = _spread(before, len(y)), _spread(after, len(y))
     change, step = last - first, after.f - before.f
@@ -147,26 +164,27 @@ def _best_between(before: Machine, after: Machine, y: FloatArray, v: FloatArray)
     t = 0.5 * (low + high)
     beta = first + t * change
     b = before.intercept + t * offset
-    rows = np.arange(len(y))
-    return Machine(rows, beta, b, before.f + t * step, after.factor, after.lifted)
+    f = before.f + t * step
+    return replace(after, support=np.arange(len(y)), beta=beta, intercept=b, f=f)
 
 
-def _spread(machine: Machine, n: int) -> FloatArray:
+def _spread(machine: SquaredHingeResult, n: int) -> FloatArray:
     beta = np.zeros(n)
     beta[machine.support] = machine.beta
     return beta
 
 
-def _by_pairs(K: FloatArray, y: FloatArray, v: FloatArray, intercept: bool) -> Machine:
+def _by_pairs(K: FloatArray, y: FloatArray, v: FloatArray, intercept: bool) -> SquaredHingeResult:
     """Solve by pair steps where Newton steps do not settle, then once on the support set."""
     n = len(y)
     problem = c_classification(y, 0.5 / v, squared=True, intercept=intercept)
     block = np.zeros((padded(n), padded(n)))
     block[:n, :n] = K
-    b, f = np.zeros(n), np.zeros(n)
-    solve_dense(block, problem, b, f, tol=1e-9, budget=Budget(PAIR_STEPS))
-    support = np.flatnonzero(b)
+    alpha, f = np.zeros(n), np.zeros(n)
+    budget = Budget(MOST_PAIR_STEPS)
+    solve_dense(block, problem, alpha, f, tol=1e-9, budget=budget)
+    support = np.flatnonzero(alpha)
     machine = _solve_on(K, y, v, support if len(support) else np.arange(n), intercept)
     if machine is None:
         raise FloatingPointError("the kernel matrix is not positive semi-definite")
-    return machine
+    return replace(machine, n_iter=budget.used)

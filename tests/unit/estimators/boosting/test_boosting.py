@@ -22,8 +22,8 @@ from threadpoolctl import threadpool_limits
 from widemargin import AdaBoostClassifier
 from widemargin.cli._model_file import trusted_types
 from widemargin.problems.boosting import RegularisedLoss
-from widemargin.solvers.boosting import _best_step
-from widemargin.solvers.boosting.stumps import Stump
+from widemargin.solvers.boosting import Stump
+from widemargin.solvers.boosting.rounds import best_step
 
 TREE = DecisionTreeClassifier(max_depth=2)
 
@@ -423,9 +423,9 @@ def test_a_step_along_which_the_loss_rises_is_not_taken() -> None:
     loss = RegularisedLoss(ones, 0.0 * ones, ones, 1.0, 10.0, 2.0, ones, ones / n)
     agrees = np.array([1.0, 1.0, 1.0, -1.0])
     assert loss.along(agrees, ones / n).slope(0.0) > 0.0
-    assert _best_step(loss.along(agrees, ones / n), 0.25) == 0.0
+    assert best_step(loss.along(agrees, ones / n), 0.25) == 0.0
     plain = replace(loss, C=0.0).along(agrees, ones / n)
-    assert _best_step(plain, 0.25) == pytest.approx(np.log(3.0), rel=1e-12)
+    assert best_step(plain, 0.25) == pytest.approx(np.log(3.0), rel=1e-12)
 
 
 # ------------------------------------------------------------------------ a citizen

@@ -86,7 +86,7 @@ def test_the_problem_agrees_with_its_formulas() -> None:
     X = X - X.mean(axis=0)
     hulls = shrink(reduced_hulls(y, np.ones(len(y))), 14, 17)
     found = solve_linear_hulls(hulls, X, "qp")
-    b, f, points = found.result.b, found.result.f, found.points
+    b, f, points = found.result.alpha, found.result.f, found.points
     D = hulls.upper - hulls.lower
     xi = np.maximum(0, points.slack(hulls, f))
     assert points.norm2 == pytest.approx(float((b @ X) @ (b @ X)))

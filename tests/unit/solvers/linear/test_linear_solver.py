@@ -12,8 +12,10 @@ import scipy.sparse as sp
 from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as Liblinear
 
+from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import c_classification
-from widemargin.solvers.linear import LinearResult, certify_linear, smoothed_newton, solve_linear
+from widemargin.solvers.base import Budget
+from widemargin.solvers.linear import LinearResult, smoothed_newton, solve
 from widemargin.solvers.linear import levels as linear_levels
 from widemargin.solvers.numerics import data_products as linear_rows
 from widemargin.solvers.numerics.data_products import LinearRows
@@ -32,10 +34,9 @@ class Case:
     def problem(self):
         return c_classification(self.y, self.cost, squared=self.squared, intercept=self.intercept)
 
-    def solve(self, tol=1e-6, max_iter=1000, seed=0, monitor=None) -> LinearResult:
-        return solve_linear(
-            self.X, self.problem(), tol=tol, max_iter=max_iter, seed=seed, monitor=monitor
-        )
+    def solve(self, tol=1e-6, max_iter=1000, seed=0, monitor=None, start=None) -> LinearResult:
+        budget = Budget(max_iter, monitor)
+        return solve(self.problem(), self.X, tol=tol, budget=budget, start=start, seed=seed)
 
     def dense(self):
         X = self.X.toarray() if sp.issparse(self.X) else self.X
@@ -55,18 +56,18 @@ class Case:
 
 def check(case: Case, result: LinearResult, tol: float) -> None:
     """The pair is feasible, its objectives are as reported and their gap is as asked."""
-    alpha = case.y * result.dual
+    alpha = case.y * result.alpha
     assert alpha.min() >= 0.0
     if not case.squared:
         assert (alpha <= case.cost).all()
     if case.intercept:
-        assert abs(result.dual.sum()) <= 1e-12 * np.abs(result.dual).sum()
+        assert abs(result.alpha.sum()) <= 1e-12 * np.abs(result.alpha).sum()
     else:
         assert result.intercept == 0.0
-    primal, dual = case.primal(result.coef, result.intercept), case.dual(result.dual)
+    primal, dual = case.primal(result.coef, result.intercept), case.dual(result.alpha)
     scale = max(1.0, abs(primal))
     assert result.primal == pytest.approx(primal, rel=1e-9, abs=1e-9)
-    assert result.dual_value == pytest.approx(dual, abs=1e-9 * scale)
+    assert result.dual == pytest.approx(dual, abs=1e-9 * scale)
     assert -1e-9 * scale <= primal - dual <= 1.001 * tol * scale
     assert result.status == "converged"
     assert result.n_iter >= 1
@@ -158,7 +159,7 @@ def test_clarabel_agrees(kind, C):
         result = case.solve(tol=1e-8)
         optimum = clarabel_optimum(case)
         assert result.primal == pytest.approx(optimum, rel=1e-5, abs=1e-6)
-        assert result.dual_value == pytest.approx(optimum, rel=1e-5, abs=1e-6)
+        assert result.dual == pytest.approx(optimum, rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["overlap", "separable", "duplicates", "integers"])
@@ -217,7 +218,7 @@ def test_flipping_the_labels_flips_the_model():
     case = make("overlap", 1.0, n=80, d=3)
     plus, minus = case.solve(tol=1e-10), Case(case.X, -case.y, case.cost).solve(tol=1e-10)
     np.testing.assert_allclose(plus.coef, -minus.coef, atol=1e-7)
-    np.testing.assert_allclose(plus.dual, -minus.dual, atol=1e-6)
+    np.testing.assert_allclose(plus.alpha, -minus.alpha, atol=1e-6)
     assert plus.intercept == pytest.approx(-minus.intercept, abs=1e-7)
 
 
@@ -280,7 +281,7 @@ def test_the_seed_decides_the_bits_and_little_else():
     case = large("overlap", n=40_000, d=4)
     first, again, other = case.solve(tol=1e-5), case.solve(tol=1e-5), case.solve(tol=1e-5, seed=1)
     np.testing.assert_array_equal(first.coef, again.coef)
-    np.testing.assert_array_equal(first.dual, again.dual)
+    np.testing.assert_array_equal(first.alpha, again.alpha)
     assert other.primal == pytest.approx(first.primal, rel=1e-5)
 
 
@@ -337,10 +338,10 @@ def test_a_spent_budget_leaves_an_honest_pair():
         assert result.status == "max_iter"
         assert result.n_iter <= 2
         assert result.primal == pytest.approx(case.primal(result.coef, result.intercept))
-        assert result.dual_value == pytest.approx(case.dual(result.dual))
-        assert result.primal > result.dual_value >= 0.0
+        assert result.dual == pytest.approx(case.dual(result.alpha))
+        assert result.primal > result.dual >= 0.0
         assert result.primal <= case.cost.sum() * 1.001  # no worse than the zero model
-        assert abs(result.dual.sum()) <= 1e-9 * case.cost.sum()
+        assert abs(result.alpha.sum()) <= 1e-9 * case.cost.sum()
 
 
 def test_the_monitor_sees_the_gap_fall_and_may_stop():
@@ -379,7 +380,7 @@ def test_values_beyond_the_arithmetic_end_with_an_honest_gap(size):
         case = make("overlap", 1.0, squared=squared)
         case.X = case.X * size
         result = case.solve(tol=1e-3)
-        gap = (result.primal - result.dual_value) / max(1.0, result.primal)
+        gap = (result.primal - result.dual) / max(1.0, result.primal)
         assert np.isfinite(result.coef).all()
         assert (result.status == "converged") == (gap <= 1e-3)
 
@@ -388,18 +389,45 @@ def test_values_beyond_the_arithmetic_end_with_an_honest_gap(size):
 def test_certificates_are_recomputed(squared):
     case = make("weights", 1.0, squared=squared)
     problem, result = case.problem(), case.solve(tol=1e-5)
-    certificate = certify_linear(
-        case.X, problem, result.coef, result.intercept, result.dual, tol=1e-5, n_iter=result.n_iter
+    rows = LinearRows(case.X)
+    certificate = linear_certificate(
+        problem, rows, result.coef, result.intercept, result.alpha, tol=1e-5, n_iter=result.n_iter
     )
-    f = case.X @ (case.X.T @ result.dual)
+    f = case.X @ (case.X.T @ result.alpha)
     assert certificate.primal == pytest.approx(case.primal(result.coef, result.intercept))
-    assert certificate.dual == pytest.approx(case.dual(result.dual))
+    assert certificate.dual == pytest.approx(case.dual(result.alpha))
     assert certificate.gap == pytest.approx(certificate.primal - certificate.dual)
-    assert certificate.kkt_violation == pytest.approx(problem.kkt_violation(result.dual, f))
+    assert certificate.kkt_violation == pytest.approx(problem.kkt_violation(result.alpha, f))
     assert certificate.converged
-    worse = certify_linear(case.X, problem, 0.5 * result.coef, 0.0, result.dual, tol=1e-5, n_iter=1)
+    worse = linear_certificate(
+        problem, rows, 0.5 * result.coef, 0.0, result.alpha, tol=1e-5, n_iter=1
+    )
     assert not worse.converged
     assert worse.primal > certificate.primal
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_a_start_at_the_solution_ends_there(squared):
+    case = make("heavy_tails", 10.0, n=300, d=5, squared=squared)
+    cold = case.solve(tol=1e-9)
+    warm = case.solve(tol=1e-6, start=cold)
+    check(case, warm, 1e-6)
+    assert warm.n_iter < cold.n_iter
+
+
+def test_both_methods_have_the_same_optimum_and_others_are_refused():
+    case = make("weights", 1.0, n=500, d=4)
+    problem, options = case.problem(), {"tol": 1e-9}
+    read = solve(problem, case.X, budget=Budget(100), method="out_of_core", **options)
+    check(case, read, 1e-9)
+    assert read.passes == 1.0
+    newton = solve(problem, case.X, budget=Budget(1000), method="smoothed_newton", **options)
+    assert read.primal == pytest.approx(newton.primal, rel=1e-8)
+    with pytest.raises(ValueError, match="method must be"):
+        solve(problem, case.X, budget=Budget(10), method="newton", **options)
+    X = sp.csr_matrix(case.X)
+    with pytest.raises(ValueError, match=r"out_of_core.*dense"):
+        solve(problem, X, budget=Budget(10), method="out_of_core", **options)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -10,24 +10,36 @@ from scipy.optimize import linprog
 
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import (
-    LIMIT,
     MarginProgram,
     adaptive_margin,
     limits,
     lp_machine,
     nu_lp_machine,
 )
+from widemargin.solvers.base import Budget, Monitor
+from widemargin.solvers.linear_program import ProgramResult
 from widemargin.solvers.linear_program import interior as interior_point
 from widemargin.solvers.linear_program.bound import best_bound
-from widemargin.solvers.linear_program.interior import DENSE_ROWS, low_rank_pays, solve_interior
-from widemargin.solvers.linear_program.interior import path as _interior_path
+from widemargin.solvers.linear_program.interior import low_rank_pays, solve_interior
 from widemargin.solvers.linear_program.interior.path import PathPoint
-from widemargin.solvers.linear_program.interior.system import DenseSystem, LowRankSystem, System
+from widemargin.solvers.linear_program.interior.system import LowRankSystem
 from widemargin.solvers.linear_program.interior.vertex import vertex
 from widemargin.solvers.numerics.pivoted_cholesky import LowRank, rank_estimate
 
 MACHINES = [("AM", 1.0), ("AM", 0.3), ("AM", 3.0), ("LP", 1.0), ("LP", 0.02), ("nu", 0.35)]
-ENOUGH_ROWS = DENSE_ROWS + 100  # for the low-rank route
+ENOUGH_ROWS = 600  # for the rank of the crescents to be low
+
+
+def solved(
+    problem: MarginProgram,
+    rows: Rows,
+    max_iter: int = 100,
+    cache_bytes: float = 5e8,
+    monitor: Monitor | None = None,
+    start: ProgramResult | None = None,
+) -> ProgramResult | None:
+    budget = Budget(max_iter, monitor, cache_bytes)
+    return solve_interior(problem, rows, tol=1e-6, budget=budget, start=start)
 
 
 def crescents(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -187,17 +199,14 @@ def test_rank_is_estimated_from_a_sample(name: str) -> None:
 
 
 @pytest.mark.parametrize(("machine", "value"), [("AM", 1.0), ("AM", 0.01), ("LP", 1.0)])
-@pytest.mark.parametrize("dense", [True, False])
-def test_systems_are_solved(machine: str, value: float, dense: bool) -> None:
-    """Both kinds agree with the whole matrix, for diagonals H of either sign and of both."""
+def test_systems_are_solved(machine: str, value: float) -> None:
+    """As with the whole matrix, for diagonals H of either sign and of both."""
     problem, rows = case(120, machine, value)
     low = LowRank(rows, problem.y, 120)
     low.grow(0.05)  # coarse, so that H matters
-    system: System = LowRankSystem(low, problem.shift, threads=2)
+    system = LowRankSystem(low, problem.shift, threads=2)
     G = low.V @ low.V.T + np.diag(low.rest - problem.shift)
-    if dense:
-        system = DenseSystem(G)
-    elif value == 0.01:
+    if value == 0.01:
         assert (np.diagonal(G) - np.sum(low.V**2, 1) > 0).any()
         assert system.h.min() < 0
     rng = np.random.default_rng(1)
@@ -292,42 +301,41 @@ def test_blend_stays_feasible() -> None:
 
 
 @pytest.mark.parametrize(("machine", "value"), MACHINES)
-@pytest.mark.parametrize("n", [150, ENOUGH_ROWS])
-def test_optimum_is_that_of_highs(machine: str, value: float, n: int) -> None:
-    problem, rows = case(n, machine, value)
-    found = solve_interior(problem, rows)
+@pytest.mark.parametrize(("n", "sigma"), [(300, 1.0), (ENOUGH_ROWS, 0.5)])
+def test_optimum_is_that_of_highs(machine: str, value: float, n: int, sigma: float) -> None:
+    problem, rows = case(n, machine, value, sigma)
+    found = solved(problem, rows)
     objective = check(problem, rows, found)
     reference = by_highs(problem, rows)
     assert objective == pytest.approx(reference, rel=1e-6, abs=1e-9)
-    assert found.method == "interior point"
+    assert found.method == "interior"
     assert np.count_nonzero(found.alpha) < n / 3, "zeros are exact"
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid"])
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_other_kernels(kernel: str) -> None:
-    """Of any rank, semi-definite or not."""
     X, y = crescents(120)
     rows = Rows(Kernel(kernel, gamma=0.5, degree=2, coef0=1.0), X)
     problem = program(rows, y, "LP", 1.0)
-    assert check(problem, rows, solve_interior(problem, rows)) == pytest.approx(
+    assert check(problem, rows, solved(problem, rows)) == pytest.approx(
         by_highs(problem, rows), rel=1e-6
     )
 
 
 @pytest.mark.parametrize(("machine", "value"), [("AM", 1.0), ("LP", 0.3), ("nu", 0.4)])
 def test_weights_count_like_copies(machine: str, value: float) -> None:
-    X, y = crescents(90)
-    weight = np.random.default_rng(5).integers(1, 4, 90).astype(float)
-    kernel = Kernel("rbf", gamma=2.0)
+    X, y = crescents(300)
+    weight = np.random.default_rng(5).integers(1, 3, 300).astype(float)
+    kernel = Kernel("rbf", gamma=0.8)
     rows = Rows(kernel, X)
-    copied = np.repeat(np.arange(90), weight.astype(int))
+    copied = np.repeat(np.arange(300), weight.astype(int))
     copies = Rows(kernel, X[copied])
     merged, spread = (
         program(rows, y, machine, value, weight),
         program(copies, y[copied], machine, value),
     )
-    one = check(merged, rows, solve_interior(merged, rows))
-    assert check(spread, copies, solve_interior(spread, copies)) == pytest.approx(one, rel=2e-6)
+    one = check(merged, rows, solved(merged, rows))
+    assert check(spread, copies, solved(spread, copies)) == pytest.approx(one, rel=2e-6)
 
 
 def test_low_rank_route_keeps_off_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +358,7 @@ def test_low_rank_route_keeps_off_the_matrix(monkeypatch: pytest.MonkeyPatch) ->
             factors.append(self)
 
     monkeypatch.setattr(interior_point, "LowRank", Watched)
-    found = solve_interior(problem, rows)
+    found = solved(problem, rows)
     assert found is not None
     assert found.status == "converged"
     assert 0 < largest < 0.2 * 1200**2
@@ -359,7 +367,7 @@ def test_low_rank_route_keeps_off_the_matrix(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_threads_change_no_bit() -> None:
-    one, two = (solve_interior(*case(ENOUGH_ROWS, threads=threads)) for threads in (1, 2))
+    one, two = (solved(*case(ENOUGH_ROWS, threads=threads)) for threads in (1, 2))
     assert one is not None
     assert two is not None
     np.testing.assert_array_equal(one.alpha, two.alpha)
@@ -367,28 +375,33 @@ def test_threads_change_no_bit() -> None:
 
 
 def test_full_rank_is_declined() -> None:
-    """Ten features of noise: None, before any work on the path, and None for lack of memory."""
+    """Ten features of noise: None, before any work on the path."""
     rng = np.random.default_rng(0)
     y = np.where(rng.random(ENOUGH_ROWS) < 0.5, 1.0, -1.0)
     rows = Rows(
         Kernel("rbf", gamma=0.125), rng.standard_normal((ENOUGH_ROWS, 10)) + 0.4 * y[:, None]
     )
     problem = program(rows, y, "AM", 1.0)
-    assert solve_interior(problem, rows) is None
+    assert solved(problem, rows) is None
     assert 0 < rows.evaluations < ENOUGH_ROWS**2, "the estimate is all that was done"
-    assert solve_interior(problem, rows, dense=True, cache_bytes=1e6) is None
-    objective = check(problem, rows, solve_interior(problem, rows, dense=True))
-    assert objective == pytest.approx(by_highs(problem, rows), rel=1e-6)
 
 
-@pytest.mark.parametrize("n", [200, ENOUGH_ROWS])
+def test_indefinite_kernels_and_little_memory_are_declined() -> None:
+    X, y = crescents(ENOUGH_ROWS)
+    sigmoid = Rows(Kernel("sigmoid", gamma=0.5, coef0=1.0), X)
+    problem, rows = case(ENOUGH_ROWS)
+    assert solved(program(sigmoid, y, "LP", 1.0), sigmoid) is None
+    assert solved(problem, rows, cache_bytes=1e6) is None
+
+
+@pytest.mark.parametrize(("n", "sigma"), [(300, 1.0), (ENOUGH_ROWS, 0.5)])
 @pytest.mark.parametrize(("machine", "value"), [("AM", 1.0), ("nu", 0.35)])
-def test_budget_ends_it_honestly(n: int, machine: str, value: float) -> None:
+def test_budget_ends_it_honestly(n: int, sigma: float, machine: str, value: float) -> None:
     """A feasible model, a bound that is one, and no claim to be optimal."""
-    problem, rows = case(n, machine, value)
+    problem, rows = case(n, machine, value, sigma)
     optimum = by_highs(problem, rows)
     for steps in (1, 4):
-        found = solve_interior(problem, rows, max_iter=steps)
+        found = solved(problem, rows, max_iter=steps)
         assert found is not None
         assert found.status == "max_iter"
         assert found.n_iter == steps
@@ -400,14 +413,14 @@ def test_budget_ends_it_honestly(n: int, machine: str, value: float) -> None:
 
 
 def test_monitor_sees_the_gap_and_can_stop() -> None:
-    problem, rows = case(200)
+    problem, rows = case(300, sigma=1.0)
     seen: list[tuple[int, float]] = []
 
     def monitor(steps: int, violation: float) -> bool:
         seen.append((steps, violation))
         return steps < 5
 
-    found = solve_interior(problem, rows, monitor=monitor)
+    found = solved(problem, rows, monitor=monitor)
     assert found is not None
     assert found.status == "stopped"
     assert found.n_iter == 5
@@ -417,39 +430,24 @@ def test_monitor_sees_the_gap_and_can_stop() -> None:
 
 def test_start_can_only_help() -> None:
     """The multipliers of another solution prove a bound that a stopped run does not find."""
-    problem, rows = case(200)
-    solved = solve_interior(problem, rows)
-    assert solved is not None
-    alone, helped = (
-        solve_interior(problem, rows, max_iter=2, start=start) for start in (None, solved)
-    )
+    problem, rows = case(300, sigma=1.0)
+    optimum = solved(problem, rows)
+    assert optimum is not None
+    alone, helped = (solved(problem, rows, max_iter=2, start=start) for start in (None, optimum))
     assert alone is not None
     assert helped is not None
     bound = problem.dual(helped.z, helped.g)
-    assert bound >= problem.dual(solved.z, solved.g) - 1e-9
+    assert bound >= problem.dual(optimum.z, optimum.g) - 1e-9
     assert bound > problem.dual(alone.z, alone.g)
-
-
-def test_narrow_kernel_ends() -> None:
-    """Rows that hardly see each other want coefficients without bound: they stay at the limit."""
-    problem, rows = case(150, sigma=0.05)
-    found = solve_interior(problem, rows)
-    assert found is not None
-    assert found.status in ("converged", "stalled", "max_iter")
-    assert np.isfinite(found.alpha).all()
-    assert found.alpha.max() >= 0.5 * LIMIT
-    primal, dual = problem.primal(found.alpha, found.f), problem.dual(found.z, found.g)
-    assert dual <= primal < 150
-    assert primal - dual <= 1e-4 * primal
 
 
 def test_separable_rows_cost_nothing() -> None:
     """The left-out problem of two far clusters has objective 0."""
     rng = np.random.default_rng(2)
-    y = np.where(np.arange(60) < 30, 1.0, -1.0)
-    rows = Rows(Kernel("rbf", gamma=0.5), 0.3 * rng.standard_normal((60, 2)) + 3 * y[:, None])
+    y = np.where(np.arange(200) < 100, 1.0, -1.0)
+    rows = Rows(Kernel("rbf", gamma=0.5), 0.3 * rng.standard_normal((200, 2)) + 3 * y[:, None])
     problem = program(rows, y, "AM", 1.0)
-    assert check(problem, rows, solve_interior(problem, rows)) <= 1e-6
+    assert check(problem, rows, solved(problem, rows)) <= 1e-6
 
 
 def test_rows_without_influence() -> None:
@@ -458,7 +456,7 @@ def test_rows_without_influence() -> None:
     X[:3] = 0.0
     rows = Rows(Kernel("linear"), X)
     problem = program(rows, y, "LP", 0.5)
-    found = solve_interior(problem, rows)
+    found = solved(problem, rows)
     objective = check(problem, rows, found)
     np.testing.assert_array_equal(found.alpha[:3], 0.0)
     assert objective == pytest.approx(by_highs(problem, rows), rel=1e-6)
@@ -467,14 +465,16 @@ def test_rows_without_influence() -> None:
 def test_a_vertex_that_is_none() -> None:
     """Far from the optimum the ranking of the rows leads to no vertex, and says so."""
     problem, rows = case(100)
-    point = PathPoint(problem, DenseSystem(matrix(problem, rows)))
+    low = LowRank(rows, problem.y, 100)
+    low.grow(1e-10)
+    point = PathPoint(problem, LowRankSystem(low, problem.shift, threads=1))
     assert vertex(problem, rows, point) is None
 
 
 def test_broken_systems_stall(monkeypatch: pytest.MonkeyPatch) -> None:
     """Systems that return nonsense end the run with what was found before."""
-    problem, rows = case(100)
-    length = _interior_path.PathPoint.step
+    problem, rows = case(300, sigma=1.0)
+    length = PathPoint.step
     steps = 0
 
     def breaking(self: PathPoint) -> float:
@@ -482,8 +482,8 @@ def test_broken_systems_stall(monkeypatch: pytest.MonkeyPatch) -> None:
         steps += 1
         return length(self) if steps < 4 else 0.0
 
-    monkeypatch.setattr(_interior_path.PathPoint, "step", breaking)
-    found = solve_interior(problem, rows)
+    monkeypatch.setattr(PathPoint, "step", breaking)
+    found = solved(problem, rows)
     assert found is not None
     assert found.status == "stalled"
-    assert problem.dual(found.z, found.g) <= problem.primal(found.alpha, found.f) <= 100
+    assert problem.dual(found.z, found.g) <= problem.primal(found.alpha, found.f) <= 300

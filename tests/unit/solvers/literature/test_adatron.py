@@ -15,8 +15,9 @@ from widemargin.problems.soft_margin import (
     epsilon_tube,
     nu_classification,
 )
+from widemargin.solvers import soft_margin
+from widemargin.solvers.base import Budget
 from widemargin.solvers.literature import adatron
-from widemargin.solvers.soft_margin import active_set
 
 KERNELS = {
     "rbf": Kernel("rbf", gamma=0.5),
@@ -46,8 +47,11 @@ def _problem(
 
 
 def _solve(problem: SoftMargin, rows: Rows, tol: float = 1e-6, **options):
-    options = {"max_iter": 10**8, "cache_bytes": 1e8} | options
-    return adatron.solve(problem, rows, tol=tol, **options)
+    spent = {"max_iter": 10**8, "cache_bytes": 1e8}
+    for name in ("max_iter", "cache_bytes", "monitor"):
+        if name in options:
+            spent[name] = options.pop(name)
+    return adatron.solve(problem, rows, tol=tol, budget=Budget(**spent), **options)
 
 
 def _assert_feasible(problem: SoftMargin, b: np.ndarray) -> None:
@@ -63,13 +67,15 @@ def test_it_reaches_the_optimum_of_the_band_solver(
 ) -> None:
     problem, rows = _problem(name, C, squared, intercept)
     result = _solve(problem, rows)
-    certificate = problem.certificate(result.b, result.f, tol=1e-6, n_iter=result.n_iter)
+    certificate = problem.certificate(result.alpha, result.f, tol=1e-6, n_iter=result.n_iter)
     assert result.status == "converged"
     assert certificate.converged
     assert -1e-12 <= certificate.relative_gap <= 1e-5
-    _assert_feasible(problem, result.b)
-    peer = active_set.solve(problem, rows, tol=1e-6, max_iter=10**7, cache_bytes=1e8)
-    reference = problem.certificate(peer.b, peer.f, tol=1e-6, n_iter=peer.n_iter)
+    _assert_feasible(problem, result.alpha)
+    peer = soft_margin.solve(
+        problem, rows, tol=1e-6, budget=Budget(10**7, cache_bytes=1e8), method="smo"
+    )
+    reference = problem.certificate(peer.alpha, peer.f, tol=1e-6, n_iter=peer.n_iter)
     assert certificate.dual == pytest.approx(reference.dual, rel=1e-6)
     assert certificate.primal == pytest.approx(reference.primal, rel=1e-5)
 
@@ -78,7 +84,7 @@ def test_its_decision_values_are_those_of_its_variables() -> None:
     problem, rows = _problem()
     result = _solve(problem, rows)
     everything = np.arange(rows.n)
-    expected = rows.block(everything, rows, everything) @ result.b
+    expected = rows.block(everything, rows, everything) @ result.alpha
     np.testing.assert_allclose(result.f, expected, rtol=0, atol=1e-12)
 
 
@@ -114,7 +120,7 @@ def test_without_threshold_it_is_the_update_of_the_literature(
     result = _solve(problem, rows, tol=tol, max_iter=budget, eta=eta, seed=None)
     assert result.status == ("converged" if converged else "max_iter")
     # Steps are counted as the literature counts them, so both stand at the same place.
-    np.testing.assert_allclose(result.b, y * alpha, rtol=0, atol=1e-8 if converged else 1e-12)
+    np.testing.assert_allclose(result.alpha, y * alpha, rtol=0, atol=1e-8 if converged else 1e-12)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -123,9 +129,9 @@ def test_the_order_of_the_passes_changes_the_way_and_not_the_end(intercept: bool
     shuffled, again, other, fixed = (
         _solve(problem, rows, tol=1e-9, seed=seed) for seed in (0, 0, 1, None)
     )
-    np.testing.assert_array_equal(shuffled.b, again.b)
-    np.testing.assert_allclose(shuffled.b, other.b, rtol=0, atol=1e-7)
-    np.testing.assert_allclose(shuffled.b, fixed.b, rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(shuffled.alpha, again.alpha)
+    np.testing.assert_allclose(shuffled.alpha, other.alpha, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(shuffled.alpha, fixed.alpha, rtol=0, atol=1e-7)
     assert shuffled.n_iter < 0.5 * fixed.n_iter
 
 
@@ -136,8 +142,8 @@ def test_a_spent_budget_leaves_a_feasible_point(intercept: bool, max_iter: int) 
     result = _solve(problem, rows, max_iter=max_iter)
     assert result.status == "max_iter"
     assert result.n_iter == max_iter
-    _assert_feasible(problem, result.b)
-    certificate = problem.certificate(result.b, result.f, tol=1e-6, n_iter=result.n_iter)
+    _assert_feasible(problem, result.alpha)
+    certificate = problem.certificate(result.alpha, result.f, tol=1e-6, n_iter=result.n_iter)
     assert not certificate.converged
     assert certificate.primal >= certificate.dual
 
@@ -150,7 +156,7 @@ def test_a_small_cache_changes_nothing(intercept: bool, cache_bytes: float) -> N
     chunked = _solve(problem, rows, tol=1e-3, cache_bytes=cache_bytes)
     assert chunked.status == "converged"
     assert chunked.n_iter == pytest.approx(whole.n_iter, rel=0.01)
-    np.testing.assert_allclose(chunked.b, whole.b, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(chunked.alpha, whole.alpha, rtol=0, atol=1e-9)
 
 
 def test_a_small_cache_is_all_that_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +186,7 @@ def test_the_monitor_sees_the_steps_and_can_stop() -> None:
     assert result.n_iter == seen[-1][0]
     assert [steps for steps, _ in seen] == sorted(steps for steps, _ in seen)
     assert all(violation > 0 for _, violation in seen)
-    _assert_feasible(problem, result.b)
+    _assert_feasible(problem, result.alpha)
 
 
 def test_sweeps_are_bounded_whatever_the_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,14 +196,14 @@ def test_sweeps_are_bounded_whatever_the_size(monkeypatch: pytest.MonkeyPatch) -
     bounded = _solve(problem, rows, monitor=lambda used, _: steps.append(used) is None)
     assert np.diff(steps).max() == 5
     monkeypatch.undo()
-    np.testing.assert_array_equal(bounded.b, _solve(problem, rows).b)
+    np.testing.assert_array_equal(bounded.alpha, _solve(problem, rows).alpha)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_start_near_the_optimum_saves_steps(intercept: bool) -> None:
     problem, rows = _problem(intercept=intercept)
     cold = _solve(problem, rows)
-    warm = _solve(problem, rows, start=cold.b)
+    warm = _solve(problem, rows, start=cold)
     assert warm.status == "converged"
     assert warm.n_iter < 0.5 * cold.n_iter
 
@@ -214,8 +220,8 @@ def test_rows_of_norm_zero_and_equal_rows(squared: bool, intercept: bool) -> Non
         rows = Rows(Kernel("linear"), data)
         result = _solve(problem, rows)
         assert result.status == "converged"
-        assert problem.kkt_violation(result.b, result.f) <= 1e-6
-        _assert_feasible(problem, result.b)
+        assert problem.kkt_violation(result.alpha, result.f) <= 1e-6
+        _assert_feasible(problem, result.alpha)
 
 
 def test_all_rows_zero() -> None:
@@ -223,7 +229,9 @@ def test_all_rows_zero() -> None:
     rows = Rows(Kernel("linear"), np.zeros((3, 2)))
     result = _solve(c_classification(y, np.full(3, 0.7)), rows)
     assert result.status == "converged"
-    assert -2.0 * result.b[1:].sum() == pytest.approx(2.0 * result.b[0]) == pytest.approx(1.4)
+    assert (
+        -2.0 * result.alpha[1:].sum() == pytest.approx(2.0 * result.alpha[0]) == pytest.approx(1.4)
+    )
 
 
 def test_very_unbalanced_classes_and_small_costs() -> None:
@@ -234,7 +242,7 @@ def test_very_unbalanced_classes_and_small_costs() -> None:
     result = _solve(problem, Rows(KERNELS["rbf"], X))
     assert result.status == "converged"
     assert result.n_iter < 20_000
-    _assert_feasible(problem, result.b)
+    _assert_feasible(problem, result.alpha)
 
 
 def test_an_indefinite_kernel_ends() -> None:
@@ -245,7 +253,7 @@ def test_an_indefinite_kernel_ends() -> None:
     for squared, intercept in itertools.product([False, True], repeat=2):
         problem = c_classification(y, np.full(40, 5.0), squared=squared, intercept=intercept)
         result = _solve(problem, rows, max_iter=20_000)
-        assert np.isfinite(result.b).all()
+        assert np.isfinite(result.alpha).all()
         assert np.isfinite(result.f).all()
 
 
@@ -253,8 +261,8 @@ def test_a_tolerance_beyond_rounding_ends_before_the_budget_or_at_it() -> None:
     problem, rows = _problem(C=1.0)
     result = _solve(problem, rows, tol=1e-18, max_iter=200_000)
     assert result.status in ("stalled", "max_iter")
-    assert problem.kkt_violation(result.b, result.f) < 1e-10
-    _assert_feasible(problem, result.b)
+    assert problem.kkt_violation(result.alpha, result.f) < 1e-10
+    _assert_feasible(problem, result.alpha)
 
 
 @pytest.mark.parametrize("kind", ["nu", "tube"])

@@ -10,13 +10,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
-from widemargin.kernels import Kernel, Rows
-from widemargin.problems.soft_margin import (
-    c_classification,
-    epsilon_tube,
-    nu_classification,
-    nu_tube,
-)
 from widemargin.solvers.literature.random_sampling import (
     NotSeparable,
     Plan,
@@ -30,8 +23,6 @@ from widemargin.solvers.literature.random_sampling import (
 from widemargin.solvers.literature.random_sampling import tasks as tasks
 from widemargin.solvers.literature.random_sampling.run import Run
 from widemargin.solvers.literature.random_sampling.state import Sample, solve_sample
-from widemargin.solvers.soft_margin import active_set
-from widemargin.solvers.soft_margin import growing as growing_kernel
 
 
 class Stretch:
@@ -410,82 +401,3 @@ def test_growing_samples_never_shrink_and_need_few_passes() -> None:
 @pytest.mark.parametrize(("n", "k", "delta"), [(2, 1, 3), (10, 30, 69), (3, 3, 8), (3, 2.5, 8)])
 def test_size_of_a_basis(n, k, delta) -> None:
     assert basis_size(n, k) == delta
-
-
-def curved(n=6_000, gap=0.2):
-    """Rows on both sides of a curved gap: few support vectors at a large C."""
-    rng = np.random.default_rng(4)
-    X = rng.uniform(-1, 1, (2 * n, 3))
-    height = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
-    X, height = X[np.abs(height) > gap][:n], height[np.abs(height) > gap][:n]
-    return X, np.sign(height), height + 0.1 * rng.standard_normal(len(height))
-
-
-def kernel_problem(name, n=6_000):
-    X, y, height = curved(n)
-    cost = np.full(len(y), 100.0)
-    problems = {
-        "hinge": lambda: c_classification(y, cost),
-        "squared": lambda: c_classification(y, cost, squared=True),
-        "no intercept": lambda: c_classification(y, cost, intercept=False),
-        "noisy": lambda: c_classification(np.where(np.arange(len(y)) % 40, y, -y), cost / 100),
-        "nu": lambda: nu_classification(y, np.ones(len(y)), 0.02),
-        "tube": lambda: epsilon_tube(height, cost / 100, 0.25),
-        "nu tube": lambda: nu_tube(height, cost / 100, 0.05),
-    }
-    return Rows(Kernel("rbf", 0.5), X), problems[name]()
-
-
-OPTIONS = {"tol": 1e-3, "max_iter": 10**7, "cache_bytes": 2e8}
-
-
-@pytest.mark.parametrize(
-    "name", ["hinge", "squared", "no intercept", "noisy", "nu", "tube", "nu tube"]
-)
-def test_growing_kernel_machines_end_at_the_optimum(name) -> None:
-    rows, problem = kernel_problem(name)
-    reference = active_set.solve(problem, rows, **OPTIONS)
-    bound = problem.certificate(reference.b, reference.f, tol=1e-3, n_iter=1)
-    for seed in (0, 1):
-        found = growing_kernel.solve_growing(problem, rows, seed=seed, **OPTIONS)
-        certificate = problem.certificate(found.b, found.f, tol=1e-3, n_iter=found.n_iter)
-        assert (found.status, certificate.converged) == ("converged", True)
-        assert certificate.primal >= bound.dual - 1e-9 * abs(bound.dual)
-        assert certificate.dual <= bound.primal + 1e-9 * abs(bound.primal)
-        assert certificate.relative_gap < 2e-3
-
-
-def test_growing_pays_where_support_vectors_are_few() -> None:
-    rows, problem = kernel_problem("hinge", n=30_000)
-    active_set.solve(problem, rows, **OPTIONS)
-    usual = rows.evaluations
-    found = growing_kernel.solve_growing(problem, rows, **OPTIONS)
-    assert np.count_nonzero(found.b) < 300
-    assert rows.evaluations - usual < usual / 3
-
-
-def test_too_many_support_vectors_are_left_to_the_other_solver(monkeypatch) -> None:
-    rows, problem = kernel_problem("noisy")
-    monkeypatch.setattr(growing_kernel, "LARGEST", 600)
-    found = growing_kernel.solve_growing(problem, rows, **OPTIONS)
-    assert problem.certificate(found.b, found.f, tol=1e-3, n_iter=1).converged
-
-
-def test_growing_kernel_machines_keep_to_their_budget() -> None:
-    rows, problem = kernel_problem("hinge")
-    short = growing_kernel.solve_growing(problem, rows, **{**OPTIONS, "max_iter": 50})
-    assert short.status == "max_iter"
-    assert abs(short.b.sum()) < 1e-9
-    assert (short.b >= problem.lower).all()
-    assert (short.b <= problem.upper).all()
-    stopped = growing_kernel.solve_growing(problem, rows, monitor=lambda *_: False, **OPTIONS)
-    assert stopped.status == "stopped"
-
-
-def test_small_kernel_machines_and_warm_starts_need_no_sample() -> None:
-    rows, problem = kernel_problem("hinge", n=300)
-    cold = growing_kernel.solve_growing(problem, rows, **OPTIONS)
-    usual = active_set.solve(problem, rows, **OPTIONS)
-    np.testing.assert_array_equal(cold.b, usual.b)
-    warm = growing_kernel.solve_growing(problem, rows, start=cold.b, **OPTIONS)
-    assert warm.n_iter <= 1

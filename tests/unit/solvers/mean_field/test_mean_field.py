@@ -13,13 +13,13 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_moon
 from sklearn.preprocessing import StandardScaler
 
 from tests.helpers.byhand import gram
+from tests.helpers.mean_field import solved
 from widemargin.problems.mean_field import Likelihood, naive
 from widemargin.solvers.mean_field import (
     factorise,
     fit_scale,
     leave_out,
     matrices_needed,
-    solve_mean_field,
 )
 
 FLIPS = (0.0, 0.05, 0.2, 0.4)
@@ -136,7 +136,7 @@ def test_extreme_fields_give_numbers(flips, noise) -> None:
 def test_the_solution_satisfies_the_printed_equations(weighted) -> None:
     """(8.40) written out with scipy's normal density and distribution, copies and all."""
     problem, K = _problem(weighted=weighted)
-    result = solve_mean_field(problem, K)
+    result = solved(problem, K)
     copies, K_copies, rows = _repeated(problem, K)
     noisy = K_copies + problem.input_noise * np.eye(len(rows))
     k = np.diagonal(noisy)
@@ -151,7 +151,7 @@ def test_the_solution_satisfies_the_printed_equations(weighted) -> None:
 
 def test_the_certificate_bounds_the_objective_from_both_sides() -> None:
     problem, K = _problem(weighted=True)
-    result = solve_mean_field(problem, K)
+    result = solved(problem, K)
     A = result.coefficients
     at = problem.certificate("naive", A, K @ A, tol=1e-10, n_iter=1)
     assert at.converged
@@ -169,7 +169,7 @@ def test_the_certificate_bounds_the_objective_from_both_sides() -> None:
 def test_a_corrupted_coefficient_spoils_the_certificate() -> None:
     """The certificate has nothing but the coefficients to go by."""
     problem, K = _problem(weighted=True)
-    A = solve_mean_field(problem, K).coefficients
+    A = solved(problem, K).coefficients
     good = problem.certificate("x", A, K @ A, tol=1e-10, n_iter=1)
     for row, factor in ((0, 1 + 1e-6), (3, 1.1), (7, 0.0)):
         spoiled = A.copy()
@@ -240,8 +240,8 @@ def test_newton_needs_ten_steps_at_most(name) -> None:
         K = gram(X, X, gamma=gamma)
         for noise in np.logspace(-3, 1, 5):
             problem = naive(y, np.ones(len(X)), np.ones(len(X)), noise)
-            for solver in ("newton", "auto"):
-                result = solve_mean_field(problem, K, solver=solver)
+            for method in ("newton", "auto"):
+                result = solved(problem, K, method=method)
                 assert result.residual <= 1e-10, (gamma, noise)
                 assert result.n_iter <= 10, (gamma, noise)
 
@@ -253,9 +253,9 @@ def test_all_solvers_agree_on_data_sets(name, noise) -> None:
     for gamma in (0.01, 0.3):
         K = gram(X, X, gamma=gamma)
         problem = naive(y, np.ones(len(X)), np.ones(len(X)), noise)
-        newton = solve_mean_field(problem, K, solver="newton")
-        for solver in ("newton_cg", "table"):
-            other = solve_mean_field(problem, K, solver=solver)
+        newton = solved(problem, K, method="newton")
+        for method in ("newton_cg", "table"):
+            other = solved(problem, K, method=method)
             assert newton.status == other.status == "converged"
             np.testing.assert_allclose(other.coefficients, newton.coefficients, atol=1e-6)
             np.testing.assert_allclose(other.z, newton.z, atol=1e-6)
@@ -265,10 +265,10 @@ def test_all_solvers_agree_on_data_sets(name, noise) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_all_solvers_find_the_same_solution(seed, flips) -> None:
     problem, K = _problem(seed, flips=flips, weighted=True)
-    newton = solve_mean_field(problem, K, solver="newton")
+    newton = solved(problem, K, method="newton")
     assert newton.status == "converged"
-    for solver in ("newton_cg", "table"):
-        other = solve_mean_field(problem, K, solver=solver)
+    for method in ("newton_cg", "table"):
+        other = solved(problem, K, method=method)
         assert other.status == "converged"
         np.testing.assert_allclose(other.coefficients, newton.coefficients, atol=1e-8)
         assert other.log_evidence == pytest.approx(newton.log_evidence, abs=1e-8)
@@ -276,19 +276,31 @@ def test_all_solvers_find_the_same_solution(seed, flips) -> None:
 
 def test_a_budget_that_runs_out_is_reported() -> None:
     problem, K = _problem()
-    for options in ({"solver": "newton"}, {"solver": "table"}, {"inference": "ep"}):
-        result = solve_mean_field(problem, K, max_iter=2, **options)
+    for options in ({"method": "newton"}, {"method": "table"}, {"inference": "ep"}):
+        result = solved(problem, K, max_iter=2, **options)
         assert result.status == "max_iter"
         assert result.residual > 1e-10
         assert result.n_iter == 2
-    stopped = solve_mean_field(problem, K, monitor=lambda steps, residual: steps < 1)
+    stopped = solved(problem, K, monitor=lambda steps, residual: steps < 1)
     assert stopped.status == "stopped"
+
+
+@pytest.mark.parametrize("inference", ["naive", "tap"])
+def test_a_solution_is_where_the_next_run_can_start(inference) -> None:
+    problem, K = _problem()
+    near = naive(problem.label, problem.weight, problem.cavity, 1.01 * problem.input_noise, 0.02)
+    first = solved(problem.with_flip_noise(0.02), K, inference=inference)
+    cold = solved(near, K, inference=inference)
+    warm = solved(near, K, inference=inference, start=first)
+    assert warm.status == cold.status == "converged"
+    assert warm.n_iter < cold.n_iter
+    np.testing.assert_allclose(warm.coefficients, cold.coefficients, rtol=1e-7, atol=1e-9)
 
 
 def test_the_last_step_allowed_may_be_the_one_that_suffices() -> None:
     problem, K = _problem()
-    needed = solve_mean_field(problem, K, solver="newton").n_iter
-    assert solve_mean_field(problem, K, solver="newton", max_iter=needed).status == "converged"
+    needed = solved(problem, K, method="newton").n_iter
+    assert solved(problem, K, method="newton", max_iter=needed).status == "converged"
 
 
 @pytest.mark.parametrize("inference", ["naive", "tap"])
@@ -297,13 +309,13 @@ def test_no_input_noise_on_classes_that_meet_is_refused(inference) -> None:
     K = np.ones((2, 2))
     clash = naive(np.array([1.0, -1.0]), np.ones(2), np.ones(2), 0.0)
     with pytest.raises(ValueError, match="input_noise=0 needs classes"):
-        solve_mean_field(clash, K, inference=inference)
+        solved(clash, K, inference=inference)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 2)), rng.choice([-1.0, 1.0], 30)
     K = X @ X.T
     overlap = naive(y, np.ones(30), np.diagonal(K).copy(), 0.0)
     with pytest.raises(ValueError, match="give a positive input_noise"):
-        solve_mean_field(overlap, K, inference=inference, solver="newton")
+        solved(overlap, K, inference=inference, method="newton")
 
 
 def test_no_input_noise_on_separable_classes_works() -> None:
@@ -311,7 +323,7 @@ def test_no_input_noise_on_separable_classes_works() -> None:
     X = rng.normal(size=(30, 2))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     K = gram(X, X, gamma=1.0)
-    result = solve_mean_field(naive(y, np.ones(30), np.ones(30), 0.0), K)
+    result = solved(naive(y, np.ones(30), np.ones(30), 0.0), K)
     assert result.residual <= 1e-10
     assert (y * result.field > 0).all()
 
@@ -323,8 +335,8 @@ def test_no_input_noise_on_separable_classes_works() -> None:
 @pytest.mark.parametrize(("gamma", "noise"), [(0.1, 0.01), (0.1, 1.0), (1.0, 0.1), (1.0, 1.0)])
 def test_tap_and_expectation_propagation_agree(gamma, noise, flips) -> None:
     problem, K = _problem(3, n=80, gamma=gamma, noise=noise, flips=flips, weighted=True)
-    tap = solve_mean_field(problem, K, inference="tap")
-    ep = solve_mean_field(problem, K, inference="ep", tol=1e-11)
+    tap = solved(problem, K, inference="tap")
+    ep = solved(problem, K, inference="ep", tol=1e-11)
     assert tap.status == ep.status == "converged"
     np.testing.assert_allclose(tap.field, ep.field, atol=1e-8)
     np.testing.assert_allclose(tap.z, ep.z, atol=1e-8)
@@ -339,7 +351,7 @@ def test_one_row_is_exact(inference, flips) -> None:
     """Mean, variance and evidence of one row, against quadrature."""
     k, v = 2.0, 0.7
     problem = naive(np.array([1.0]), np.ones(1), np.array([k]), v, flips)
-    result = solve_mean_field(problem, np.array([[k]]), inference=inference)
+    result = solved(problem, np.array([[k]]), inference=inference)
     f = np.linspace(-14, 14, 400_001)
     posterior = norm.pdf(f, scale=np.sqrt(k)) * (flips + (1 - 2 * flips) * norm.cdf(f / np.sqrt(v)))
     mass = np.trapezoid(posterior, f)
@@ -357,7 +369,7 @@ def test_evidence_is_near_the_probability_of_the_orthant() -> None:
     problem, K = _problem(1, n=3, gamma=0.2, noise=0.5)
     signs = np.outer(problem.label, problem.label)
     exact = multivariate_normal(np.zeros(3), signs * (K + 0.5 * np.eye(3)), seed=0).cdf(np.zeros(3))
-    tap = solve_mean_field(problem, K, inference="tap")
+    tap = solved(problem, K, inference="tap")
     assert tap.log_evidence == pytest.approx(np.log(exact), abs=5e-3)
 
 
@@ -369,8 +381,8 @@ def test_evidence_is_near_the_probability_of_the_orthant() -> None:
 def test_weights_are_repetitions(inference, flips) -> None:
     problem, K = _problem(5, flips=flips, weighted=True)
     copies, K_copies, rows = _repeated(problem, K)
-    merged = solve_mean_field(problem, K, inference=inference)
-    spread = solve_mean_field(copies, K_copies, inference=inference)
+    merged = solved(problem, K, inference=inference)
+    spread = solved(copies, K_copies, inference=inference)
     np.testing.assert_allclose(merged.z[rows], spread.z, atol=1e-8)
     np.testing.assert_allclose(merged.field[rows], spread.field, atol=1e-8)
     assert merged.log_evidence == pytest.approx(spread.log_evidence, abs=1e-8)
@@ -385,7 +397,7 @@ def test_weights_are_repetitions(inference, flips) -> None:
 def test_leave_one_out_is_the_printed_formula(noise, flips) -> None:
     """(8.41) and (8.42), by the inverse of Omega + k."""
     problem, K = _problem(7, noise=noise, flips=flips)
-    result = solve_mean_field(problem, K)
+    result = solved(problem, K)
     noisy = K + noise * np.eye(len(K))
     field = noisy @ result.coefficients
     alpha, y, k = np.abs(result.coefficients), problem.label, np.diagonal(noisy)
@@ -399,7 +411,7 @@ def test_leave_one_out_is_the_printed_formula(noise, flips) -> None:
 @pytest.mark.parametrize("inference", ["tap", "ep"])
 def test_left_out_fields_of_tap_are_its_cavity_fields(inference) -> None:
     problem, K = _problem(8, flips=0.05)
-    result = solve_mean_field(problem, K, inference=inference)
+    result = solved(problem, K, inference=inference)
     left = leave_out(result, factorise(K, result.precision()), K)
     h = result.field - result.problem.cavity * result.coefficients
     np.testing.assert_allclose(left.mean, h, atol=1e-8)
@@ -410,7 +422,7 @@ def test_rows_far_inside_their_class_have_a_variance() -> None:
     """Their precision underflows, and nothing is divided by it."""
     K = gram(np.array([[0.0], [0.1], [4.0]]), np.array([[0.0], [0.1], [4.0]]), gamma=0.1) * 1e4
     problem = naive(np.array([1.0, 1.0, -1.0]), np.ones(3), np.diagonal(K).copy(), 1e-3)
-    result = solve_mean_field(problem, K)
+    result = solved(problem, K)
     precision = np.array([1e-320, 0.0, 1e-3])
     kept, variance = factorise(K, precision).diagonals(K)
     np.testing.assert_allclose(kept[:2], 1.0)
@@ -467,7 +479,7 @@ def test_the_unit_of_the_kernel_does_not_matter(seed, factor) -> None:
         factor * problem.input_noise,
         problem.likelihood.flip_noise,
     )
-    ours, theirs = solve_mean_field(problem, K), solve_mean_field(scaled, factor * K)
+    ours, theirs = solved(problem, K), solved(scaled, factor * K)
     np.testing.assert_allclose(theirs.z, ours.z, atol=1e-8)
     np.testing.assert_allclose(
         np.sqrt(factor) * theirs.coefficients, ours.coefficients, rtol=1e-7, atol=1e-9
@@ -478,8 +490,8 @@ def test_the_unit_of_the_kernel_does_not_matter(seed, factor) -> None:
 def test_flipping_all_labels_flips_the_solution(seed, inference) -> None:
     problem, K = _problem(seed, n=15)
     other = naive(-problem.label, problem.weight, problem.cavity, problem.input_noise)
-    ours = solve_mean_field(problem, K, inference=inference)
-    theirs = solve_mean_field(other, K, inference=inference)
+    ours = solved(problem, K, inference=inference)
+    theirs = solved(other, K, inference=inference)
     np.testing.assert_allclose(theirs.field, -ours.field, atol=1e-9)
 
 
@@ -489,7 +501,7 @@ def test_flip_noise_on_wrong_labels_converges_or_says_so(flips, inference) -> No
     for seed in range(5):
         for noise in (0.01, 0.1, 1.0):
             problem, K = _problem(seed, noise=noise, flips=flips)
-            result = solve_mean_field(problem, K, inference=inference)
+            result = solved(problem, K, inference=inference)
             assert (result.status == "converged") == (result.residual <= 1e-10)
             assert np.isfinite(result.field).all()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.helpers.mean_field import solved
 from widemargin.problems.mean_field import naive
 from widemargin.solvers.mean_field import cg as cg
 from widemargin.solvers.mean_field import newton as newton
-from widemargin.solvers.mean_field import solve_mean_field
 from widemargin.solvers.mean_field.newton import dense_direction
 
 
@@ -87,9 +87,9 @@ def test_with_little_noise_fields_start_on_the_left(noise, starts_on_the_left, m
     K, *_ = smooth_problem(100)
     label = np.where(np.arange(100) // 7 % 2 == 0, 1.0, -1.0)
     problem = naive(label, np.ones(100), np.ones(100), noise)
-    assert (newton._first_fields(problem) < 0).all() == starts_on_the_left
-    found = solve_mean_field(problem, K, solver="newton")
+    assert newton.has_little_noise(problem) == starts_on_the_left
+    found = solved(problem, K, method="newton")
     monkeypatch.setattr(newton, "LEFT", 0.0)
-    again = solve_mean_field(problem, K, solver="newton")
+    again = solved(problem, K, method="newton")
     np.testing.assert_allclose(found.z, again.z, rtol=1e-6, atol=1e-6)
     assert found.n_iter <= 10

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from widemargin.problems.linear_scan import LinearProblem
 from widemargin.solvers.numerics.box_qp import BandSolution, InfeasibleSums, solve_band
 from widemargin.solvers.numerics.box_qp_nested import BandProblem, solve_nested
-from widemargin.solvers.out_of_core import Form
 
 KINDS = ["gauss", "integer", "duplicates", "heavy tails", "constant column", "scales", "no signal"]
 
@@ -38,7 +38,8 @@ def make(kind: str, form: str, seed: int, m: int = 200) -> BandProblem:
     if form == "hull":
         smaller = min(weight[y > 0].sum(), weight[y < 0].sum())
         cap = rng.choice([1.0, 1.3, 3.0]) / smaller
-    problem = Form(form, cap)  # type: ignore[arg-type]
+    intercept = form != "hinge_no_intercept"
+    problem = LinearProblem("hull" if form == "hull" else "hinge", cap, intercept)
     return BandProblem(
         y[:, None] * X,
         problem.columns(y),
@@ -128,7 +129,7 @@ def test_nearest_points_by_hand() -> None:
     """Hulls of {(2, 0), (4, 1)} and {(0, 0), (-3, 1)}: nearest points (2, 0) and (0, 0)."""
     y = np.array([1.0, 1.0, -1.0, -1.0])
     X = np.array([[2.0, 0.0], [4.0, 1.0], [0.0, 0.0], [-3.0, 1.0]])
-    form = Form("hull", 2.0)
+    form = LinearProblem("hull", 2.0)
     found = solve_band(
         y[:, None] * X,
         form.columns(y),
@@ -156,7 +157,7 @@ def test_a_half_open_interval_gives_its_finite_end() -> None:
     """All caps of a class are needed: theta+ may be anything from the largest w.x on."""
     y = np.array([1.0, 1.0, -1.0, -1.0])
     X = np.array([[2.0], [3.0], [0.0], [-1.0]])
-    form = Form("hull", 0.5)
+    form = LinearProblem("hull", 0.5)
     found = solve_band(
         y[:, None] * X,
         form.columns(y),
@@ -175,7 +176,7 @@ def test_hulls_that_meet_have_no_direction() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
-    form = Form("hull", 1.0)
+    form = LinearProblem("hull", 1.0)
     found = solve_band(
         y[:, None] * X,
         form.columns(y),

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from widemargin import LinearSVC
-from widemargin.solvers.out_of_core.squared import solve_squared
+from widemargin.problems.linear_scan import LinearProblem
+from widemargin.solvers.base import Budget
+from widemargin.solvers.out_of_core import squared
+
+
+def solve_squared(source, C, *, intercept, tol, max_iter, monitor=None, start=None):
+    """Solve without a sample."""
+    problem = LinearProblem("squared_hinge", C, intercept)
+    return squared.solve_squared(
+        problem, source, tol=tol, budget=Budget(max_iter, monitor), start=start
+    )
 
 
 class HeldPart:
@@ -64,9 +74,7 @@ def test_every_bound_on_the_way_is_below_the_optimum(intercept: bool) -> None:
     assert len(found.history) == found.passes > 2
     for entry in found.history:
         assert entry["dual"] <= found.primal * (1 + 1e-12) <= entry["primal"] * (1 + 2e-12)
-    again = solve_squared(
-        source, 10.0, intercept=intercept, tol=1e-9, max_iter=9, start=(found.coef, found.intercept)
-    )
+    again = solve_squared(source, 10.0, intercept=intercept, tol=1e-9, max_iter=9, start=found)
     assert again.passes == 1
 
 

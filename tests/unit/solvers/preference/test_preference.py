@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.preference import preference_problem
-from widemargin.problems.preference.dual_pairs import DualPoint, Listed
-from widemargin.solvers.preference import solve_preference
+from widemargin.problems.preference.pair_sums import DualPoint, Listed
+from widemargin.solvers.base import Budget
+from widemargin.solvers.preference import solve
 from widemargin.solvers.preference.kernel import Products, pivoted_basis
-from widemargin.solvers.preference.space import Curvature
 
 LOSSES = ["hinge", "squared_hinge"]
 
@@ -66,11 +67,11 @@ def data(n=60, d=4, seed=0, **options):
     return X, ranks_of(X, seed=seed, **options)
 
 
-def solved(problem, operand, tol=1e-9, max_iter=1000, **options):
+def solved(problem, operand, tol=1e-9, budget=None, **options):
     """A solution that must be proven."""
-    result = solve_preference(problem, operand, tol=tol, max_iter=max_iter, **options)
+    result = solve(problem, operand, tol=tol, budget=budget or Budget(1000), **options)
     assert result.status == "converged"
-    assert result.certificate(problem, tol).converged
+    assert problem.certificate(result, tol=tol).converged
     return result
 
 
@@ -84,7 +85,7 @@ def differences(f):
 
 @given(st.integers(0, 10_000), st.sampled_from([2, 5, 8, 9, 30]), st.integers(1, 5))
 @settings(max_examples=60, deadline=None)
-def test_a_response_sums_over_the_pairs(seed, n_ranks, n_groups):
+def test_an_evaluation_sums_over_the_pairs(seed, n_ranks, n_groups):
     for loss in LOSSES:
         problem, f = some_problem(seed, loss, n_ranks=n_ranks, n_groups=n_groups)
         upper, lower, weight = pairs_of(problem)
@@ -95,7 +96,7 @@ def test_a_response_sums_over_the_pairs(seed, n_ranks, n_groups):
             a = problem.C * weight * (2.0 * np.maximum(z, 0.0) if problem.squared else share)
             if not width and np.any(np.abs(z) < 1e-9):
                 continue  # a step has no value at the step
-            found = problem.respond(f, width)
+            found = problem.evaluate(f, width)
             beta, total, lost = by_hand(problem, f, a)
             np.testing.assert_allclose(found.beta, beta, atol=1e-10)
             assert found.total == pytest.approx(total, abs=1e-9)
@@ -114,7 +115,7 @@ def test_a_listed_dual_point_sums_over_the_pairs(seed, n_ranks, n_groups):
     width = 0.437
     z = 1.0 - (f[upper] - f[lower])
     near = (z > -width) & (z <= width)
-    rows = problem.pairs_near_kink(f, width, len(z) + 1)
+    rows = problem.sort(f).pairs_near_kink(width, len(z) + 1)
     assert set(zip(*rows, strict=True)) == set(zip(upper[near], lower[near], strict=True))
     values = np.random.default_rng(seed).random(len(rows[0]))
     values *= problem.C * problem.weight[rows[0]] * problem.weight[rows[1]]
@@ -122,12 +123,12 @@ def test_a_listed_dual_point_sums_over_the_pairs(seed, n_ranks, n_groups):
     place = {pair: k for k, pair in enumerate(zip(upper, lower, strict=True))}
     for i, j, value in zip(*rows, values, strict=True):
         a[place[i, j]] = value
-    found = problem.response(DualPoint(f, width, Listed(*rows, values)))
+    found = problem.evaluate_point(DualPoint(f, width, Listed(*rows, values)))
     beta, total, _ = by_hand(problem, f, a)
     np.testing.assert_allclose(found.beta, beta, atol=1e-10)
     assert found.total == pytest.approx(total)
     if near.sum() > 1:
-        assert problem.pairs_near_kink(f, width, int(near.sum()) - 1) is None
+        assert problem.sort(f).pairs_near_kink(width, int(near.sum()) - 1) is None
 
 
 @pytest.mark.parametrize("n_ranks", [4, 25])
@@ -143,7 +144,7 @@ def test_the_curvature_is_the_laplacian_of_the_curved_pairs(seed, loss, n_ranks)
     ends = np.eye(len(f))[upper] - np.eye(len(f))[lower]
     expected = ends.T @ (scale[:, None] * ends)
     features = np.random.default_rng(seed).standard_normal((len(f), 3))
-    curvature = Curvature(problem, problem.sort(f), width)
+    curvature = problem.curvature(problem.sort(f), width)
     found, along = curvature.gram(features), curvature.times(features[:, 0])
     np.testing.assert_allclose(found, features.T @ expected @ features, atol=1e-11)
     np.testing.assert_allclose(along, expected @ features[:, 0], atol=1e-11)
@@ -155,7 +156,7 @@ def test_counts_of_many_pairs_are_exact():
     n = 90_001
     problem = preference_problem(np.arange(n), C=1.0)
     assert problem.n_pairs == n * (n - 1) // 2
-    assert np.array_equal(problem.respond(np.zeros(n), 1.0).beta, 2.0 * np.arange(n) - (n - 1))
+    assert np.array_equal(problem.evaluate(np.zeros(n), 1.0).beta, 2.0 * np.arange(n) - (n - 1))
 
 
 def test_every_dual_point_is_below_every_primal_point():
@@ -166,9 +167,9 @@ def test_every_dual_point_is_below_every_primal_point():
         problem = preference_problem(codes, C=0.05, loss=loss)
         for _ in range(10):
             w, point = rng.standard_normal(4), DualPoint(rng.standard_normal(60), rng.random())
-            beta = problem.response(point).beta
-            primal = problem.primal(X @ w, float(w @ w))
-            assert problem.dual(point, float(beta @ K @ beta)) <= primal
+            beta = problem.evaluate_point(point).beta
+            primal = problem.primal(X @ w, 0.5 * float(w @ w))
+            assert problem.dual(point, K @ beta) <= primal
 
 
 # --- the machines -----------------------------------------------------------------------------
@@ -180,10 +181,18 @@ def test_linear_and_kernel_machines_have_the_same_optimum(loss, C):
     X, codes = data()
     problem = preference_problem(codes, C=C, loss=loss)
     linear, kernel = (solved(problem, x) for x in (X, Rows(Kernel("linear"), X)))
-    assert kernel.certificate(problem, 1e-9).primal == pytest.approx(
-        linear.certificate(problem, 1e-9).primal, rel=1e-8
+    assert problem.certificate(kernel, tol=1e-9).primal == pytest.approx(
+        problem.certificate(linear, tol=1e-9).primal, rel=1e-8
     )
     np.testing.assert_allclose(differences(kernel.f), differences(linear.f), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_both_methods_have_the_same_optimum(loss):
+    X, codes = data()
+    problem = preference_problem(codes, C=0.1, loss=loss)
+    features, rows = (solved(problem, X, method=method) for method in ("features", "rows"))
+    np.testing.assert_allclose(rows.coef, features.coef, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -210,8 +219,8 @@ def test_more_features_than_a_matrix_would_bear(loss, n):
     assert result.coef.shape == (700,)
     np.testing.assert_allclose(result.f, X @ result.coef, atol=1e-9)
     kernel = solved(problem, Rows(Kernel("linear"), X), tol=1e-5)
-    expected = kernel.certificate(problem, 1e-5)
-    assert result.certificate(problem, 1e-5).primal == pytest.approx(expected.primal, rel=2e-5)
+    expected = problem.certificate(kernel, tol=1e-5)
+    assert problem.certificate(result, tol=1e-5).primal == pytest.approx(expected.primal, rel=2e-5)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -223,10 +232,10 @@ def test_a_sample_of_the_rows_steers_and_does_not_decide(loss, queries):
     group = np.arange(n) % {"none": 1, "few": 5, "many": 4000}[queries]
     problem = preference_problem(codes, C=1.0 / n, loss=loss, group=group)
     result = solved(problem, X, tol=1e-7)
-    start = solved(problem, X, tol=1e-7, start=result.coef + 0.1)
+    start = solved(problem, X, tol=1e-7, start=replace(result, coef=result.coef + 0.1))
     np.testing.assert_allclose(start.coef, result.coef, rtol=1e-2, atol=1e-3)
-    assert start.certificate(problem, 1).primal == pytest.approx(
-        result.certificate(problem, 1).primal, rel=2e-7
+    assert problem.certificate(start, tol=1).primal == pytest.approx(
+        problem.certificate(result, tol=1).primal, rel=2e-7
     )
 
 
@@ -240,8 +249,8 @@ def test_a_kernel_matrix_beyond_the_memory_is_never_held(loss, monkeypatch):
         raise AssertionError("the matrix does not fit")
 
     monkeypatch.setattr(Rows, "fill_symmetric", refuse)
-    result = solved(problem, Rows(kernel, X), tol=1e-5, cache_bytes=1e6)
-    bounds = result.certificate(problem, 1e-5), held.certificate(problem, 1e-5)
+    result = solved(problem, Rows(kernel, X), tol=1e-5, budget=Budget(1000, cache_bytes=1e6))
+    bounds = problem.certificate(result, tol=1e-5), problem.certificate(held, tol=1e-5)
     assert bounds[0].primal == pytest.approx(bounds[1].primal, rel=2e-5)
     assert bounds[0].kernel_evaluations > bounds[1].kernel_evaluations
 
@@ -250,39 +259,41 @@ def test_a_kernel_matrix_beyond_the_memory_is_never_held(loss, monkeypatch):
 def test_a_matrix_in_float32_steers_and_float64_certifies(loss, monkeypatch):
     X, codes = data(400, 3)
     problem, kernel = preference_problem(codes, C=1.0, loss=loss), Kernel("rbf", gamma=2.0)
-    expected = solved(problem, Rows(kernel, X), tol=1e-6).certificate(problem, 1e-6)
+    expected = problem.certificate(solved(problem, Rows(kernel, X), tol=1e-6), tol=1e-6)
     monkeypatch.setattr("widemargin.solvers.preference.kernel.SMALL_BYTES", 0.0)
     assert Products(Rows(kernel, X), 1e9).dtype == np.float32
     result = solved(problem, Rows(kernel, X), tol=1e-6)
     K = kernel(X, X)
     np.testing.assert_allclose(result.f, K @ result.coef, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(result.image, K @ problem.response(result.point).beta, atol=1e-6)
-    assert result.certificate(problem, 1e-6).primal == pytest.approx(expected.primal, rel=2e-6)
+    np.testing.assert_allclose(
+        result.image, K @ problem.evaluate_point(result.point).beta, atol=1e-6
+    )
+    assert problem.certificate(result, tol=1e-6).primal == pytest.approx(expected.primal, rel=2e-6)
 
 
 def test_a_start_at_the_optimum_takes_no_step():
     X, codes = data()
     problem = preference_problem(codes, C=0.1, loss="squared_hinge")
     first = solved(problem, X, tol=1e-6)
-    again = solved(problem, X, tol=1e-6, start=first.coef)
+    again = solved(problem, X, tol=1e-6, start=first)
     assert again.n_iter == 1
     kernel = Kernel("rbf", gamma=0.5)
     first = solved(problem, Rows(kernel, X), tol=1e-6)
-    again = solved(problem, Rows(kernel, X), tol=1e-6, start=first.coef)
+    again = solved(problem, Rows(kernel, X), tol=1e-6, start=first)
     assert again.n_iter == 1
 
 
 def test_the_basis_spans_what_it_says():
     X = np.random.default_rng(0).standard_normal((200, 3))
     rows = Rows(Kernel("poly", degree=2, coef0=1.0), X)
-    basis = pivoted_basis(rows, 200)
+    basis = pivoted_basis(Products(rows, 1e9), 200)
     assert basis.spans
     assert basis.G.shape[1] == 10  # monomials of degree up to two in three variables
     K = rows.block(np.arange(200), rows, np.arange(200))
     np.testing.assert_allclose(basis.G @ basis.G.T, K, atol=1e-9)
     v = np.arange(10.0)
     np.testing.assert_allclose(K @ basis.coefficients(v), basis.G @ v, atol=1e-8)
-    few = pivoted_basis(rows, 4)
+    few = pivoted_basis(Products(rows, 1e9), 4)
     assert few.G.shape[1] == 4
     assert not few.spans
 
@@ -291,10 +302,10 @@ def test_no_memory_grows_like_the_pairs():
     n = 20_000
     X, codes = data(n, 5)
     problem = preference_problem(codes, C=1.0 / n, group=np.zeros(n))
-    solve_preference(problem, X, tol=1e-3, max_iter=100)
+    solve(problem, X, tol=1e-3, budget=Budget(100))
     tracemalloc.start()
     try:
-        solve_preference(problem, X, tol=1e-3, max_iter=100)
+        solve(problem, X, tol=1e-3, budget=Budget(100))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -378,7 +389,7 @@ def test_rows_that_cannot_be_told_apart_lose_one_each(loss):
     X, codes = np.ones((6, 2)), np.array([0, 1, 2, 0, 1, 2])
     result = solved(preference_problem(codes, C=3.0, loss=loss), X)
     np.testing.assert_allclose(result.coef, 0.0, atol=1e-12)
-    assert result.certificate(preference_problem(codes, C=3.0, loss=loss), 1).primal == 36.0
+    assert preference_problem(codes, C=3.0, loss=loss).certificate(result, tol=1).primal == 36.0
 
 
 @pytest.mark.parametrize("kernel", [None, Kernel("rbf", gamma=0.5), Kernel("linear")])
@@ -387,11 +398,10 @@ def test_rows_that_cannot_be_told_apart_lose_one_each(loss):
 def test_a_huge_cost_ends_with_an_honest_certificate(kernel, loss, noise):
     X, codes = data(100, 3, noise=noise)
     problem = preference_problem(codes, C=1e6, loss=loss)
-    result = solve_preference(
-        problem, X if kernel is None else Rows(kernel, X), tol=1e-4, max_iter=300
-    )
-    certificate = result.certificate(problem, 1e-4)
-    assert certificate.primal == pytest.approx(problem.primal(result.f, result.norm2))
+    operand = X if kernel is None else Rows(kernel, X)
+    result = solve(problem, operand, tol=1e-4, budget=Budget(300))
+    certificate = problem.certificate(result, tol=1e-4)
+    assert certificate.primal == pytest.approx(problem.primal(result.f, result.penalty))
     assert certificate.dual <= certificate.primal * (1 + 1e-9)
     assert certificate.converged == (result.status == "converged")
     assert certificate.converged
@@ -403,7 +413,7 @@ def test_where_conjugate_gradients_do_not_get_through_all_rows_span(loss):
     X, codes = data(400, 3)
     problem = preference_problem(codes, C=1e6, loss=loss)
     result = solved(problem, Rows(Kernel("rbf", gamma=0.5), X), tol=1e-3)
-    assert problem.primal(result.f, result.norm2) < problem.C * problem.n_pairs
+    assert problem.primal(result.f, result.penalty) < problem.C * problem.n_pairs
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -411,8 +421,8 @@ def test_an_indefinite_kernel_proves_nothing(loss):
     X, codes = data(80, 3)
     K = X @ X.T - 2.0 * np.eye(80)
     problem = preference_problem(codes, C=1.0, loss=loss)
-    result = solve_preference(problem, Rows(Kernel("precomputed"), K), tol=1e-3, max_iter=50)
-    certificate = result.certificate(problem, 1e-3)
+    result = solve(problem, Rows(Kernel("precomputed"), K), tol=1e-3, budget=Budget(50))
+    certificate = problem.certificate(result, tol=1e-3)
     assert np.isfinite(result.f).all()
     assert certificate.dual == -np.inf  # what would be a bound is above the objective
     assert not certificate.converged
@@ -424,12 +434,12 @@ def test_a_budget_that_runs_out_leaves_a_model_and_its_gap(loss, kernel):
     X, codes = data(400, 3)
     problem = preference_problem(codes, C=1.0, loss=loss)
     operand = X if kernel is None else Rows(kernel, X)
-    result = solve_preference(problem, operand, tol=1e-10, max_iter=2)
-    certificate = result.certificate(problem, 1e-10)
+    result = solve(problem, operand, tol=1e-10, budget=Budget(2))
+    certificate = problem.certificate(result, tol=1e-10)
     assert result.status == "max_iter"
     assert result.n_iter == 2
     assert not certificate.converged
-    assert certificate.primal == pytest.approx(problem.primal(result.f, result.norm2))
+    assert certificate.primal == pytest.approx(problem.primal(result.f, result.penalty))
     assert certificate.dual <= certificate.primal
 
     calls = []
@@ -438,7 +448,7 @@ def test_a_budget_that_runs_out_leaves_a_model_and_its_gap(loss, kernel):
         calls.append((steps, gap))
         return len(calls) < 3
 
-    stopped = solve_preference(problem, operand, tol=1e-10, max_iter=99, monitor=stop)
+    stopped = solve(problem, operand, tol=1e-10, budget=Budget(99, stop))
     assert stopped.status == "stopped"
     assert [steps for steps, _ in calls] == [1, 2, 3]
     assert calls[-1][1] < calls[0][1]
@@ -447,8 +457,8 @@ def test_a_budget_that_runs_out_leaves_a_model_and_its_gap(loss, kernel):
 def test_a_tolerance_beyond_the_arithmetic_is_not_claimed():
     X, codes = data(200, 3)
     problem = preference_problem(codes, C=100.0)
-    result = solve_preference(problem, X, tol=1e-18, max_iter=2000)
-    certificate = result.certificate(problem, 1e-18)
+    result = solve(problem, X, tol=1e-18, budget=Budget(2000))
+    certificate = problem.certificate(result, tol=1e-18)
     assert (result.status == "converged") == certificate.converged
     allowed = problem.rounding(result.point, result.image)
     assert abs(certificate.gap - allowed) < 1e-9 * certificate.primal
@@ -468,5 +478,5 @@ def test_what_cannot_be_compared_is_said():
     with pytest.raises(ValueError, match="weight has 3 entries for 2 rows"):
         preference_problem(np.array([0, 1]), C=1.0, weight=np.ones(3))
     problem = preference_problem(np.array([0, 1]), C=1.0)
-    with pytest.raises(ValueError, match="operand has 3 rows, the problem 2"):
-        solve_preference(problem, np.ones((3, 1)), tol=1e-3, max_iter=10)
+    with pytest.raises(ValueError, match="data has 3 rows, the problem 2"):
+        solve(problem, np.ones((3, 1)), tol=1e-3, budget=Budget(10))

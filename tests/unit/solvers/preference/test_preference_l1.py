@@ -9,9 +9,11 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+from widemargin.kernels import Kernel, Rows
 from widemargin.problems.preference import preference_problem
+from widemargin.solvers.base import Budget
 from widemargin.solvers.preference import l1 as preference_l1
-from widemargin.solvers.preference.l1 import solve_l1_preference
+from widemargin.solvers.preference import solve
 from widemargin.solvers.preference.l1_models import minimise_quadratic, solve_program
 
 
@@ -51,6 +53,10 @@ def reference(problem, X):
     return found.fun
 
 
+def lower_bound(problem, result):
+    return problem.certificate(result, tol=1.0).dual
+
+
 def primal_by_hand(problem, X, w):
     upper, lower, cap = all_pairs(problem)
     slack = 1.0 - (X[upper] - X[lower]) @ w
@@ -70,12 +76,12 @@ def without_programs(monkeypatch):
 )
 def test_equals_the_program_over_all_pairs(kind, C):
     X, codes, group, weight = make(kind)
-    problem = preference_problem(codes, C=C, group=group, weight=weight)
-    result = solve_l1_preference(problem, X, tol=1e-8, max_iter=200)
+    problem = preference_problem(codes, C=C, group=group, weight=weight, norm=1)
+    result = solve(problem, X, tol=1e-8, budget=Budget(200))
     optimum = reference(problem, X)
     assert result.status == "converged"
-    assert primal_by_hand(problem, X, result.w) == pytest.approx(optimum, rel=1e-6)
-    assert result.lower_bound == pytest.approx(optimum, rel=1e-6)
+    assert primal_by_hand(problem, X, result.coef) == pytest.approx(optimum, rel=1e-6)
+    assert lower_bound(problem, result) == pytest.approx(optimum, rel=1e-6)
 
 
 @pytest.mark.usefixtures("without_programs")
@@ -83,18 +89,18 @@ def test_equals_the_program_over_all_pairs(kind, C):
 @pytest.mark.parametrize("kind", ["", "queries, weights", "distinct"])
 def test_the_descent_alone_equals_it(kind, C):
     X, codes, group, weight = make(kind, n=40)
-    problem = preference_problem(codes, C=C, group=group, weight=weight)
-    result = solve_l1_preference(problem, X, tol=1e-6, max_iter=300)
+    problem = preference_problem(codes, C=C, group=group, weight=weight, norm=1)
+    result = solve(problem, X, tol=1e-6, budget=Budget(300))
     assert result.status == "converged"
-    assert primal_by_hand(problem, X, result.w) == pytest.approx(reference(problem, X), rel=2e-6)
+    assert primal_by_hand(problem, X, result.coef) == pytest.approx(reference(problem, X), rel=2e-6)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 100])
 def test_certificate_is_what_the_pairs_say(steps):
     X, codes, group, weight = make("queries, weights")
-    problem = preference_problem(codes, C=0.1, group=group, weight=weight)
-    result = solve_l1_preference(problem, X, tol=1e-2, max_iter=steps)
-    certificate = result.certificate(problem, 1e-2)
+    problem = preference_problem(codes, C=0.1, group=group, weight=weight, norm=1)
+    result = solve(problem, X, tol=1e-2, budget=Budget(steps))
+    certificate = problem.certificate(result, tol=1e-2)
     upper, lower, cap = all_pairs(problem)
     point = result.point
     slack = 1.0 - (point.f[upper] - point.f[lower])
@@ -105,13 +111,12 @@ def test_certificate_is_what_the_pairs_say(steps):
         table[upper, lower] = values
         table[point.listed.upper, point.listed.lower] = point.listed.values
         values = table[upper, lower]
-    pull = values @ (X[upper] - X[lower])
-    dual = np.sum(values) / max(1.0, np.abs(pull).max())
+    correlation = values @ (X[upper] - X[lower])
+    dual = np.sum(values) / max(1.0, np.abs(correlation).max())
     assert certificate.dual == pytest.approx(dual, rel=1e-12)
-    assert result.lower_bound == pytest.approx(dual, rel=1e-12)
-    assert certificate.primal == pytest.approx(primal_by_hand(problem, X, result.w), rel=1e-12)
-    np.testing.assert_allclose(result.pull, pull, atol=1e-12)
-    np.testing.assert_allclose(result.f, X @ result.w, atol=1e-12)
+    assert certificate.primal == pytest.approx(primal_by_hand(problem, X, result.coef), rel=1e-12)
+    np.testing.assert_allclose(result.image, correlation, atol=1e-12)
+    np.testing.assert_allclose(result.f, X @ result.coef, atol=1e-12)
     assert (
         certificate.dual <= reference(problem, X) * (1 + 1e-12) <= certificate.primal * (1 + 1e-9)
     )
@@ -119,111 +124,112 @@ def test_certificate_is_what_the_pairs_say(steps):
 
 def test_violation_vanishes_at_the_optimum_only():
     X, codes, *_ = make()
-    problem = preference_problem(codes, C=0.1)
-    end = solve_l1_preference(problem, X, tol=1e-10, max_iter=200)
-    assert end.certificate(problem, 1e-10).kkt_violation < 1e-8
-    early = solve_l1_preference(problem, X, tol=1e-10, max_iter=2).certificate(problem, 1e-10)
+    problem = preference_problem(codes, C=0.1, norm=1)
+    end = solve(problem, X, tol=1e-10, budget=Budget(200))
+    assert problem.certificate(end, tol=1e-10).kkt_violation < 1e-8
+    early = problem.certificate(solve(problem, X, tol=1e-10, budget=Budget(2)), tol=1e-10)
     assert early.kkt_violation > 1e-3
     assert not early.converged
 
 
 def test_nothing_is_learned_below_a_critical_C():
     X, codes, *_ = make()
-    upper, lower, _ = all_pairs(preference_problem(codes, C=1.0))
+    upper, lower, _ = all_pairs(preference_problem(codes, C=1.0, norm=1))
     critical = 1.0 / np.abs((X[upper] - X[lower]).sum(axis=0)).max()
-    below = preference_problem(codes, C=0.999 * critical)
-    result = solve_l1_preference(below, X, tol=1e-9, max_iter=100)
-    assert not result.w.any()
-    assert result.lower_bound == pytest.approx(below.C * below.n_pairs, rel=1e-12)
-    above = preference_problem(codes, C=1.01 * critical)
-    assert np.count_nonzero(solve_l1_preference(above, X, tol=1e-9, max_iter=100).w) == 1
+    below = preference_problem(codes, C=0.999 * critical, norm=1)
+    result = solve(below, X, tol=1e-9, budget=Budget(100))
+    assert not result.coef.any()
+    assert lower_bound(below, result) == pytest.approx(below.C * below.n_pairs, rel=1e-12)
+    above = preference_problem(codes, C=1.01 * critical, norm=1)
+    assert np.count_nonzero(solve(above, X, tol=1e-9, budget=Budget(100)).coef) == 1
 
 
 def test_irrelevant_features_have_no_weight():
     X, codes, *_ = make(n=400, d=40)
-    problem = preference_problem(codes, C=1.0)
-    problem = preference_problem(codes, C=20.0 / problem.n_pairs)
-    w = solve_l1_preference(problem, X, tol=1e-6, max_iter=300).w
+    problem = preference_problem(codes, C=1.0, norm=1)
+    problem = preference_problem(codes, C=20.0 / problem.n_pairs, norm=1)
+    w = solve(problem, X, tol=1e-6, budget=Budget(300)).coef
     assert (w[:2] > 0).all()
     assert np.count_nonzero(w) <= 10
 
 
 def test_many_features_enter_when_they_are_needed(monkeypatch):
     X, codes, *_ = make(n=60, d=30)
-    problem = preference_problem(codes, C=0.02)
-    whole = solve_l1_preference(problem, X, tol=1e-8, max_iter=300)
+    problem = preference_problem(codes, C=0.02, norm=1)
+    whole = solve(problem, X, tol=1e-8, budget=Budget(300))
     monkeypatch.setattr(preference_l1, "FEW_FEATURES", 5)
     monkeypatch.setattr(preference_l1, "MOST_NEW", 2)
-    part = solve_l1_preference(problem, X, tol=1e-8, max_iter=300)
-    assert np.count_nonzero(whole.w) > 5
+    part = solve(problem, X, tol=1e-8, budget=Budget(300))
+    assert np.count_nonzero(whole.coef) > 5
     assert part.status == "converged"
-    assert part.lower_bound == pytest.approx(whole.lower_bound, rel=1e-7)
+    assert lower_bound(problem, part) == pytest.approx(lower_bound(problem, whole), rel=1e-7)
 
 
 @pytest.mark.parametrize("convert", [sp.csr_matrix, sp.csr_array, np.asfortranarray])
 def test_the_form_of_the_data_does_not_matter(convert):
     X, codes, *_ = make(n=60)
     X = np.where(np.abs(X) < 0.5, 0.0, X)
-    problem = preference_problem(codes, C=0.1)
-    dense = solve_l1_preference(problem, X, tol=1e-9, max_iter=200)
-    other = solve_l1_preference(problem, convert(X), tol=1e-9, max_iter=200)
-    np.testing.assert_allclose(other.w, dense.w, atol=1e-7)
+    problem = preference_problem(codes, C=0.1, norm=1)
+    dense = solve(problem, X, tol=1e-9, budget=Budget(200))
+    other = solve(problem, convert(X), tol=1e-9, budget=Budget(200))
+    np.testing.assert_allclose(other.coef, dense.coef, atol=1e-7)
 
 
 def test_float32_data_are_summed_in_float64():
     X, codes, *_ = make(n=60)
-    problem = preference_problem(codes, C=0.1)
+    problem = preference_problem(codes, C=0.1, norm=1)
     single = X.astype(np.float32)
-    result = solve_l1_preference(problem, single, tol=1e-9, max_iter=200)
-    assert result.lower_bound == pytest.approx(reference(problem, single.astype(float)), rel=1e-8)
+    result = solve(problem, single, tol=1e-9, budget=Budget(200))
+    assert lower_bound(problem, result) == pytest.approx(
+        reference(problem, single.astype(float)), rel=1e-8
+    )
 
 
 @pytest.mark.usefixtures("without_programs")
 def test_many_pairs_at_one_kink():
     X, codes, *_ = make(n=80)
     X = np.round(X)
-    problem = preference_problem(codes, C=1.0)
-    result = solve_l1_preference(problem, X, tol=1e-6, max_iter=300)
+    problem = preference_problem(codes, C=1.0, norm=1)
+    result = solve(problem, X, tol=1e-6, budget=Budget(300))
     assert result.status == "converged"
-    assert result.lower_bound == pytest.approx(reference(problem, X), rel=2e-6)
+    assert lower_bound(problem, result) == pytest.approx(reference(problem, X), rel=2e-6)
 
 
 def test_a_large_offset_and_a_constant_feature_change_nothing():
     X, codes, *_ = make(n=60)
-    problem = preference_problem(codes, C=0.1)
-    plain = solve_l1_preference(problem, X, tol=1e-8, max_iter=200)
+    problem = preference_problem(codes, C=0.1, norm=1)
+    plain = solve(problem, X, tol=1e-8, budget=Budget(200))
     moved = np.column_stack([X + 1e4, np.full(60, 7.0)])
-    result = solve_l1_preference(problem, moved, tol=1e-8, max_iter=200)
-    np.testing.assert_allclose(result.w, np.append(plain.w, 0.0), atol=1e-6)
+    result = solve(problem, moved, tol=1e-8, budget=Budget(200))
+    np.testing.assert_allclose(result.coef, np.append(plain.coef, 0.0), atol=1e-6)
 
 
 def test_identical_rows_of_different_rank_lose_one_each():
-    problem = preference_problem(np.array([0, 1, 2]), C=2.0)
-    result = solve_l1_preference(problem, np.ones((3, 2)), tol=1e-9, max_iter=50)
+    problem = preference_problem(np.array([0, 1, 2]), C=2.0, norm=1)
+    result = solve(problem, np.ones((3, 2)), tol=1e-9, budget=Budget(50))
     assert result.status == "converged"
-    assert not result.w.any()
-    assert result.certificate(problem, 1e-9).primal == 6.0
+    assert not result.coef.any()
+    assert problem.certificate(result, tol=1e-9).primal == 6.0
 
 
 def test_budget_and_monitor_end_the_run():
     X, codes, *_ = make()
-    problem = preference_problem(codes, C=1.0)
-    short = solve_l1_preference(problem, X, tol=1e-12, max_iter=1)
+    problem = preference_problem(codes, C=1.0, norm=1)
+    short = solve(problem, X, tol=1e-12, budget=Budget(1))
     assert (short.status, short.n_iter) == ("max_iter", 1)
-    assert not short.certificate(problem, 1e-12).converged
+    assert not problem.certificate(short, tol=1e-12).converged
     gaps = []
-    stopped = solve_l1_preference(
-        problem, X, tol=0.0, max_iter=99, monitor=lambda k, gap: gaps.append(gap) or k < 3
-    )
+    budget = Budget(99, lambda k, gap: gaps.append(gap) or k < 3)
+    stopped = solve(problem, X, tol=0.0, budget=budget)
     assert (stopped.status, stopped.n_iter) == ("stopped", 3)
     assert gaps == sorted(gaps, reverse=True)
 
 
 def test_a_tolerance_out_of_reach_ends_with_an_honest_gap():
     X, codes, *_ = make(n=60)
-    problem = preference_problem(codes, C=1e6)
-    result = solve_l1_preference(problem, X, tol=0.0, max_iter=1000)
-    certificate = result.certificate(problem, 0.0)
+    problem = preference_problem(codes, C=1e6, norm=1)
+    result = solve(problem, X, tol=0.0, budget=Budget(1000))
+    certificate = problem.certificate(result, tol=0.0)
     assert result.status in ("converged", "stalled")
     assert abs(certificate.relative_gap) < 1e-6
     assert certificate.primal == pytest.approx(reference(problem, X), rel=1e-6)
@@ -231,19 +237,23 @@ def test_a_tolerance_out_of_reach_ends_with_an_honest_gap():
 
 def test_what_cannot_be_solved_is_refused():
     X, codes, *_ = make()
-    squared = preference_problem(codes, C=1.0, loss="squared_hinge")
     with pytest.raises(ValueError, match="loss must be 'hinge' with an l_1 norm, got 'squared_h"):
-        solve_l1_preference(squared, X, tol=1e-3, max_iter=10)
-    with pytest.raises(ValueError, match="X has 29 rows, the problem 30"):
-        solve_l1_preference(preference_problem(codes, C=1.0), X[1:], tol=1e-3, max_iter=10)
+        preference_problem(codes, C=1.0, loss="squared_hinge", norm=1)
+    with pytest.raises(ValueError, match="norm must be 2 or 1, got 3"):
+        preference_problem(codes, C=1.0, norm=3)
+    problem = preference_problem(codes, C=1.0, norm=1)
+    with pytest.raises(ValueError, match="data has 29 rows, the problem 30"):
+        solve(problem, X[1:], tol=1e-3, budget=Budget(10))
+    with pytest.raises(ValueError, match="data must be a matrix with an l_1 norm"):
+        solve(problem, Rows(Kernel("rbf"), X), tol=1e-3, budget=Budget(10))
 
 
 def test_quadratic_model_is_minimised():
     rng = np.random.default_rng(3)
     A = rng.standard_normal((12, 8))
-    gram, pull, w = A.T @ A, 3.0 * rng.standard_normal(8), rng.standard_normal(8)
-    v = minimise_quadratic(gram, pull, w)
-    rest = pull - gram @ (v - w)
+    gram, correlation, w = A.T @ A, 3.0 * rng.standard_normal(8), rng.standard_normal(8)
+    v = minimise_quadratic(gram, correlation, w)
+    rest = correlation - gram @ (v - w)
     assert 0 < np.count_nonzero(v) < 8
     np.testing.assert_allclose(rest[v != 0], np.sign(v[v != 0]), atol=2e-2)
     assert np.abs(rest[v == 0]).max() <= 1.0 + 2e-2

@@ -1,6 +1,8 @@
-"""The band solver: warm starts, and the other ways to the same optimum."""
+"""The active-set solver: warm starts, and the other ways to the same optimum."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ import pytest
 from widemargin import SVC, LinearSVC
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import c_classification, epsilon_tube
-from widemargin.solvers.soft_margin.active_set import solve
+from widemargin.solvers.base import Budget
+from widemargin.solvers.soft_margin import solve
 
 TOL = 1e-4
 
@@ -25,15 +28,15 @@ def _problem(name: str, C: float):
 
 def _solve(name: str, C: float, start=None):
     rows, problem = _problem(name, C)
-    result = solve(problem, rows, tol=TOL, max_iter=10**6, cache_bytes=1e8, start=start)
-    return result, problem.certificate(result.b, result.f, tol=TOL, n_iter=result.n_iter)
+    result = solve(problem, rows, tol=TOL, budget=Budget(10**6, cache_bytes=1e8), start=start)
+    return result, problem.certificate(result.alpha, result.f, tol=TOL, n_iter=result.n_iter)
 
 
 @pytest.mark.parametrize("name", ["hinge", "tube"])
 def test_a_start_along_a_path_of_costs_saves_steps(name: str) -> None:
     before, _ = _solve(name, 1.0)
     cold, reference = _solve(name, 1.2)
-    warm, certificate = _solve(name, 1.2, start=before.b)
+    warm, certificate = _solve(name, 1.2, start=before)
     assert certificate.converged
     assert certificate.primal >= certificate.dual
     assert certificate.dual == pytest.approx(reference.dual, rel=1e-6)
@@ -43,11 +46,12 @@ def test_a_start_along_a_path_of_costs_saves_steps(name: str) -> None:
 @pytest.mark.parametrize("name", ["hinge", "tube"])
 def test_an_infeasible_start_is_repaired(name: str) -> None:
     _, problem = _problem(name, 1.0)
-    _, reference = _solve(name, 1.0)
-    result, certificate = _solve(name, 1.0, start=np.full(problem.n_variables, 5.0))
-    assert abs(result.b.sum()) < 1e-9
-    assert (result.b >= problem.lower).all()
-    assert (result.b <= problem.upper).all()
+    cold, reference = _solve(name, 1.0)
+    outside = replace(cold, alpha=np.full(problem.n_variables, 5.0))
+    result, certificate = _solve(name, 1.0, start=outside)
+    assert abs(result.alpha.sum()) < 1e-9
+    assert (result.alpha >= problem.lower).all()
+    assert (result.alpha <= problem.upper).all()
     assert certificate.dual == pytest.approx(reference.dual, rel=1e-6)
 
 

@@ -1,9 +1,9 @@
-r"""An interior-point method for the linear programs of `problems.linear_program`.
+r"""Interior-point method for linear programs whose kernel matrix has a low rank.
 
-The path of `_interior_path` is followed on :math:`G \approx B B' + H`, of a rank that grows as the
-gap falls (`_pivoted_cholesky`): n r^2 a step, r well below a hundred for the first half of them,
-and the kernel matrix is never formed. Few rows are solved with G itself. What comes out counts only
-by the true kernel: the objective of alpha, and the bound that z proves (`_program_bound`).
+The path of `interior.path` is followed on :math:`G \approx B B' + H`, of a rank that grows as the
+gap falls (`numerics.pivoted_cholesky`): n r^2 a step, r well below a hundred for the first half of
+them, and the kernel matrix is never formed. What comes out counts only by the true kernel: the
+objective of alpha, and the bound that z proves (`linear_program.bound`).
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from widemargin._base.typing import FloatArray
+from widemargin.certificate import gap_scale
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
-from widemargin.solvers.base import Budget, Monitor, Status
+from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.linear_program.bound import Multipliers, best_bound
 from widemargin.solvers.linear_program.interior.path import PathPoint
-from widemargin.solvers.linear_program.interior.system import DenseSystem, LowRankSystem, System
+from widemargin.solvers.linear_program.interior.system import LowRankSystem
 from widemargin.solvers.linear_program.interior.vertex import in_support, vertex
 from widemargin.solvers.linear_program.result import ProgramResult
 from widemargin.solvers.numerics.pivoted_cholesky import LowRank, rank_estimate
 
-DENSE_ROWS = 500  # up to here G itself is factored
 SHARE_OF_ROWS = 3  # a rank above n / this is not low
 # Remainders of the kernel: the least that is used unless the true kernel asks for less, the least
 # of all, and the one by which the rank is estimated.
@@ -38,12 +38,9 @@ def solve_interior(
     problem: MarginProgram,
     rows: Rows,
     *,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-    cache_bytes: float = 5e8,
-    monitor: Monitor | None = None,
+    tol: float,
+    budget: Budget,
     start: ProgramResult | None = None,
-    dense: bool = False,
 ) -> ProgramResult | None:
     """Solve a program to a relative gap of tol, or decline.
 
@@ -53,31 +50,26 @@ def solve_interior(
         The linear program.
     rows : Rows
         Its rows, through the kernel.
-    tol : float, default=1e-6
+    tol : float
         Relative duality gap, by the true kernel.
-    max_iter : int, default=100
-        Steps at most.
-    cache_bytes : float, default=5e8
-        Memory for the factor of the kernel, which limits its rank.
-    monitor : callable, optional
-        Called with (steps, gap) before each step; False ends the run.
+    budget : Budget
+        A step is a Newton step; the memory limits the rank of the factor of the kernel.
     start : ProgramResult, optional
         A solution for other parameters: its multipliers take part in the bound (not for the nu
         machine, where they have another sum). The path has to start far from any vertex, so
         nothing else of it is of use.
-    dense : bool, default=False
-        Factor G itself, n^3 a step, however many rows there are: slow, but for any kernel.
 
     Returns
     -------
     ProgramResult or None
-        None where the kernel has no low rank (`low_rank_pays` tells beforehand), or where G
-        itself was asked for and does not fit.
+        None where the kernel has no low rank (`low_rank_pays` tells beforehand).
     """
-    system = _system(problem, rows, cache_bytes, dense)
-    if system is None:
+    if not low_rank_pays(rows, budget.cache_bytes):
         return None
-    return _Run(problem, rows, system, tol, Budget(max_iter, monitor), start).result()
+    low = LowRank(rows, problem.y, _most_columns(rows.n, budget.cache_bytes))
+    low.grow(0.1)
+    system = LowRankSystem(low, problem.shift, rows.threads)
+    return _Run(problem, rows, system, tol, budget, start).result()
 
 
 def low_rank_pays(rows: Rows, cache_bytes: float) -> bool:
@@ -90,19 +82,6 @@ def _most_columns(n: int, cache_bytes: float) -> int:
     return int(min(n // SHARE_OF_ROWS, cache_bytes / (3 * 8 * n)))
 
 
-def _system(problem: MarginProgram, rows: Rows, cache_bytes: float, dense: bool) -> System | None:
-    if (dense or rows.n <= DENSE_ROWS) and 3 * 8 * rows.n**2 <= cache_bytes:
-        everyone = np.arange(rows.n)
-        G = rows.block(everyone, rows, everyone) * problem.y * problem.y[:, None]
-        G[np.diag_indices(rows.n)] -= problem.shift
-        return DenseSystem(G)
-    if dense or not low_rank_pays(rows, cache_bytes):
-        return None
-    low = LowRank(rows, problem.y, _most_columns(rows.n, cache_bytes))
-    low.grow(0.1)
-    return LowRankSystem(low, problem.shift, rows.threads)
-
-
 class _Run:
     """One run: the point on its path, and the best result that the true kernel has confirmed."""
 
@@ -110,13 +89,13 @@ class _Run:
         self,
         problem: MarginProgram,
         rows: Rows,
-        system: System,
+        system: LowRankSystem,
         tol: float,
         budget: Budget,
         start: ProgramResult | None,
     ) -> None:
         self.problem, self.rows, self.system = problem, rows, system
-        self.tol, self.budget = tol, budget
+        self.tol, self.budget, self.used_before = tol, budget, budget.used
         self.candidates: list[Multipliers] = [] if start is None else [(start.z, start.g)]
         if problem.nu is not None:
             self.candidates = []  # of another sum
@@ -140,7 +119,10 @@ class _Run:
                 return None
         assert self.best is not None and self.bound is not None
         (_, alpha, f), (z, g) = self.best, self.bound
-        return ProgramResult(alpha, z, f, g, max(1, self.budget.used), status, "interior point")
+        steps = max(1, self.budget.used - self.used_before)
+        return ProgramResult(
+            alpha=alpha, z=z, f=f, g=g, n_iter=steps, status=status, method="interior"
+        )
 
     def _follow(self, point: PathPoint) -> Status:
         """Take steps until the true kernel confirms the gap or nothing is left to gain."""
@@ -173,26 +155,24 @@ class _Run:
     def _scale(self, point: PathPoint) -> float:
         """Return about what `MarginProgram.scale` will be."""
         nu = self.problem.nu
-        return max(1.0, abs(point.primal)) if nu is None else max(1e-12, nu * abs(point.rho))
+        return gap_scale(point.primal) if nu is None else max(1e-12, nu * abs(point.rho))
 
     def _too_coarse(self) -> bool:
         """Whether the kernel's rank is too large for what the path still has to find."""
-        low = self.system.low if isinstance(self.system, LowRankSystem) else None
-        return low is not None and low.exhausted and low.remainder > COARSEST
+        return self.system.low.exhausted and self.system.low.remainder > COARSEST
 
     def _sharpen(self, point: PathPoint) -> None:
         """Let the rank follow the gap: what the kernel lacks must not matter yet.
 
         It must not fit the rows either, as a diagonal can with coefficients of its inverse size.
         """
-        if isinstance(self.system, LowRankSystem):
-            low, gap = self.system.low, min(1.0, point.gap)
-            before = low.rank
-            fitting = 0.1 * gap / (float(point.a.max()) * low.scale)
-            low.grow(max(self.fine, min(gap**2, fitting)))
-            if low.rank > before:
-                self.system.refresh()
-                point.refresh()
+        low, gap = self.system.low, min(1.0, point.gap)
+        before = low.rank
+        fitting = 0.1 * gap / (float(point.a.max()) * low.scale)
+        low.grow(max(self.fine, min(gap**2, fitting)))
+        if low.rank > before:
+            self.system.refresh()
+            point.refresh()
 
     # -- what counts: the true kernel ----------------------------------------------------------
 
@@ -225,8 +205,7 @@ class _Run:
         if self.best is None or primal < self.best[0]:
             self.best = (primal, alpha, f)
         assert self.bound is not None
-        dual = self.problem.dual(*self.bound)
-        return self.best[0] - dual <= self.tol * self.problem.scale(*self.best[1:])
+        return self.problem.is_optimal(*self.best[1:], *self.bound, self.tol)
 
     def _offer(self, z: FloatArray) -> None:
         """Add multipliers to the candidates for the bound, once they are exactly feasible."""

@@ -13,13 +13,13 @@ which chooses them such that the sums of a and z are 1 and nu; its limits never 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from widemargin._base.typing import FloatArray
 from widemargin.problems.linear_program import MarginProgram
-from widemargin.solvers.linear_program.interior.system import System
+from widemargin.solvers.linear_program.interior.system import LowRankSystem
 
 CORRECTORS = 2  # a factorisation costs as much as many solutions with it (Gondzio, 1996)
 NEAR, FAR = 0.1, 10.0  # products of a pair outside this multiple of the target are corrected
@@ -49,7 +49,7 @@ class PathPoint:
     ----------
     problem : MarginProgram
         The linear program.
-    system : System
+    system : LowRankSystem
         Products with G and solutions of the Newton systems.
 
     Attributes
@@ -62,12 +62,12 @@ class PathPoint:
         Objectives, if the residuals were 0, and the gap that the pairs of variables leave.
     """
 
-    def __init__(self, problem: MarginProgram, system: System) -> None:
-        self.problem, self.system = problem, system
-        self.w = problem.cost
+    def __init__(self, problem: MarginProgram, system: LowRankSystem) -> None:
         n = problem.n_rows
         self.free = problem.nu is not None
         self.u = np.full(n, 2.0) if self.free else np.maximum(problem.limit, 1e-12)
+        self.problem, self.system = replace(problem, limit=self.u), system
+        self.w = problem.cost
         self._start()
         self.t, self.room = self.w - self.z, self.u - self.a
         self.growing = np.ones(n, dtype=bool)
@@ -99,12 +99,9 @@ class PathPoint:
         self.lacks_dual = self.sigma - self.system.product(self.z) - self.p + self.q
         self.pairs = (self.a * self.p, self.room * self.q, self.z * self.s, self.xi * self.t)
         self.complementarity = sum(float(pair.sum()) for pair in self.pairs)
-        loss, nu = float(self.w @ self.xi), self.problem.nu
-        if nu is None:
-            self.primal = loss + self.problem.price * float(self.a.sum())
-            self.dual = float(self.z.sum() - self.u @ self.q)
-        else:
-            self.primal, self.dual = loss - nu * self.rho, -self.sigma
+        self.primal = self.problem.objective(self.a, self.xi, self.rho)
+        total = float(self.z.sum())
+        self.dual = -self.sigma if self.free else self.problem.lower_bound(total, self.q)
 
     @property
     def gap(self) -> float:

@@ -1,4 +1,4 @@
-r"""The linear systems of the interior-point method, and how a low rank makes them cheap.
+r"""Solve the linear systems of the interior-point method by the low rank of the kernel.
 
 Each step asks for (a, z) with
 
@@ -22,10 +22,10 @@ alone (normal equations) would square the condition number, which the last steps
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from widemargin._base.threads import for_each
@@ -56,58 +56,7 @@ def solved(factors: Factors, right: FloatArray, *, transposed: bool = False) -> 
     return np.asarray(dgetrs(*factors, right, trans=int(transposed))[0])
 
 
-class System(Protocol):
-    """What the iteration needs of G."""
-
-    def product(self, v: FloatArray) -> FloatArray:
-        """Return G v."""
-
-    def factor(self, D1: FloatArray, D2: FloatArray) -> None:
-        """Prepare for systems with these diagonals."""
-
-    def solve(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (a, z)."""
-
-
-class _Refined:
-    """A system whose solutions are improved with the residual of the whole system.
-
-    The first solution with each factorisation is checked; as long as that one is accurate, the
-    others are taken as they are.
-    """
-
-    D1: FloatArray
-    D2: FloatArray
-    accurate = False
-
-    def product(self, v: FloatArray) -> FloatArray:
-        """Return G v."""
-        raise NotImplementedError
-
-    def _solve_once(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
-        raise NotImplementedError
-
-    def solve(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (a, z) with G z - D2 a = r2 and G a + D1 z = r1."""
-        a, z = self._solve_once(r2, r1)
-        if self.accurate:
-            return a, z
-        size = max(float(np.abs(r2).max()), float(np.abs(r1).max()), 1e-300)
-        before = np.inf
-        for refinement in range(REFINEMENTS + 1):
-            left2 = r2 - (self.product(z) - self.D2 * a)
-            left1 = r1 - (self.product(a) + self.D1 * z)
-            left = max(float(np.abs(left2).max()), float(np.abs(left1).max()))
-            self.accurate = refinement == 0 and left <= ACCURATE * size
-            if left <= ACCURATE * size or left > 0.5 * before or refinement == REFINEMENTS:
-                break
-            before = left
-            more_a, more_z = self._solve_once(left2, left1)
-            a, z = a + more_a, z + more_z
-        return a, z
-
-
-class LowRankSystem(_Refined):
+class LowRankSystem:
     """G = B B' + H, B the factor of the kernel with as many columns as were asked for."""
 
     def __init__(self, low: LowRank, shift: FloatArray, threads: int) -> None:
@@ -152,6 +101,29 @@ class LowRankSystem(_Refined):
         for_each(add, [(which, part) for which in range(3) for part in range(PARTS)], self.threads)
         return [sum(found[which, part] for part in range(PARTS)) for which in range(3)]  # type: ignore[misc]
 
+    def solve(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (a, z) with G z - D2 a = r2 and G a + D1 z = r1.
+
+        The first solution with each factorisation is improved with the residual of the whole
+        system; as long as that one is accurate at once, the others are taken as they are.
+        """
+        a, z = self._solve_once(r2, r1)
+        if self.accurate:
+            return a, z
+        size = max(float(np.abs(r2).max()), float(np.abs(r1).max()), 1e-300)
+        before = np.inf
+        for refinement in range(REFINEMENTS + 1):
+            left2 = r2 - (self.product(z) - self.D2 * a)
+            left1 = r1 - (self.product(a) + self.D1 * z)
+            left = max(float(np.abs(left2).max()), float(np.abs(left1).max()))
+            self.accurate = refinement == 0 and left <= ACCURATE * size
+            if left <= ACCURATE * size or left > 0.5 * before or refinement == REFINEMENTS:
+                break
+            before = left
+            more_a, more_z = self._solve_once(left2, left1)
+            a, z = a + more_a, z + more_z
+        return a, z
+
     def _solve_once(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
         a = self.of_both * r1 - self.of_a * r2
         z = self.of_both * r2 + self.of_z * r1
@@ -173,34 +145,3 @@ def _gram(B: FloatArray, weight: FloatArray) -> FloatArray:
     if negative.all():
         return -_gram(B, -weight)
     return _gram(B[~negative], weight[~negative]) - _gram(B[negative], -weight[negative])
-
-
-class DenseSystem(_Refined):
-    """G as a matrix, for few rows or any kernel: D1 + G D2^-1 G is positive definite."""
-
-    def __init__(self, G: FloatArray) -> None:
-        self.G = G
-
-    def product(self, v: FloatArray) -> FloatArray:
-        """Return G v."""
-        return np.asarray(self.G @ v)
-
-    def factor(self, D1: FloatArray, D2: FloatArray) -> None:
-        """Factor the system that is left when a is eliminated."""
-        self.D1, self.D2, self.accurate = D1, D2, False
-        scaled = self.G / np.sqrt(D2)
-        normal = scaled @ scaled.T
-        diagonal = np.diag_indices(len(D1))
-        normal[diagonal] += D1
-        for ridge in (0.0, 1e-14, 1e-12, 1e-10):
-            try:
-                normal[diagonal] += ridge * (normal[diagonal] + float(normal[diagonal].mean()))
-                self.core = cho_factor(normal, lower=True, check_finite=False)
-                return
-            except LinAlgError:
-                continue
-        raise LinAlgError("the normal equations are singular")
-
-    def _solve_once(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
-        z = cho_solve(self.core, r1 + self.G @ (r2 / self.D2), check_finite=False)
-        return (self.G @ z - r2) / self.D2, z

@@ -1,4 +1,4 @@
-r"""From a point near the optimum to the vertex that it points at, with the true kernel.
+r"""Round a point near the optimum to the vertex that it points at, with the true kernel.
 
 At a vertex the coefficients J that are not 0 and the multipliers I strictly between their bounds
 are as many as each other, and both are fixed by equations:
@@ -20,7 +20,6 @@ from scipy.linalg import LinAlgError
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
-from widemargin.solvers.linear_program.bound import rounding
 from widemargin.solvers.linear_program.interior.path import PathPoint
 from widemargin.solvers.linear_program.interior.system import factored, solved
 
@@ -79,7 +78,7 @@ def _solve(
         factor = factored(M)
         alpha = solved(factor, np.ones(k))
         # Strictly inside by twice the rounding: the bound then charges nothing for it.
-        inside = 2.0 * rounding(problem, fixed + k)[support]
+        inside = 2.0 * problem.rounding(fixed + k)[support]
         return alpha, solved(factor, problem.price - inside - pull, transposed=True)
     border = np.zeros((k + 1, k + 1))
     border[:k, :k], border[:k, k], border[k, :k] = M, -1.0, 1.0

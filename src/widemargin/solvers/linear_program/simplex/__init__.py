@@ -1,4 +1,4 @@
-r"""Linear programs of kernel machines by a simplex method that makes kernel rows as it needs them.
+r"""Simplex method for linear programs of kernel machines, with kernel rows made on demand.
 
 The optimum of these programs is a small vertex: with n rows about n/10 coefficients differ from
 zero, and as many margins are exactly what is asked. The method of
@@ -6,12 +6,14 @@ zero, and as many margins are exactly what is asked. The method of
 similar problem, to that vertex. Its work is the few rows and columns of the basis; other kernel
 rows are needed once, when their margin passes what is asked.
 
-Two things are added to the textbook:
+Three things are added to the textbook:
 
 - *An end that can be proved.* At the vertex (G z)_j = c wherever alpha_j > 0, so rounding leaves
   some of them above c, and the dual of `problems.linear_program` charges 1e8 a unit for that. The
   last pivots are therefore done at a price that is lower than c by a hair, eps_j. They end at
   multipliers with G z <= c - eps_j / 2, and the hair costs sum eps_j alpha_j, a tenth of tol.
+- *A nu machine without a margin.* Its optimum is 0, and what rounding leaves of the objective is
+  all there is to measure the gap by. The last pivots go on down to the rounding error of (G z)_j.
 - *Of many optima the least.* When no slack is left, every alpha with G alpha >= 1 is optimal. The
   walk goes on from there to the one of least sum alpha_i k(x_i, x_i), with slack forbidden.
 """
@@ -26,47 +28,39 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
-from widemargin.solvers.base import Budget, Monitor, Status
-from widemargin.solvers.linear_program.simplex.descent import ROUNDING, Descent
+from widemargin.solvers.base import Budget, Result, Status
+from widemargin.solvers.linear_program.simplex.descent import ROUNDING, SimplexDescent
 
 ROUGH = 1e-10  # of the sum of the costs: pulls that are worth a pivot before the end is near
 
 
-@dataclass(frozen=True, eq=False)
-class Vertex:
-    """Where the walk ended.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Vertices(Result):
+    """The last vertices of the walk; `n_iter` is in sweeps of a tenth of the rows in pivots.
 
     Attributes
     ----------
     alphas, zs : list of ndarrays of shape (n_rows,)
         Coefficients within their limits, multipliers in their box (of sum nu for the nu machine),
         from the last stages of the walk. Which ones are best only the true kernel can tell.
-    n_iter : int
-        Sweeps of a tenth of the rows in pivots, at least 1.
     n_pivots : int
         Pivots.
-    status : {"converged", "max_iter", "stopped", "stalled"}
-        As in `SolverResult`.
     """
 
     alphas: list[FloatArray]
     zs: list[FloatArray]
-    n_iter: int
     n_pivots: int
-    status: Status
 
 
-def solve_by_pivots(
+def solve_simplex(
     problem: MarginProgram,
     rows: Rows,
     *,
-    tol: float = 1e-6,
-    max_iter: int = 100,
-    cache_bytes: float = 5e8,
+    tol: float,
+    budget: Budget,
     seed: int = 0,
-    monitor: Monitor | None = None,
     start: FloatArray | None = None,
-) -> Vertex:
+) -> Vertices:
     """Walk to the optimal vertex of a linear program.
 
     Parameters
@@ -75,16 +69,13 @@ def solve_by_pivots(
         The program.
     rows : Rows
         Its data, seen through the kernel.
-    tol : float, default=1e-6
+    tol : float
         Relative gap that the multipliers have to prove.
-    max_iter : int, default=100
-        Sweeps of n_rows / 10 pivots, or 50 if that is more.
-    cache_bytes : float, default=5e8
-        Memory for kernel rows. A MemoryError tells when the basis needs more.
+    budget : Budget
+        A step is a sweep of n_rows / 10 pivots, or 50 if that is more. A MemoryError tells when
+        the kernel rows of the basis need more memory than it has.
     seed : int, default=0
         For the random numbers that break ties.
-    monitor : callable, optional
-        As everywhere: called with (sweeps, violation), returns whether to go on.
     start : ndarray of shape (n_rows,), optional
         Coefficients to start from, of any similar problem.
 
@@ -93,47 +84,53 @@ def solve_by_pivots(
     >>> import numpy as np
     >>> from widemargin.kernels import Kernel, Rows
     >>> from widemargin.problems.linear_program import limits, lp_machine
-    >>> from widemargin.solvers.linear_program.simplex import solve_by_pivots
+    >>> from widemargin.solvers.base import Budget
+    >>> from widemargin.solvers.linear_program.simplex import solve_simplex
     >>> rows = Rows(Kernel("linear"), np.array([[1.0], [2.0], [-1.0], [-3.0]]))
     >>> y = np.array([1.0, 1.0, -1.0, -1.0])
     >>> problem = lp_machine(y, np.ones(4), limits(rows.diagonal(), np.full(4, 9.0)), lam=1.0)
-    >>> solve_by_pivots(problem, rows).alphas[0].round(6)
+    >>> solve_simplex(problem, rows, tol=1e-6, budget=Budget(100)).alphas[0].round(6)
     array([0.      , 0.      , 0.      , 0.333333])
     """
     with worker_threads():  # products here are too small for the threads of BLAS
-        walk = Descent(problem, rows, cache_bytes, seed, Budget(max_iter, monitor))
+        walk = SimplexDescent(problem, rows, seed, budget)
         walk.begin(start)
-        return _to_the_end(walk, rows.diagonal(), tol)
+        points = _last_points(walk, rows.diagonal(), tol)
+    status: Status = "stalled" if walk.stalled else budget.status
+    sweeps = min(-(-walk.n_pivots // walk.sweep), walk.most_sweeps)  # a start is not counted
+    return Vertices(
+        alphas=[alpha for alpha, _ in points],
+        zs=[z for _, z in points],
+        n_iter=max(1, sweeps),
+        n_pivots=walk.n_pivots,
+        status=status,
+    )
 
 
-def _to_the_end(walk: Descent, diagonal: FloatArray, tol: float) -> Vertex:
+def _last_points(
+    walk: SimplexDescent, diagonal: FloatArray, tol: float
+) -> list[tuple[FloatArray, FloatArray]]:
     """Descend to the optimum, then to multipliers that prove it or to the least of many optima."""
     problem = walk.problem
     total = float(problem.cost.sum())
     settled = walk.descend(ROUGH * total, ROUGH)
-    points = [walk.here()]
+    points = [walk.point()]
     if not settled:
-        return _vertex(walk, points)
+        return points
     if problem.nu is not None:
         walk.descend(ROUNDING * total, ROUNDING)  # the objective may be small beside the kernel
+        if walk.has_no_margin(ROUGH):
+            points.append(walk.point())
+            walk.descend(np.finfo(float).eps * np.sqrt(problem.n_rows) * total, ROUNDING)
     elif walk.objective() <= ROUNDING * total:
         walk.forbid_slack(diagonal)
         walk.descend(ROUGH * total, ROUGH)
-        points = [(walk.here()[0], np.zeros(problem.n_rows))]
-        return _vertex(walk, points)
+        return [(walk.point()[0], np.zeros(problem.n_rows))]
     else:
         if walk.large():
             walk.descend(np.finfo(float).eps * total, ROUNDING)
-            points.append(walk.here())
+            points.append(walk.point())
         hair = walk.lower_prices(tol)
         walk.descend(0.5 * hair, min(ROUGH, hair))
-    points.append(walk.here())
-    return _vertex(walk, points)
-
-
-def _vertex(walk: Descent, points: list[tuple[FloatArray, FloatArray]]) -> Vertex:
-    """Return points of the walk and how it went."""
-    status: Status = "stalled" if walk.stalled else walk.budget.status
-    alphas, zs = [alpha for alpha, _ in points], [z for _, z in points]
-    sweeps = min(-(-walk.n_pivots // walk.sweep), walk.budget.max_iter)  # a start is not counted
-    return Vertex(alphas, zs, max(1, sweeps), walk.n_pivots, status)
+    points.append(walk.point())
+    return points

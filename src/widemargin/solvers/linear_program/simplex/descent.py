@@ -1,4 +1,4 @@
-"""The walk from vertex to vertex: compiled pivots, and what they ask for from outside.
+"""Run the compiled pivots and supply what they ask for: rows, a new inverse, ties broken.
 
 Rows of the kernel when a pivot needs them, a new inverse when rounding has grown, random numbers
 where a vertex is so degenerate that pivots gain nothing, and a look at the clock in between.
@@ -10,10 +10,11 @@ import numpy as np
 from scipy.linalg import qr
 
 from widemargin._base.typing import FloatArray, IntArray
+from widemargin.certificate import gap_scale
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.base import Budget
-from widemargin.solvers.linear_program.simplex import pivots as pivots
+from widemargin.solvers.linear_program.simplex import pivots
 from widemargin.solvers.linear_program.simplex.state import (
     ABOVE,
     BELOW,
@@ -40,20 +41,19 @@ TIE = 1e-9  # relative size of these numbers
 IDLE = 50  # new inverses in a row, each before it is due and without gain: rounding goes in circles
 
 
-class Descent:
+class SimplexDescent:
     """The state and what the pivots ask for from outside: rows, a new inverse, the clock."""
 
-    def __init__(
-        self, problem: MarginProgram, rows: Rows, cache_bytes: float, seed: int, budget: Budget
-    ) -> None:
+    def __init__(self, problem: MarginProgram, rows: Rows, seed: int, budget: Budget) -> None:
         self.problem = problem
-        self.rows = ProgramRows(problem, rows, cache_bytes)
+        self.rows = ProgramRows(problem, rows, budget.cache_bytes)
         self.state = new_state(problem, self.rows)
         self.budget = budget
         self.random = np.random.default_rng(seed)
         self.stalled = False
         self.least = ROUNDING * float(problem.cost.sum())
         self.sweep = max(50, problem.n_rows // 10)
+        self.sweeps, self.most_sweeps = 0, budget.left
         self.renewed = 0  # number of pivots at the last new inverse
 
     @property
@@ -151,7 +151,7 @@ class Descent:
             self._make_room(RENEW)
             before = self.n_pivots
             most = int(min(RENEW, 1 + WORK // (self.rows.N * (self.size + 20) * 4)))
-            most = max(1, min(most, self.budget.max_iter * self.sweep - before))
+            most = max(1, min(most, self.most_sweeps * self.sweep - before))
             code = pivots.run(self.state, most, tol, tol_z, trust, self.least)
             fresh = fresh and self.n_pivots == before
             if code == pivots.DONE and fresh:
@@ -165,7 +165,7 @@ class Descent:
             if due or code not in (pivots.GO_ON, pivots.ROWS_WANTED):
                 self.renew()
                 fresh = True
-                value = self._value()
+                value = self._stage_objective()
                 idle = 0 if due or value < lowest - self.least else idle + 1
                 lowest = min(lowest, value)
             if self.state.tally[FLAT] > STUCK:
@@ -173,7 +173,7 @@ class Descent:
             self._spend()
         return False
 
-    def _value(self) -> float:
+    def _stage_objective(self) -> float:
         """Return the objective at the costs and prices of now; ties broken make no gain of it."""
         t = self.state
         priced = np.isfinite(t.cost)
@@ -181,11 +181,11 @@ class Descent:
         return float(t.cost[priced] @ slack + t.price @ t.alpha)
 
     def _spend(self) -> None:
-        sweeps = self.n_pivots // self.sweep
+        before, self.sweeps = self.sweeps, self.n_pivots // self.sweep
         t = self.state
         outside = (t.place < 0) & (t.alpha < t.upper)
         violation = float(np.max(t.pull[outside], initial=0.0)) / self.problem.n_rows
-        self.budget.spend(sweeps - self.budget.used, violation)
+        self.budget.spend(self.sweeps - before, violation)
 
     def renew(self) -> None:
         """Compute the inverse, and from it coefficients, margins and multipliers."""
@@ -264,10 +264,14 @@ class Descent:
         t.tally[FLAT] = 0
 
     def objective(self) -> float:
-        """Return the objective at this vertex (not for the nu machine)."""
+        """Return the objective at this vertex, ties broken or not (not for the nu machine)."""
         t = self.state
-        slack = np.maximum(0.0, t.aim - t.margin)
-        return float(self.problem.cost @ slack + self.problem.price * t.alpha.sum())
+        return self.problem.objective(t.alpha, np.maximum(0.0, t.aim - t.margin))
+
+    def has_no_margin(self, tol: float) -> bool:
+        """Tell whether the margin rho of the nu machine is zero, to tol of the kernel."""
+        t, n = self.state, self.problem.n_rows
+        return bool(t.alpha[n] <= tol * np.sqrt(t.size2[:n].max()))
 
     def large(self) -> bool:
         """Tell whether coefficients are so large that the least pull is worth something."""
@@ -280,7 +284,7 @@ class Descent:
         sizes = np.where(t.alpha < t.upper, np.sqrt(t.size2), 0.0)  # at the limit z is free
         total = float(self.problem.cost.sum())
         weight = float(sizes @ t.alpha)
-        hair = 0.1 * tol * max(1.0, self.objective()) / max(weight, 1e-300)
+        hair = 0.1 * tol * gap_scale(self.objective()) / max(weight, 1e-300)
         hair = float(np.clip(hair, ROUNDING * total, 1e-8 * total))
         t.price[:] = self.problem.price - hair * sizes
         self.renew()
@@ -293,7 +297,7 @@ class Descent:
         t.price[:] = prices
         self.renew()
 
-    def here(self) -> tuple[FloatArray, FloatArray]:
+    def point(self) -> tuple[FloatArray, FloatArray]:
         """Return coefficients and multipliers, put exactly into their boxes."""
         t, n = self.state, self.problem.n_rows
         alpha = np.clip(t.alpha[:n], 0.0, t.upper[:n])

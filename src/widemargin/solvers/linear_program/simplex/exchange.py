@@ -9,6 +9,13 @@ from __future__ import annotations
 from widemargin._base.jit import jit
 from widemargin.solvers.linear_program.simplex.state import ABOVE, BELOW, SIZE, TIGHT, State
 
+# State and invariants: those of `simplex.pivots`. The functions are called in the order in which
+# they stand here, after alpha and margin have moved and z, pull and side know of the kinks passed;
+# `exact` is the pivot, row and across are complete. `lengthen_edges` and `move_multipliers` need I,
+# J and the inverse as they were; `exchange` changes them last and leaves the invariants in force.
+# Its updates take as step -A[I, J]^-1 A[I, index] for kind 1, and column `index` of the inverse for
+# kind 2.
+
 
 @jit(fast=True)
 def lengthen_edges(t: State, kind: int, index: int, leave: int, exact: float) -> None:

@@ -36,7 +36,27 @@ from widemargin.solvers.linear_program.simplex.state import (
 )
 from widemargin.solvers.linear_program.simplex.walk import STRETCH, add_rows, set_out, walk
 
+# What a pivot asks for: nothing, as the vertex is optimal; the next one; the rows in
+# which[:tally[WANTED]]; a new inverse; nothing can help, as the objective has no minimum.
 DONE, GO_ON, ROWS_WANTED, INACCURATE, UNBOUNDED = 0, 1, 2, 3, 4
+
+# State and invariants. All functions work in place on one `State`, t, with p = tally[SIZE],
+# I = tight[:p] and J = columns[:p]. An edge is (kind, index, sign): kind 1, coefficient `index`
+# outside J moves by `sign`; kind 2, row I[index] is let go, to margins above (+1) or below (-1)
+# what is asked. What ends a walk is `enter`, the row that becomes tight, or `leave`, the place in J
+# of the coefficient that meets its bound; with both -1 the moving one goes from bound to bound.
+#
+# Between two pivots, up to rounding:
+#   inverse[:p, :p] = A[I, J]^-1;  place[J] = 0..p-1 and -1 elsewhere;  slot[I], slot[J] >= 0;
+#   margin = A alpha, margin[I] = aim[I];  alpha outside J is at a bound (not while a start is
+#   pushed into the basis);
+#   side[i] is TIGHT on I, else where margin[i] is; z[i] = 0 above, cost[i] below;
+#   pull = A z - price, pull[J] = 0;  edge[j] is the squared length of the edge of j outside J.
+# Within a pivot, in this order: step = change of alpha[J] and move = change of margins for a unit
+# along the edge; which[:passed] = rows whose kinks were passed, row = the leaving variable's row of
+# the tableau (complete after _combine_tight), across = its part over I, turn and tilt = products of
+# edges over I and over all coefficients, undo = what z[I] must change for pull[J] to be 0 again.
+# Nothing but these, `times` and tally[WANTED] is written before a pivot is certain to be made.
 
 
 @jit(fast=True)

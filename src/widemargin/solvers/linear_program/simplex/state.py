@@ -1,4 +1,4 @@
-r"""State of the simplex method of `_program_pivots`: arrays that compiled loops can share.
+r"""State of the simplex method: arrays that the compiled loops of `simplex.pivots` share.
 
 The program, in the form the pivots see it, has a symmetric matrix A of N rows:
 

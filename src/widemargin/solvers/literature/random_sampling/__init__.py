@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin._base.typing import Source
 from widemargin.solvers.base import Monitor, Status
 from widemargin.solvers.literature.random_sampling import tasks as tasks
 from widemargin.solvers.literature.random_sampling.run import MOST_ROUNDS, Run
@@ -50,6 +49,7 @@ from widemargin.solvers.literature.random_sampling.state import (
     basis_size,
 )
 from widemargin.solvers.literature.random_sampling.tasks import Offenders, Sampled, Scan
+from widemargin.sources.protocol import Source
 
 __all__ = [
     "NotSeparable",

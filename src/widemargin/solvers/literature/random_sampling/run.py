@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from widemargin._base.threads import worker_threads
-from widemargin._base.typing import FloatArray, IntArray, Source
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.solvers.base import Status
 from widemargin.solvers.literature.random_sampling import tasks as tasks
 from widemargin.solvers.literature.random_sampling.state import (
@@ -22,6 +22,7 @@ from widemargin.solvers.literature.random_sampling.state import (
     solve_sample,
 )
 from widemargin.solvers.literature.random_sampling.tasks import Exponents, Past, Planes, Scan
+from widemargin.sources.protocol import Source
 
 MOST_ROUNDS = 2**16 - 1  # exponents are two bytes
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from widemargin._base.typing import FloatArray, IntArray, Part, RealArray
+from widemargin._base.typing import FloatArray, IntArray, RealArray
+from widemargin.sources.protocol import Part
 
 Exponents = npt.NDArray[np.uint16]
 Sampled = tuple[IntArray, RealArray, FloatArray, FloatArray]  # local rows, X, y, weight

@@ -1,4 +1,4 @@
-"""Sums over all pairs of rows of different rank, without the pairs: the one loop behind them.
+"""Sum over all pairs of rows of different rank without forming the pairs.
 
 Rows are sorted by (group, f). For every row the loop sums a vector over the lower-ranked rows of
 the same group whose f lies in a window below its own. The window moves down with the row, so each
@@ -6,11 +6,16 @@ row enters and leaves it once; what is inside is kept summed up by rank. A handf
 prefix sums in a small table, more of them a Fenwick tree: O(n log(ranks)) after the sort.
 
 The mirrored sums over higher-ranked rows are the same loop on (-f, reversed ranks, reversed rows).
+
+There are as many dual variables as comparable pairs, too many to hold. A dual point is therefore
+given by the utilities that place the pairs and by the few pairs near the kink of the loss; what
+the objectives need of it are sums, :class:`PairSums`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +25,64 @@ from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray
 
 FEW_RANKS = 8  # up to which updating all higher prefixes is faster than climbing a tree
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Some pairs, by their rows, with their dual variables."""
+
+    upper: IntArray
+    lower: IntArray
+    values: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class DualPoint:
+    """Dual variables of all pairs, given by few numbers.
+
+    Attributes
+    ----------
+    f : ndarray of shape (n_rows,)
+        Utilities that place the pairs: z = 1 - (f_i - f_j).
+    width : float
+        Hinge: mu, the variable of a pair rises from 0 to its cap while z rises from 0 to mu. With
+        `listed`: pairs with z > mu are at their cap, pairs with z <= -mu are zero, and those
+        between are listed. Not used by the squared hinge, whose variable is 2 C s_i s_j z_+.
+    listed : Listed, optional
+        Every pair with -mu < z <= mu.
+    """
+
+    f: FloatArray
+    width: float = 0.0
+    listed: Listed | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PairSums:
+    """Sums over the pairs of a dual point, and the loss at its utilities.
+
+    Attributes
+    ----------
+    rows : SortedRows
+        The rows, sorted by the utilities of the point.
+    point : DualPoint
+        The dual point.
+    beta : ndarray of shape (n_rows,)
+        Expansion coefficients.
+    total : float
+        The dual objective without its norm.
+    loss : float
+        C times the loss of all pairs at the utilities of the point.
+    smoothed : float
+        The same of the smoothed loss (nan for a point with listed pairs, which has none).
+    """
+
+    rows: SortedRows
+    point: DualPoint
+    beta: FloatArray
+    total: float
+    loss: float
+    smoothed: float = np.nan
 
 
 @jit
@@ -78,6 +141,8 @@ def window_sums(
     out : float64 array of shape (n, k)
         The sums.
     """
+    # Invariant: table sums the values of rows entering + 1 .. leaving of group g by rank. Both
+    # ends only move down, for the slack of a row rises as i moves down.
     table = np.zeros((ranks.max() + 1, values.shape[1]))
     for g in range(len(ranks)):
         first = starts[g]
@@ -153,7 +218,7 @@ def pairs_near(f: Any, code: Any, starts: Any, low: Any, high: Any, upper: Any, 
 
 
 class SortedRows:
-    """Rows of a problem sorted by (group, utility), and sums over partners of every row."""
+    """Rows sorted by (group, utility), and sums over the partners of every row."""
 
     def __init__(
         self,
@@ -195,13 +260,113 @@ class SortedRows:
             weight, moment = sums(np.stack([self.weight, self.weight * f], axis=1), near, far).T
             yield weight, weight * (1.0 - f) + moment
 
+    def n_pairs(self, near: float, far: float) -> float:
+        """Return the number of pairs with a slack in a window, in units of the mean weight."""
+        pairs = float(self.weight @ self.over_lower(self.weight[:, None], near, far)[:, 0])
+        return pairs / float(self.weight.mean()) ** 2
+
     def scattered(self, values: FloatArray) -> FloatArray:
         """Return values in the order of the problem's rows."""
         out = np.empty_like(values)
         out[self.order] = values
         return out
 
-    def sum_of_squares(self, excess: FloatArray, deficit: FloatArray) -> float:
+    def band_slacks(self, width: float) -> FloatArray:
+        """Return for each row the slack of its pairs in a band, as upper less as lower row."""
+        (_, excess), (_, deficit) = self.slacks(0.0, width)
+        return self.scattered(self.weight * (excess - deficit))
+
+    def pairs_near_kink(self, width: float, most: int) -> tuple[IntArray, IntArray] | None:
+        """Return the rows (upper, lower) of the pairs with -width < z <= width, None if > most."""
+        upper, lower = np.empty(most, np.intp), np.empty(most, np.intp)
+        found = pairs_near(self.f, self.code, self.starts, -width, width, upper, lower)
+        if found > most:
+            return None
+        return self.order[upper[:found]], self.order[lower[:found]]
+
+    def sums(self, point: DualPoint, C: float, *, squared: bool) -> PairSums:
+        """Return the sums of a dual point whose utilities these rows are sorted by."""
+        if point.listed is not None and not squared:
+            return self._listed_sums(point, point.listed, C)
+        (above, excess), (below, deficit) = self.slacks(0.0, np.inf)
+        loss = float(self.weight @ excess)
+        if squared:
+            slope, total = 2.0 * (excess - deficit), 2.0 * loss
+            # Of utilities far apart, rounding may leave less than nothing.
+            loss = max(0.0, self._sum_of_squares(excess, deficit))
+            total -= loss
+            smoothed = loss
+        else:
+            slope, total, less = self._ramp(point.width, above, below)
+            smoothed = loss - less
+        beta = self.scattered(C * self.weight * slope)
+        return PairSums(self, point, beta, C * total, C * loss, C * smoothed)
+
+    def _ramp(
+        self, width: float, above: FloatArray, below: FloatArray
+    ) -> tuple[FloatArray, float, float]:
+        """Return sums of min(z_+ / width, 1): lower less higher partners, and over all pairs.
+
+        Also by how much the smoothed loss is less than the hinge: z - z^2 / (2 width) in the
+        band, width / 2 beyond.
+        """
+        if width <= 0:
+            return above - below, float(self.weight @ above), 0.0
+        (near, excess), (near_higher, deficit) = self.slacks(0.0, width)
+        beyond = 0.5 * width * float(self.weight @ (above - near))
+        within = float(self.weight @ excess)
+        less = beyond + within - 0.5 * self._sum_of_squares(excess, deficit) / width
+        above = above - near + excess / width
+        below = below - near_higher + deficit / width
+        return above - below, float(self.weight @ above), less
+
+    def _sum_of_squares(self, excess: FloatArray, deficit: FloatArray) -> float:
         """Return the sum of s_i s_j z^2: sum z less sum z (f_i - f_j), the last over rows."""
         across = float((self.weight * (excess - deficit)) @ self.f)
         return float(self.weight @ excess) - across
+
+    def _listed_sums(self, point: DualPoint, listed: Listed, C: float) -> PairSums:
+        ((_, excess), _) = self.slacks(0.0, np.inf)
+        (above, _), (below, _) = self.slacks(point.width, np.inf)
+        beta = C * self.scattered(self.weight * (above - below))
+        beta += np.bincount(listed.upper, listed.values, len(beta))
+        beta -= np.bincount(listed.lower, listed.values, len(beta))
+        total = C * float(self.weight @ above) + float(listed.values.sum())
+        return PairSums(self, point, beta, total, C * float(self.weight @ excess))
+
+
+class Curvature:
+    """C L at some utilities: the Laplacian L of the graph of the pairs where the loss is curved.
+
+    These are the pairs with a slack between 0 and `far`; `scale` is the second derivative of the
+    loss of a pair of weight 1. L is never formed: its products are sweeps over the sorted rows.
+    """
+
+    def __init__(self, rows: SortedRows, scale: float, far: float) -> None:
+        self.rows, self.scale, self.far = rows, scale, far
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of C L, rows sorted."""
+        weight = self.rows.weight[:, None]
+        partners = self.rows.over_lower(weight, 0.0, self.far)
+        partners += self.rows.over_higher(weight, 0.0, self.far)
+        return self.scale * self.rows.weight * partners[:, 0]
+
+    def times(self, v: FloatArray) -> FloatArray:
+        """Return C L v."""
+        rows = self.rows
+        v = v[rows.order]
+        moved = (rows.weight * v)[:, None]
+        across = rows.over_lower(moved, 0.0, self.far) + rows.over_higher(moved, 0.0, self.far)
+        return rows.scattered(self.diagonal * v - self.scale * rows.weight * across[:, 0])
+
+    def gram(self, features: FloatArray) -> FloatArray:
+        """Return C Phi' L Phi: half of each pair's share, from its upper row, and its mirror."""
+        rows, diagonal = self.rows, self.diagonal
+        phi = features[rows.order]
+        half = rows.over_lower(rows.weight[:, None] * phi, 0.0, self.far)
+        half *= (-self.scale * rows.weight)[:, None]
+        half += (0.5 * diagonal)[:, None] * phi
+        product = phi.T @ half
+        return np.asarray(product + product.T)

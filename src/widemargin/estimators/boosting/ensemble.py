@@ -1,22 +1,21 @@
-"""What the hypotheses of a boosted machine say about new rows."""
+"""The hypotheses of a boosted model, and their weighted votes on new samples."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.typing import FloatArray, IntArray, Matrix
-from widemargin.solvers.boosting.loops import add_stumps
-from widemargin.solvers.boosting.stumps import Stump
+from widemargin.solvers.boosting import Stump, add_stumps
 
 
 @dataclass(frozen=True)
-class StumpVotes:
+class StumpEnsemble:
     """The stumps of a machine, as arrays.
 
     Attributes
@@ -25,12 +24,13 @@ class StumpVotes:
         Each stump says `sign` where the feature exceeds the threshold, ``-sign`` elsewhere.
     """
 
+    has_stumps: ClassVar[bool] = True
     feature: IntArray
     threshold: FloatArray
     sign: FloatArray
 
     @classmethod
-    def of(cls, stumps: Sequence[Stump]) -> StumpVotes:
+    def of(cls, stumps: Sequence[Stump]) -> StumpEnsemble:
         """Return some stumps as arrays."""
         return cls(
             np.array([stump.feature for stump in stumps], dtype=np.intp),
@@ -59,6 +59,11 @@ class StumpVotes:
         add_stumps(X, feature, self.threshold, alpha * self.sign, total)
         return total
 
+    def feature_shares(self, alpha: FloatArray, n_features: int) -> FloatArray:
+        """Return the share of the coefficients that the stumps of each feature have."""
+        moves = np.isfinite(self.threshold)  # a constant stump looks at no feature
+        return np.bincount(self.feature[moves], alpha[moves], n_features) / alpha.sum()
+
     def _used(self, X: Matrix) -> tuple[IntArray, Matrix]:
         """Return X as it is if dense, else the dense columns that stumps look at."""
         most = X.shape[1]
@@ -73,9 +78,10 @@ class StumpVotes:
 
 
 @dataclass(frozen=True)
-class BaseVotes:
+class ClassifierEnsemble:
     """The classifiers of a machine, whose labels are -1 and +1."""
 
+    has_stumps: ClassVar[bool] = False
     classifiers: list[Any]
 
     def members(self) -> list[Any]:
@@ -92,3 +98,7 @@ class BaseVotes:
     def total(self, X: Matrix, alpha: FloatArray) -> FloatArray:
         """Return the sum of alpha_t g_t."""
         return deque(self.staged(X, alpha), maxlen=1).pop()
+
+    def feature_shares(self, alpha: FloatArray, n_features: int) -> FloatArray:
+        """Refuse: classifiers need not tell which features they use."""
+        raise AttributeError("feature_importances_ is there for stumps only (base=None)")

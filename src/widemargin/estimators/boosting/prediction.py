@@ -1,4 +1,4 @@
-"""Prediction by a boosted model, at the end and after each round."""
+"""Predict by a boosted model, at the end and after each round."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from widemargin._base.bound import Bound
 from widemargin._base.multiclass import predicted_class
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import check_X
-from widemargin.estimators._base.scored import AgainstRest, ProbabilisticClassifier
-from widemargin.estimators.boosting.votes import BaseVotes, StumpVotes
+from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEnsemble
 from widemargin.fitted.calibration import LIMIT
 from widemargin.fitted.coupling import against_rest
 from widemargin.problems import training_bounds
 from widemargin.problems.boosting import margins_of
 
 
-class BoostedClassifier(AgainstRest, ProbabilisticClassifier):
-    """Votes of hypotheses, one machine for two classes, else one for each class."""
+class BoostedPrediction:
+    """Mixin of the weighted votes of hypotheses, one ensemble for two classes, else one per class.
 
+    Stands before AgainstRest and ProbabilisticClassifier.
+    """
+
+    classes_: Any
     reg: float
     n_features_in_: int
     errors_: Any
     stopped_: Any
-    _votes_: list[StumpVotes | BaseVotes]
+    _ensembles_: list[StumpEnsemble | ClassifierEnsemble]
     _alphas_: list[FloatArray]
 
     def _takes_sparse(self) -> bool:
@@ -40,17 +43,17 @@ class BoostedClassifier(AgainstRest, ProbabilisticClassifier):
 
     def _totals(self, X: Matrix) -> FloatArray:
         """Return the sums of alpha_t g_t, a column for each machine."""
-        pairs = zip(self._votes_, self._alphas_, strict=True)
-        return np.column_stack([votes.total(X, alpha) for votes, alpha in pairs])
+        pairs = zip(self._ensembles_, self._alphas_, strict=True)
+        return np.column_stack([ensemble.total(X, alpha) for ensemble, alpha in pairs])
 
-    def _scale(self) -> FloatArray:
+    def _alpha_sums(self) -> FloatArray:
         return np.array([alpha.sum() for alpha in self._alphas_])
 
     # -- the model -------------------------------------------------------------------------
 
     def _machine_values(self, X: Any) -> FloatArray:
         """Return f, the weighted mean of the votes of the hypotheses, in [-1, 1]."""
-        return normalised(self._totals(self._checked(X)), self._scale())
+        return normalised(self._totals(self._checked(X)), self._alpha_sums())
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return probabilities by the logistic link, p = 1 / (1 + exp(-2 F)).
@@ -72,13 +75,13 @@ class BoostedClassifier(AgainstRest, ProbabilisticClassifier):
         """
         totals = self._totals(self._checked(X))
         each = np.clip(expit(2.0 * totals), LIMIT, 1.0 - LIMIT)
-        return against_rest(each, normalised(totals, self._scale()))
+        return against_rest(each, normalised(totals, self._alpha_sums()))
 
     @property
     def estimators_(self) -> list[Any]:
         """The hypotheses, round by round; a list for each class if there are more than two."""
         check_is_fitted(self)
-        members = [votes.members() for votes in self._votes_]
+        members = [ensemble.members() for ensemble in self._ensembles_]
         return members if len(members) > 1 else members[0]
 
     @property
@@ -86,11 +89,8 @@ class BoostedClassifier(AgainstRest, ProbabilisticClassifier):
         """The share of the coefficients that each feature's stumps have."""
         check_is_fitted(self)
         total = np.zeros(self.n_features_in_)
-        for votes, alpha in zip(self._votes_, self._alphas_, strict=True):
-            if not isinstance(votes, StumpVotes):
-                raise AttributeError("feature_importances_ is there for stumps only (base=None)")
-            moves = np.isfinite(votes.threshold)  # a constant stump looks at no feature
-            total += np.bincount(votes.feature[moves], alpha[moves], len(total)) / alpha.sum()
+        for ensemble, alpha in zip(self._ensembles_, self._alphas_, strict=True):
+            total += ensemble.feature_shares(alpha, len(total))
         return total / max(float(total.sum()), np.finfo(np.float64).tiny)
 
     @property
@@ -101,7 +101,7 @@ class BoostedClassifier(AgainstRest, ProbabilisticClassifier):
         combination is at most that of the best stump. It is the least 1 - 2 error of the rounds.
         """
         check_is_fitted(self)
-        if not isinstance(self._votes_[0], StumpVotes):
+        if not self._ensembles_[0].has_stumps:
             raise AttributeError("margin_limit_ is there for stumps only (base=None)")
         pairs = zip(self._each(self.errors_), self._each(self.stopped_), strict=True)
         limits = [0.0 if "no_edge" in end else 1.0 - 2.0 * max(errors) for errors, end in pairs]
@@ -116,7 +116,7 @@ class BoostedClassifier(AgainstRest, ProbabilisticClassifier):
     def _staged_values(self, X: Any) -> Iterator[FloatArray]:
         """Yield the normalised values after each round; machines that have ended stay."""
         X = self._checked(X)
-        runs = [v.staged(X, a) for v, a in zip(self._votes_, self._alphas_, strict=True)]
+        runs = [e.staged(X, a) for e, a in zip(self._ensembles_, self._alphas_, strict=True)]
         totals = np.zeros((X.shape[0], len(runs)))
         for t in range(max(len(alpha) for alpha in self._alphas_)):
             for k, run in enumerate(runs):
@@ -138,7 +138,7 @@ class BoostedClassifier(AgainstRest, ProbabilisticClassifier):
             As :meth:`decision_function` returns them.
         """
         for values in self._staged_values(X):
-            yield self._shaped(values)
+            yield values[:, 0] if len(self.classes_) == 2 else values
 
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """Yield the predicted classes after each round.

@@ -1,0 +1,142 @@
+"""Check, compute and certify what a mean-field fit consists of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from widemargin._base.messages import warn
+from widemargin._base.typing import FloatArray
+from widemargin._base.validation import require, require_choice
+from widemargin.certificate import Certificate, reason_of
+from widemargin.fitted.latent import kernel_matrix
+from widemargin.kernels import Rows, is_mercer
+from widemargin.problems.mean_field import MeanField
+from widemargin.solvers import mean_field
+from widemargin.solvers.base import Budget
+from widemargin.solvers.mean_field import (
+    INFERENCES,
+    METHODS,
+    MeanFieldResult,
+    factorise,
+    matrices_needed,
+)
+
+MERCER_MATRICES = 6  # that is_mercer and its argument take
+NOTHING = 1e-250  # a variance that is no more than what underflow has left of it
+DOUBTFUL = 0.01  # rounding of I + T K T from which on it may have negative eigenvalues
+
+
+def check_method(inference: str, solver: str) -> None:
+    """Refuse a solver that the approximation does not have."""
+    require_choice("inference", inference, INFERENCES)
+    require_choice("solver", solver, METHODS)
+    if inference == "ep":
+        fix = '"auto" with inference="ep", which has an algorithm of its own'
+        require(solver == "auto", "solver", solver, fix)
+    if inference == "tap":
+        fix = 'another one with inference="tap": Table 8.1 is for the naive theory'
+        require(solver != "table", "solver", solver, fix)
+
+
+def check_memory(rows: Rows, n_functions: int, inference: str, cache_size: float) -> None:
+    """Refuse a fit that exceeds cache_size, before anything of size n x n is allocated."""
+    # Leave-one-out holds K, a factor for each latent function and two inverse factors.
+    matrices = max(matrices_needed(inference), 3 + n_functions)
+    if not rows.kernel.is_mercer_by_name:
+        matrices = max(matrices, MERCER_MATRICES)
+    needed = 8e-6 * matrices * float(rows.n) ** 2
+    if needed > cache_size:
+        raise ValueError(
+            f"cache_size must be at least {math.ceil(needed)} megabytes for {rows.n} rows, "
+            f"{n_functions} latent function(s) and inference={inference!r}, which take "
+            f"{matrices} matrices of {rows.n} x {rows.n} float64; got "
+            f"cache_size={cache_size!r}. Raise it if the machine has the memory, or fit "
+            "on a sample of the rows"
+        )
+
+
+def covariance(rows: Rows, kernel: Any, mean_variance: float, input_noise: float) -> FloatArray:
+    """Return the covariance of the latent function at the samples, or refuse it.
+
+    `kernel` is the parameter of the estimator, for messages.
+    """
+    K = kernel_matrix(rows, float(mean_variance))
+    if not np.isfinite(K).all():
+        raise ValueError(f"kernel={kernel!r} gives values that are not finite numbers")
+    if not rows.kernel.is_mercer_by_name:
+        fix = "symmetric and positive semi-definite (widemargin.kernels.is_mercer)"
+        require(is_mercer(K), "the matrix of the kernel", kernel, fix)
+    least = float(np.diagonal(K).min()) + input_noise
+    if least <= NOTHING:
+        raise ValueError(
+            f"input_noise must be positive where k(x, x) is 0 (a row of zeros, say); got "
+            f"input_noise={input_noise!r} and k(x, x) + input_noise = {least:g}"
+        )
+    return K
+
+
+def solve_function(
+    problem: MeanField,
+    K: FloatArray,
+    *,
+    tol: float,
+    budget: Budget,
+    method: str,
+    inference: str,
+    kernel: Any,
+) -> MeanFieldResult:
+    """Solve the equations of one latent function; refuse matrices that rounding has spoilt."""
+    try:
+        result = mean_field.solve(
+            problem, K, tol=tol, budget=budget, method=method, inference=inference
+        )
+        # Raise now what predictions would raise: rounding errors of K that outweigh the noise.
+        precision = result.precision()
+        largest = float((np.abs(precision) * np.diagonal(K)).max())
+        if len(K) * np.finfo(np.float64).eps * largest > DOUBTFUL:
+            factorise(K, precision)
+        return result
+    except (FloatingPointError, np.linalg.LinAlgError) as failure:
+        raise ValueError(
+            f"kernel must be positive semi-definite and input_noise not too small; got "
+            f"kernel={kernel!r} and input_noise={problem.input_noise!r}, and {failure}"
+        ) from failure
+
+
+def certificates(
+    K: FloatArray, results: list[MeanFieldResult], tol: float, evaluations: int
+) -> list[Certificate]:
+    """Certify the minima of convex problems by their coefficients."""
+    return [
+        result.problem.certificate(
+            "naive mean field",
+            result.coefficients,
+            K @ result.coefficients,
+            tol=tol,
+            n_iter=max(1, result.n_iter),
+            kernel_evaluations=evaluations,
+        )
+        for result in results
+    ]
+
+
+def warn_unconverged(
+    name: str, results: list[MeanFieldResult], residual: float, tol: float, solver: str
+) -> None:
+    """Warn of equations that are not solved, say why and what would help."""
+    worst = max(results, key=lambda result: result.residual)
+    reason, fix = reason_of([worst.status])
+    if worst.status == "stalled" and not worst.problem.is_convex:
+        reason, fix = "no step improves the equations", "lower flip_noise or raise input_noise"
+    elif worst.status == "stalled" and solver == "table":
+        reason, fix = "the iteration of Table 8.1 diverges", 'take solver="newton"'
+    steps = max(1, *(result.n_iter for result in results))
+    warn(
+        f"{name} did not converge ({reason}): after {steps} steps the equations are met to "
+        f"{residual:.2e} (asked: {tol:g}). To go on, {fix}.",
+        ConvergenceWarning,
+    )
