@@ -74,12 +74,12 @@ class PreferenceMachine(Diagnosed, KernelEstimator):
         return problem
 
     def _result(self, problem: PreferenceProblem, rows: Rows) -> PreferenceResult:
+        steps, data = self._steps, rows.X if self.kernel == "linear" else rows
         with (
             Watch("OrdinalSVC", self.tol, self.verbose, self.time_limit) as watch,
             worker_threads() as rows.threads,
         ):
-            data = rows.X if self.kernel == "linear" else rows
-            budget = Budget(self._steps, watch, self.cache_size * 1e6)
+            budget = Budget(steps, watch, self.cache_size * 1e6)
             return solve(problem, data, tol=self.tol, budget=budget)
 
     @property

@@ -1,4 +1,4 @@
-r"""Cumulative (threshold) models: ordered ranks as a coarsely measured utility with noise.
+r"""State the cumulative (threshold) model: ordered ranks as intervals of a noisy linear utility.
 
 Rank k is seen when :math:`\theta_{k-1} < w \cdot x + \epsilon \le \theta_k`, so that
 :math:`\Pr(y \le k \mid x) = P(\theta_k - w \cdot x)` for noise of distribution P: Herbrich et al.

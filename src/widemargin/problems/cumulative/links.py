@@ -1,4 +1,4 @@
-r"""Distributions of the latent noise: the probability of an interval, exact far into the tails.
+r"""Link functions: log-probabilities of intervals and their derivatives, exact far into the tails.
 
 A row of rank k has the likelihood :math:`P(b) - P(a)` with :math:`a < b` the thresholds around
 the rank, moved by the utility of the row; :math:`a = -\infty` for the lowest rank and

@@ -134,7 +134,7 @@ class PreferenceProblem:
         """Whether the slack is squared."""
         return self.loss == "squared_hinge"
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         """Number of training rows."""
         return len(self.codes)
@@ -212,14 +212,8 @@ class PreferenceProblem:
         return self.sort(point.f).sums(point, self.C, squared=squared)
 
     def curvature(self, rows: SortedRows, width: float, ramp: float | None = None) -> Curvature:
-        """Return the second derivative of the smoothed loss by the utilities that sort the rows.
-
-        It is that of the pairs in a band of some width; ramp, the width by default, is the slack
-        over which their variables rise to the cap.
-        """
-        if self.squared:
-            return Curvature(rows, self.C * 2.0, np.inf)
-        return Curvature(rows, self.C * (1.0 / (ramp or width)), width)
+        """Return the second derivative of the smoothed loss by the utilities that sort the rows."""
+        return Curvature(rows, self.C, self.squared, width, ramp)
 
     def primal(self, f: FloatArray, penalty: float) -> float:
         """Return the primal objective of utilities f; penalty is half its squared norm or |w|_1."""
@@ -227,7 +221,9 @@ class PreferenceProblem:
 
     def dual(self, point: DualPoint, image: FloatArray) -> float:
         """Return the dual objective; image is K beta of the point's beta, or X'beta (l_1 norm)."""
-        sums = self.evaluate_point(point)
+        return self._dual(self.evaluate_point(point), image)
+
+    def _dual(self, sums: PairSums, image: FloatArray) -> float:
         if self.norm == 1:
             return scaled_dual(sums.total, image)
         return sums.total - 0.5 * float(sums.beta @ image)
@@ -244,12 +240,13 @@ class PreferenceProblem:
             Relative gap up to which the fit has converged.
         """
         primal = self.primal(model.f, model.penalty)
-        dual = self.dual(model.point, model.image)
+        sums = self.evaluate_point(model.point)
+        dual = self._dual(sums, model.image)
         if self.norm == 1:
             violation = _l1_violation(model.coef, model.image)
         else:
             dual -= self.rounding(model.point, model.image)
-            violation = self._kkt_violation(model.point, model.image)
+            violation = self._kkt_violation(sums, model.image)
         dual = sure_bound(primal, dual)
         return Certificate.from_objectives(
             f"preference {self.loss.replace('_', ' ')}" + ", l_1 norm" * (self.norm == 1),
@@ -277,17 +274,17 @@ class PreferenceProblem:
         each = np.finfo(float).eps * slope * self.weight * sums
         return float(each @ (1.0 + apart)) if self.squared or point.width > 0 else 0.0
 
-    def _kkt_violation(self, point: DualPoint, image: FloatArray) -> float:
+    def _kkt_violation(self, sums: PairSums, image: FloatArray) -> float:
         """Return LIBSVM's violation: slack of pairs below their cap, surplus of those above zero.
 
         What the pairs are is told by the point's f, what they should be by the image of its
         coefficients. For the squared hinge, which has no caps, this is a bound: the spread of the
         two.
         """
+        point, rows = sums.point, sums.rows
         if self.squared:
             apart = point.f - image
             return 2.0 * float(np.abs(apart - self.group_means(apart)[self.group]).max())
-        rows = self.sort(point.f)
         if point.listed is None:
             slack = largest_slack(rows, image, point.width)
             return max(0.0, slack, largest_surplus(rows, image, 0.0))

@@ -59,10 +59,12 @@ class DualPoint:
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """Sums over the pairs of a dual point, and the loss at its utilities.
+    """Sums over the pairs of a dual point, and the loss and its curvature at the utilities.
 
     Attributes
     ----------
+    C, squared : float, bool
+        The loss.
     rows : SortedRows
         The rows, sorted by the utilities of the point.
     point : DualPoint
@@ -77,12 +79,18 @@ class PairSums:
         The same of the smoothed loss (nan for a point with listed pairs, which has none).
     """
 
+    C: float
+    squared: bool
     rows: SortedRows
     point: DualPoint
     beta: FloatArray
     total: float
     loss: float
     smoothed: float = np.nan
+
+    def curvature(self, width: float, ramp: float | None = None) -> Curvature:
+        """Return the second derivative of the smoothed loss, see :class:`Curvature`."""
+        return Curvature(self.rows, self.C, self.squared, width, ramp)
 
 
 @jit
@@ -300,7 +308,7 @@ class SortedRows:
             slope, total, less = self._ramp(point.width, above, below)
             smoothed = loss - less
         beta = self.scattered(C * self.weight * slope)
-        return PairSums(self, point, beta, C * total, C * loss, C * smoothed)
+        return PairSums(C, squared, self, point, beta, C * total, C * loss, C * smoothed)
 
     def _ramp(
         self, width: float, above: FloatArray, below: FloatArray
@@ -332,18 +340,23 @@ class SortedRows:
         beta += np.bincount(listed.upper, listed.values, len(beta))
         beta -= np.bincount(listed.lower, listed.values, len(beta))
         total = C * float(self.weight @ above) + float(listed.values.sum())
-        return PairSums(self, point, beta, total, C * float(self.weight @ excess))
+        return PairSums(C, False, self, point, beta, total, C * float(self.weight @ excess))
 
 
 class Curvature:
     """C L at some utilities: the Laplacian L of the graph of the pairs where the loss is curved.
 
-    These are the pairs with a slack between 0 and `far`; `scale` is the second derivative of the
-    loss of a pair of weight 1. L is never formed: its products are sweeps over the sorted rows.
+    These are the pairs in a band of some width (squared hinge: with any slack); ramp, the width by
+    default, is the slack over which their variables rise to the cap. L is never formed: its
+    products are sweeps over the sorted rows.
     """
 
-    def __init__(self, rows: SortedRows, scale: float, far: float) -> None:
-        self.rows, self.scale, self.far = rows, scale, far
+    def __init__(
+        self, rows: SortedRows, C: float, squared: bool, width: float, ramp: float | None = None
+    ) -> None:
+        self.rows = rows
+        self.far = np.inf if squared else width
+        self.scale = C * (2.0 if squared else 1.0 / (ramp or width))
 
     @cached_property
     def diagonal(self) -> FloatArray:

@@ -1,4 +1,4 @@
-r"""The preference risk: how many pairs are in the wrong order.
+r"""Compute the preference risk: the share of pairs that a score puts in the wrong order.
 
 Of two rows with different ranks, the one of higher rank should have the higher score. The
 **preference risk** counts the pairs where it has not, Herbrich et al. (2000), (2.11)-(2.13):

@@ -1,4 +1,4 @@
-"""Ranks: which order the labels of an ordinal problem have, and the number of each row's rank.
+"""Determine the order of ordinal labels, and encode each row by the number of its rank.
 
 The order is, first come first served: `classes` as the user gave it; that of an ordered pandas
 Categorical or a polars Enum; that of the numbers. Plain strings carry no order. They are taken

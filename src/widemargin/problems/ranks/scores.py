@@ -1,4 +1,4 @@
-"""Scores of ranks: by how much a utility lies within the bounds of each rank."""
+"""Score every rank by how far a utility lies within its bounds."""
 
 from __future__ import annotations
 

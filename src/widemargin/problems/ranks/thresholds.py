@@ -1,4 +1,4 @@
-r"""Rank boundaries on a utility: where one rank ends and the next begins.
+r"""Choose the thresholds on a utility that separate the ranks.
 
 Rank r (from 0) is predicted where :math:`\theta_{r-1} < f \le \theta_r`, so a value on a threshold
 goes to the lower rank (Herbrich et al. 2000, (2.19)).

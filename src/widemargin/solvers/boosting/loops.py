@@ -4,6 +4,10 @@ Rows with label -1 have side 0, rows with +1 side 1. `sums` has 512 numbers for 
 mass of side 0 in each bin, then that of side 1. The balance G of a cut is the mass of side 1 below
 it minus that of side 0 below it. With N and P the masses of the two sides, the stump that says +1
 above the cut errs on N + G, the one that says -1 there on P - G.
+
+The loops over one feature read `sums` of that feature, its `order`, `last`, `starts` and `mixed`
+(see `bins.Ordered`), `signed` (the mass of each sample, negative for side 0) and `sides` = (N, P).
+None of these changes. Before bin b the running `balance` is G of the cut below it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The result of the solver of cumulative models."""
+"""Result of the solver of cumulative models."""
 
 from __future__ import annotations
 

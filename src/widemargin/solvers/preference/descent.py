@@ -74,11 +74,10 @@ class FeatureSpace:
     def __init__(
         self,
         rows: LinearRows,
-        problem: PreferenceProblem,
         features: FloatArray | None = None,
         sample: Callable[[FloatArray, float, float | None], Curvature] | None = None,
     ) -> None:
-        self.rows, self.problem, self.sample = rows, problem, sample
+        self.rows, self.sample = rows, sample
         # Differences of rows do not see a constant.
         self.dense = features is not None
         self.features = np.empty((0, 0)) if features is None else features - features.mean(axis=0)
@@ -109,7 +108,7 @@ class FeatureSpace:
 
         That is a matrix of few features, else its diagonal without cross terms.
         """
-        curvature = self.problem.curvature(at.sums.rows, width, ramp)
+        curvature = at.sums.curvature(width, ramp)
         if self.dense:
             seen = self.sample(at.at.image, width, ramp) if self.sample else curvature
             self.factor = factorised(seen.gram(self.features))
@@ -273,8 +272,8 @@ class Descent(SmoothedDescent):
         residual = u.plus(-1.0, at)
         half = 0.5 * self.space.dot(at, at)
         primal, dual = half + sums.loss, sums.total - 0.5 * self.space.dot(u, u)
-        self.keep(at, primal, sums.point, dual)
         left = 0.5 * self.space.dot(residual, residual)
+        self.keep(at, primal, sums.point, dual)
         return Point(at, sums, residual, left, primal - dual, half + sums.smoothed)
 
     def consider(self, at: Element, point: DualPoint) -> None:

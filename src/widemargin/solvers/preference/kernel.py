@@ -225,8 +225,8 @@ class Products:
 class KernelSpace(FeatureSpace):
     """Expansions sum_i beta_i k(x_i, .) over all rows, in the inner product of the kernel."""
 
-    def __init__(self, product: Products, problem: PreferenceProblem) -> None:
-        self.product, self.problem = product, problem
+    def __init__(self, product: Products) -> None:
+        self.product = product
 
     @property
     def trust(self) -> Trust:
@@ -247,7 +247,7 @@ class KernelSpace(FeatureSpace):
 
     def prepare(self, at: Point, width: float, ramp: float | None = None) -> Curvature:
         """Return the curvature; there is no preconditioner to prepare."""
-        return self.problem.curvature(at.sums.rows, width, ramp)
+        return at.sums.curvature(width, ramp)
 
     def precondition(self, r: Element) -> Element:
         """Return the residual itself."""
@@ -267,7 +267,8 @@ class KernelRun:
         self.problem, self.rows, self.tol, self.budget = problem, rows, tol, budget
         self.before = rows.evaluations
         self.product = Products(rows, budget.cache_bytes)
-        self.space = KernelSpace(self.product, problem)
+        self.space = KernelSpace(self.product)
+        self.certified: PreferenceResult | None = None  # by a basis that spans everything
 
     def solve(self, start: FloatArray | None) -> PreferenceResult:
         """Run the stages until one of them reaches the tolerance in float64."""
@@ -276,8 +277,10 @@ class KernelRun:
             near = self.descent.gap <= START
             width = self.descent.width if near else 1.0
             status = self._restricted(self.rows.n, self.descent.best.coef, width)
+        if self.certified is not None:
+            return self.certified
         while True:
-            result, certificate = self._evaluated(status)
+            result, certificate = self._evaluated(self.descent.point, self.descent.best, status)
             unbounded = certificate.dual == -np.inf  # indefinite: more steps do not help
             if certificate.converged or unbounded:
                 return replace(result, status="converged")
@@ -298,13 +301,18 @@ class KernelRun:
         wanted = largest or (n if n <= WHOLE_BASIS else int(PER_ROOT * np.sqrt(n)))
         basis = pivoted_basis(self.product, max(1, min(fits, wanted)))
         coordinates = LinearRows(basis.G, threads=self.rows.threads)
-        space = FeatureSpace(coordinates, self.problem, basis.G)
+        space = FeatureSpace(coordinates, basis.G)
         begin = space.at(np.zeros(basis.G.shape[1]) if coef is None else coef @ basis.G)
         polish = Polish(self.problem, space.features) if basis.spans else None
         tol = WITHIN * self.tol if basis.spans else max(self.tol, START)
         inner = Descent(self.problem, space, tol, self.budget, begin, width, polish)
         status = inner.run()
         at = Element(basis.coefficients(inner.best.coef), inner.best.image)
+        if basis.spans and status == "converged":
+            result, certificate = self._evaluated(inner.point, at, status)
+            if certificate.converged:
+                self.certified = result
+                return status
         return self._whole(at, inner.width, inner.point, go_on=status in ("converged", "stalled"))
 
     def _whole(
@@ -318,13 +326,14 @@ class KernelRun:
             self.descent.consider(at, point)
         return self.descent.run() if go_on else self.budget.status
 
-    def _evaluated(self, status: Status) -> tuple[PreferenceResult, Certificate]:
-        """Evaluate the best points in float64, and certify them.
+    def _evaluated(
+        self, point: DualPoint, best: Element, status: Status
+    ) -> tuple[PreferenceResult, Certificate]:
+        """Evaluate a dual point and a vector in float64, and certify them.
 
         The expansion of the dual point is the model where that closes the gap, for its
-        coefficients are bounded; else the best vector met.
+        coefficients are bounded; else the vector is.
         """
-        point = self.descent.point
         beta = self.problem.evaluate_point(point).beta
         image = self.product.exact(beta)
         result = PreferenceResult(
@@ -340,7 +349,7 @@ class KernelRun:
         certificate = self.problem.certificate(result, tol=self.tol)
         if certificate.converged:
             return result, certificate
-        coef = self.descent.best.coef
+        coef = best.coef
         f = self.product.exact(coef)
         evaluations = self.rows.evaluations - self.before
         result = replace(

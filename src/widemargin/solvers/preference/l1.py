@@ -1,4 +1,4 @@
-r"""The preference machine with an l_1 norm: few features, to a true duality gap, without pairs.
+r"""Solve the pairwise ranking problem with an l_1 norm, which selects few features.
 
 Problem: :class:`widemargin.problems.preference.PreferenceProblem` with ``norm=1``.
 
@@ -116,7 +116,7 @@ class L1Descent(SmoothedDescent):
         return Element(direction, self.rows.dot(direction))
 
     def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
-        curvature = self.problem.curvature(before.sums.rows, old, self.width)
+        curvature = before.sums.curvature(old, self.width)
         return before.at.plus(1.0, self._direction(self.rows.combine(beta), curvature))
 
     def _step(self) -> bool:
@@ -146,11 +146,11 @@ class L1Descent(SmoothedDescent):
 
         No pair in the band would say that the loss is a plane; the next ones tell how far.
         """
-        rows, width = self.here.sums.rows, self.width
+        sums, width = self.here.sums, self.width
         wanted = max(1, int(np.count_nonzero(self.here.at.coef)))
-        while width < WIDEST and rows.n_pairs(0.0, width) < wanted:
+        while width < WIDEST and sums.rows.n_pairs(0.0, width) < wanted:
             width *= 2.0
-        return self.problem.curvature(rows, width)
+        return sums.curvature(width)
 
     def _program(self) -> bool:
         """Solve the program of the pairs near the kink, if they are few; tell if that helped."""

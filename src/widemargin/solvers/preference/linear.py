@@ -98,14 +98,14 @@ def _space(problem: PreferenceProblem, rows: LinearRows) -> tuple[FeatureSpace, 
     Only where there are few features the curvature is a matrix, from a sample of many rows.
     """
     if rows.n_features > FEW_FEATURES:
-        return FeatureSpace(rows, problem), None
+        return FeatureSpace(rows), None
     some = _sample(problem, max(SAMPLE_ROWS, SAMPLE_PER_FEATURE * rows.n_features))
     X = rows.X[some]
     features = np.asarray(X.toarray() if rows.sparse else X, dtype=np.float64)
     if len(some) == problem.n_rows:
-        return FeatureSpace(rows, problem, features), None
+        return FeatureSpace(rows, features), None
     sample = Sample(some, problem.restrict(some), ENOUGH_PAIRS * rows.n_features)
-    return FeatureSpace(rows, problem, features, sample.curvature), sample
+    return FeatureSpace(rows, features, sample.curvature), sample
 
 
 def _sample(problem: PreferenceProblem, size: int) -> IntArray:
@@ -131,7 +131,7 @@ def _start_from_sample(
 ) -> tuple[FloatArray, float]:
     """Solve the sample's own problem; return its weights and the band it ended with."""
     rows = LinearRows(features)
-    space = FeatureSpace(rows, problem, features)
+    space = FeatureSpace(rows, features)
     descent = Descent(problem, space, tol, budget, space.at(np.zeros(rows.n_features)))
     descent.run()
     return descent.best.coef, descent.width

@@ -1,4 +1,4 @@
-"""The result of the preference solvers."""
+"""Result of the preference solvers."""
 
 from __future__ import annotations
 
