@@ -37,7 +37,7 @@ REPEATED = ("kernels.rows.Rows.fill_symmetric", "solvers.base.Budget.spend")
 COMPILED = "solvers.soft_margin.smo_loops.sweep"
 # What is asked of the record after the fit.
 LATER = [
-    ("fitted.leave_one_out.result", "what is said of each row by the others"),
+    ("assess.leave_one_out.result", "what is said of each row by the others"),
     ("fitted.calibration.fit_calibration", "probabilities, from these values"),
     ("assess.suspects.suspects", "labels that the other rows contradict"),
     ("tuning.search.LOOSearch.fit", "a grid of such fits, compared by leave-one-out"),

@@ -1,5 +1,5 @@
 """Leave-one-out predictions and errors of fitted models, without retraining."""
 
-from widemargin.fitted.leave_one_out import LOOResult, decision_values, error, result
+from widemargin.assess.leave_one_out import LOOResult, decision_values, error, result
 
 __all__ = ["LOOResult", "decision_values", "error", "result"]

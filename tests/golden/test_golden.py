@@ -32,12 +32,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.Inconsistent
 
 HERE = Path(__file__).parent
 PROMISED = {
-    "widemargin.fitted.latent_scores.Reading",
-    "widemargin.fitted.by_path.LeftOutValues",
-    "widemargin.fitted.by_refit.RefitValues",
-    "widemargin.fitted.latent.LatentFunctions",
-    "widemargin.fitted.leave_one_out.LOOResult",
+    "widemargin.fitted.base.LOOResult",
+    "widemargin.fitted.base.LeftOutValues",
+    "widemargin.fitted.by_response.Reading",
     "widemargin.fitted.calibration.Calibration",
+    "widemargin.fitted.latent.LatentFunctions",
     "widemargin.fitted.record.Record",
     "widemargin.certificate.Certificate",
     "widemargin.estimators.boosting.ensemble.ClassifierEnsemble",

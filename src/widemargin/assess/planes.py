@@ -17,7 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.multiclass import class_pairs
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import check_X
-from widemargin.fitted.record import KeptTraining
+from widemargin.estimators._base.inspection import (
+    expansion_coefficients,
+    fitted_kernel,
+    kernel_rows,
+    pair_values,
+    votes_by_pairs,
+)
+from widemargin.fitted.record import find_training_set
 from widemargin.kernels import Rows
 
 
@@ -86,7 +93,7 @@ def planes_of(est: Any, X: Matrix) -> Planes:
     if hasattr(est, "coef_"):
         coef = _dense(est.coef_)
         gram = coef @ coef.T
-    elif hasattr(est, "dual_coef_") and hasattr(est, "_kernel_"):
+    elif hasattr(est, "dual_coef_") and fitted_kernel(est) is not None:
         gram = _kernel_gram(est, X)
     if gram is None:
         raise TypeError(
@@ -95,13 +102,13 @@ def planes_of(est: Any, X: Matrix) -> Planes:
         )
     threshold = np.broadcast_to(np.ravel(getattr(est, "intercept_", 0.0)), (len(gram),))
     power = float(getattr(est, "norm", 2)) if coef is not None else 2.0
-    return Planes(gram, coef, np.asarray(threshold), power, hasattr(est, "_pair_values"))
+    return Planes(gram, coef, np.asarray(threshold), power, votes_by_pairs(est))
 
 
 def plane_values(est: Any, planes: Planes, X: Any) -> FloatArray:
     """Return the decision values of the machines, a column each."""
     several = len(planes.gram) > 1 and planes.by_pairs
-    values = est._pair_values(X) if several else est.decision_function(X)
+    values = pair_values(est, X) if several else est.decision_function(X)
     return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
 
 
@@ -128,7 +135,7 @@ def nearest_plane(
 
 def squared_lengths(est: Any, X: Any) -> FloatArray:
     """Return the squared length of each row in the feature space of a machine."""
-    kernel = getattr(est, "_kernel_", None)
+    kernel = fitted_kernel(est)
     if kernel is None:
         X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.square(X).sum(axis=1)
@@ -139,34 +146,31 @@ def squared_lengths(est: Any, X: Any) -> FloatArray:
             "X must be the square kernel matrix of the training rows: k(x, x) of other rows is "
             f"not in it; got shape {X.shape}"
         )
-    return Rows(kernel, X, est._centre_).diagonal()
+    return kernel_rows(est, X).diagonal()
 
 
 def _kernel_gram(est: Any, X: Matrix) -> FloatArray:
     """Return the inner products of the normals sum_j beta_j phi(x_j) of a kernel machine."""
-    pairs = hasattr(est, "_pair_coefficients")
-    beta = est._pair_coefficients() if pairs else np.asarray(est.dual_coef_).T
+    beta = expansion_coefficients(est)
     rows, used = _support_rows(est, X)
     return np.asarray(beta.T @ rows.weighted_sum(used, rows, used, beta))
 
 
 def _support_rows(est: Any, X: Matrix) -> tuple[Rows, IntArray]:
     """Return rows seen through the kernel, and which of them are the support vectors."""
-    kernel = est._kernel_
-    if kernel.name != "precomputed":
-        rows = Rows(kernel, est.support_vectors_, est._centre_)
+    if est.kernel != "precomputed":
+        rows = kernel_rows(est, est.support_vectors_)
         return rows, np.arange(rows.n)
-    training = getattr(getattr(est, "_record_", None), "training", None)
-    if isinstance(training, KeptTraining):
-        member = training.data.member[est.support_]
-        return Rows(kernel, training.data.X), np.asarray(member, dtype=np.intp)
+    data = find_training_set(est)
+    if data is not None:
+        return kernel_rows(est, data.X), np.asarray(data.member[est.support_], dtype=np.intp)
     X = np.asarray(X)
     if X.shape[0] != X.shape[1]:
         raise ValueError(
             "X must be the square kernel matrix of the training rows: the model has kept no "
             f"kernel values between its support vectors; got shape {X.shape}"
         )
-    return Rows(kernel, X), est.support_.astype(np.intp)
+    return kernel_rows(est, X), est.support_.astype(np.intp)
 
 
 def _dense(coef: Any) -> FloatArray:

@@ -17,20 +17,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin._base.typing import IntArray
 from widemargin._base.validation import require, require_integer
-from widemargin.fitted import by_refit as _refits
-from widemargin.fitted import leave_one_out as loo
-from widemargin.fitted.by_path import LeftOutValues, fitted_values, machine_values
-from widemargin.fitted.latent import LatentTraining
-from widemargin.fitted.record import (
-    KeptTraining,
-    Record,
-    RefittedTraining,
-    Training,
-    class_codes,
-    record_of,
-)
+from widemargin.fitted.record import record_of
 
 __all__ = ["Suspect", "Suspects", "suspects"]
 
@@ -175,104 +164,31 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
     started = time.perf_counter()
     record = record_of(est)
     if screen is None:
-        result = loo.result(est)
+        result = record.result()
         values, errors, kind = result.values, result.errors, result.kind
-        training = record.require_kept("suspects")
+        model = record.require("suspects")
         chosen = np.ones(len(errors), dtype=bool)
     else:
         good = isinstance(screen, float | int) and not isinstance(screen, bool)
         require(good and 0 < screen <= 1, "screen", screen, "None or a fraction in (0, 1]")
-        training = record.require_kept("suspects")
-        chosen, left_out, exact = _screened(record, training, float(screen))
-        values, errors = loo.judged(training, left_out.values)
+        model = record.require("suspects")
+        count = math.ceil(float(screen) * np.count_nonzero(model.data.given_weight))
+        chosen, method = model.most_suspicious(max(1, count)), model.auto_method()
+        left_out = model.left_out(method, record, chosen)
+        values, errors = model.judge(left_out.values)
         errors = np.where(chosen, errors, 0)
+        exact = not left_out.unfinished if model.retrains else method == "exact"
         kind = "lower bound" if exact else "estimate"
     assert values is not None
-    weight = training.data.given_weight
-    margin, predicted = evidence(training, values)
+    weight = model.data.given_weight
+    margin, predicted = model.label_margin(values)
     candidates = np.flatnonzero(chosen & (weight > 0))
     ranked = candidates[np.argsort(margin[candidates], kind="stable")][:n]
     found = [
-        Suspect(int(row), training.data.given_y[row], predicted[row], float(margin[row]),
+        Suspect(int(row), model.data.given_y[row], predicted[row], float(margin[row]),
                 float(weight[row]))
         for row in ranked
     ]  # fmt: skip
     mean = float(weight @ errors) / float(weight.sum())
     seconds = time.perf_counter() - started
     return Suspects(found, int(np.count_nonzero(chosen)), len(weight), mean, kind, seconds)
-
-
-def _screened(
-    record: Record, training: KeptTraining, screen: float
-) -> tuple[BoolArray, LeftOutValues, bool]:
-    """Return the rows that are evaluated, their left-out values, and whether those are exact."""
-    count = max(1, math.ceil(screen * np.count_nonzero(training.data.given_weight)))
-    if isinstance(training, RefittedTraining):
-        chosen = _least_margins(training, count)
-        found = _refits.refitted_values(training, chosen=chosen)
-        return chosen, found, not found.unfinished
-    if isinstance(training, LatentTraining):  # one factorisation leaves out all rows alike
-        return _strongest(training, count), loo.left_out_values(record), False
-    chosen = _largest_coefficients(training, count)
-    exact = len(training.data.weight) <= loo.EXACT_ROWS
-    return chosen, machine_values(training, exact=exact, chosen=chosen), exact
-
-
-def _least_margins(training: RefittedTraining, count: int) -> BoolArray:
-    """Mark the rows that the fitted machines do worst on."""
-    margin, _ = evidence(training, loo.judged(training, _refits.fitted_values(training))[0])
-    absent = training.data.given_weight <= 0
-    chosen = np.zeros(len(margin), dtype=bool)
-    chosen[np.lexsort((margin, absent))[:count]] = True
-    return chosen
-
-
-def _largest_coefficients(training: Training, count: int) -> BoolArray:
-    """Mark the user's rows with the largest coefficients, per unit of weight, of any machine.
-
-    Among those at the cap of the hinge, the worst fitted ones.
-    """
-    data = training.data
-    size = np.zeros(len(data.weight))
-    for machine in training.machines:
-        beta = np.abs(machine.problem.coefficients(machine.alpha))
-        np.maximum.at(size, machine.rows, beta)
-    given = np.append(size / data.weight, -1.0)[data.member]
-    every = np.ones(len(given), dtype=bool)
-    margin, _ = evidence(training, loo.judged(training, fitted_values(training, needed=every))[0])
-    # Coefficients that differ by rounding are equal: those at the cap.
-    order = np.lexsort((margin, -np.round(given / given.max(), 9)))
-    chosen = np.zeros(len(given), dtype=bool)
-    chosen[order[:count]] = True
-    return chosen
-
-
-def _strongest(training: LatentTraining, count: int) -> BoolArray:
-    """Mark the user's rows with the largest embedding strengths.
-
-    Flip noise gives up on a wrong label instead of learning it: there, those with the least margin.
-    """
-    data, results = training.data, training.results
-    if training.latent.flip_noise > 0:
-        size = np.max([-r.problem.label * r.field for r in results], axis=0)
-    else:
-        size = np.max([np.abs(r.coefficients) / data.weight for r in results], axis=0)
-    given = np.append(size, -np.inf)[data.member]
-    chosen = np.zeros(len(given), dtype=bool)
-    chosen[np.argsort(-given, kind="stable")[:count]] = True
-    return chosen
-
-
-def evidence(training: KeptTraining, values: FloatArray) -> tuple[FloatArray, Any]:
-    """Return the margin of each row's label and what is predicted instead."""
-    y = training.data.given_y
-    if isinstance(training, Training) and not training.pairs:
-        return -np.abs(y - values), values
-    classes, codes = class_codes(training)
-    codes = np.maximum(codes, 0)
-    if values.ndim == 1:
-        return np.where(codes == 1, values, -values), classes[(values > 0).astype(np.intp)]
-    own = np.take_along_axis(values, codes[:, None], axis=1)[:, 0]
-    others = values.copy()
-    np.put_along_axis(others, codes[:, None], -np.inf, axis=1)
-    return own - others.max(axis=1), classes[values.argmax(axis=1)]

@@ -13,11 +13,10 @@ import numpy as np
 from widemargin._base.messages import UserError, listing
 from widemargin.cli._model_guard import foreign_types
 from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEnsemble
-from widemargin.fitted.by_path import LeftOutValues
-from widemargin.fitted.by_refit import RefitValues
+from widemargin.fitted.base import LeftOutValues
+from widemargin.fitted.by_response import Reading
 from widemargin.fitted.calibration import Calibration
 from widemargin.fitted.latent import LatentFunctions
-from widemargin.fitted.latent_scores import Reading
 from widemargin.fitted.record import Record
 from widemargin.sources.tables.encoding import Encoding, Task
 from widemargin.sources.whole_file import check_is_file, write_whole
@@ -136,6 +135,6 @@ def trusted_types() -> list[str]:
     boosting = (wm.AdaBoostClassifier, wm.RBFNetClassifier, StumpEnsemble, ClassifierEnsemble)
     planes = (wm.MaxMarginClassifier, wm.PerceptronClassifier)
     machines = (*quadratic, *programs, *others, *planes, *boosting)
-    answers = (wm.loo.LOOResult, LeftOutValues, RefitValues, Calibration, Reading, Tuning)
-    records = (wm.Certificate, wm.kernels.Kernel, Record, LatentFunctions, *answers)
+    results = (wm.loo.LOOResult, LeftOutValues, Calibration, Reading, Tuning)
+    records = (wm.Certificate, wm.kernels.Kernel, Record, LatentFunctions, *results)
     return [*(f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records), *FORMER_PATHS]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
+from widemargin.assess import leave_one_out as loo
 from widemargin.certificate import Certificate, in_print
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._training import machine_of
-from widemargin.fitted import leave_one_out as loo
 from widemargin.sources.tables.encoding import Target
 
 

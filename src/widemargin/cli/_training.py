@@ -10,7 +10,7 @@ import numpy as np
 
 from widemargin._base.messages import UserError
 from widemargin._base.typing import FloatArray
-from widemargin.fitted import leave_one_out as loo
+from widemargin.fitted.record import record_of
 from widemargin.sources.tables.encoding import Target, Task
 
 MOST_ROWS_OF_LEAVE_ONE_OUT = 5_000  # up to here it is exact and takes as long as a few fits
@@ -69,9 +69,10 @@ def compacted(pipeline: Any, n_rows: int) -> Any:
     machine = machine_of(pipeline)
     if n_rows <= MOST_ROWS_OF_LEAVE_ONE_OUT:
         with suppress(ValueError):  # it is refused for indefinite kernels: the summary has a bound
-            loo.result(machine)
-            if hasattr(machine, "_calibrations"):
-                machine._calibrations()
+            record = record_of(machine)
+            record.result()
+            if hasattr(machine, "calibration"):
+                record.calibrations(machine.calibration)
     smaller = machine.compact()
     name, last = pipeline.steps[-1]
     if hasattr(last, "regressor_"):

@@ -1,14 +1,15 @@
-"""Left-out values of machines without a solution path: by training them again.
+"""Models without a solution path: leave samples out by training again.
 
-Only rows that a machine depends on are left out, one at a time; the others keep their fitted
-values. Where there are too many rows for that, ten folds take their turns.
+Only samples that a machine depends on are left out, one at a time; the others keep their fitted
+values. Where there are too many samples for that, ten folds take turns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -16,119 +17,289 @@ from sklearn.exceptions import ConvergenceWarning
 from widemargin._base.messages import warn
 from widemargin._base.threads import for_each, worker_threads
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
-from widemargin.fitted.by_path import LeftOutValues, Tasks
-from widemargin.fitted.record import (
-    Plane,
-    PlaneMachine,
-    PlaneTraining,
-    RefitMachine,
-    RefittedTraining,
-    RefitTraining,
+from widemargin._base.validation import TrainingSet
+from widemargin.fitted.base import (
+    FOLDS,
+    FittedModel,
+    LeavingRows,
+    LeftOutValues,
+    first_in,
 )
+from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
 
-FOLDS = 10
+REFIT_ROWS = 500  # "exact" may train again once for each of them
 DENSE_ROWS = 5_000  # up to this size the kernel matrix is formed
-NAUGHT = np.zeros(1, dtype=np.intp)
+BY_REFITS = ("exact", "folds", "support_vectors")  # the methods that need no path
 
 
 @dataclass(frozen=True, eq=False)
-class RefitValues(LeftOutValues):
-    """Left-out values and how sure they are.
+class Refit:
+    """A machine as an expansion: values are sum_j beta_j k(x_j, x) + offset.
 
     Attributes
     ----------
-    unfinished : int
-        Machines, the fitted ones among them, that did not reach their tolerance.
+    beta : ndarray of shape (n_rows,)
+        Coefficients of the rows that it was trained on.
+    offset : ndarray of shape (n_columns,)
+        A zero for machines without threshold, one entry per threshold otherwise.
+    converged : bool
+        Whether it is the optimum to within the tolerance asked for.
     """
 
-    unfinished: int
+    beta: FloatArray
+    offset: FloatArray
+    converged: bool
 
 
-def refitted_values(training: RefittedTraining, *, chosen: BoolArray | None = None) -> RefitValues:
-    """Leave rows out one at a time.
+class RefitMachine(Protocol):
+    """A trained machine that can be trained again without some of its rows.
 
-    With `chosen`, a mask over the user's rows, only those are left out.
+    It has seen all rows of the training set, in their order.
     """
-    if isinstance(training, PlaneTraining):
-        return _warned(_planes_without_each(training, chosen))
-    data = training.data
-    n = len(data.weight)
-    values = fitted_values(training)
-    retrained = 0
-    unfinished = sum(not machine.fitted.converged for machine in training.machines)
-    with worker_threads() as threads:
-        seen = _at_hand(training, threads)
-        for machine, columns in zip(training.machines, _columns(training), strict=True):
-            needed = np.append(machine.matters(), False)[data.member]
-            tasks = Tasks(data, np.arange(n), needed if chosen is None else needed & chosen)
-            found = np.empty((len(tasks.rows), columns.stop - columns.start))
-            done = _leave_each(machine, seen, tasks, found, threads)
-            values[tasks.given, columns] = found[tasks.back]
-            retrained += len(done)
-            unfinished += int(np.count_nonzero(~done))
-    return _warned(RefitValues(values, 0, retrained, unfinished))
+
+    @property
+    def fitted(self) -> Refit:
+        """The machine as it was trained."""
+        ...
+
+    def matters(self) -> BoolArray:
+        """Return which rows the machine may depend on: without any other one it is the same."""
+        ...
+
+    def retrained(self, rows: Rows, kept: FloatArray) -> Refit:
+        """Train with the fraction `kept` of each row's weight, from the fitted machine.
+
+        `rows` are those with kept > 0, and so are the coefficients that are returned.
+        """
+        ...
 
 
-def _at_hand(training: RefitTraining, threads: int) -> RefitTraining:
-    """Return the training with its kernel values computed, if they are not too many."""
-    data = training.data
-    n = len(data.weight)
-    if n > DENSE_ROWS or training.kernel.name == "precomputed":
-        return training
-    K = Rows(training.kernel, data.X, training.centre, threads).matrix()
-    return replace(training, data=replace(data, X=K), kernel=Kernel("precomputed"), centre=None)
+class RefittedModel(FittedModel):
+    """Leave-one-out by training again, whatever the machines are.
 
+    Subclasses say what a machine is given to train on (its `operand`) and how it is evaluated.
 
-def _leave_each(
-    machine: RefitMachine, training: RefitTraining, tasks: Tasks, out: FloatArray, threads: int
-) -> BoolArray:
-    """Write the value of each row by the machine without it; return which of them converged."""
-    converged = np.zeros(len(tasks.rows), dtype=bool)
-
-    def leave(task: int) -> None:
-        row = tasks.rows[task : task + 1]
-        kept = np.ones(len(training.data.weight))
-        kept[row] = max(0.0, 1.0 - tasks.fraction[task])
-        some = np.flatnonzero(kept)
-        left, gone = _seen(training, some, some), _seen(training, row, some)
-        refit = machine.retrained(left, kept)
-        used = np.flatnonzero(refit.beta)
-        out[task] = gone.weighted_sum(NAUGHT, left, used, refit.beta[used]) + refit.offset
-        converged[task] = refit.converged
-
-    for_each(leave, range(len(tasks.rows)), threads)
-    return converged
-
-
-def folded_values(training: RefittedTraining) -> RefitValues:
-    """Leave a tenth of the rows out at a time.
-
-    All copies of a row leave together: a weight means the same as copies.
+    Attributes
+    ----------
+    machines : sequence
+        The machines, each with `fitted` and `retrained`.
+    seed : int
+        Of the folds, where there are too many samples to leave them out one at a time.
     """
-    if isinstance(training, PlaneTraining):
-        return _warned(_planes_without_folds(training))
-    data = training.data
-    values = fitted_values(training)
-    fold = folds(data.y, training.seed)
-    folds_of_given = np.append(fold, -1)[data.member]
-    retrained = 0
-    unfinished = sum(not machine.fitted.converged for machine in training.machines)
-    for k in range(int(fold.max()) + 1):
-        inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        given = np.flatnonzero(folds_of_given == k)
-        place = np.searchsorted(outside, data.member[given])
+
+    machines: Sequence[Any]
+    seed: int
+    methods: ClassVar[tuple[str, ...]] = BY_REFITS
+    retrains: ClassVar[bool] = True
+
+    def _rows_of(self, machine: Any) -> IntArray:
+        """Return the training rows that a machine saw."""
+        raise NotImplementedError
+
+    def _matters(self, machine: Any) -> BoolArray:
+        """Return which of these rows the machine may depend on."""
+        raise NotImplementedError
+
+    def _operand(self, X: Matrix, threads: int = 1) -> Any:
+        """Return samples as the machines take them."""
+        raise NotImplementedError
+
+    def _evaluate(self, fitted: Any, samples: Any, trained_on: Any) -> FloatArray:
+        """Return the values of a machine, shape (n, n_columns), on samples given as operands."""
+        raise NotImplementedError
+
+    def _part(self, rows: IntArray, columns: IntArray, threads: int = 1) -> Any:
+        """Return some training rows; of a precomputed kernel, their values with `columns`."""
+        return self._operand(self.data.X[rows], threads)
+
+    def _columns(self) -> list[slice]:
+        """Return the columns of values that belong to each machine."""
+        return [slice(k, k + 1) for k in range(len(self.machines))]
+
+    def _prepared(self, threads: int) -> RefittedModel:
+        """Return the model with what all fits share computed."""
+        return self
+
+    # -- leave-one-out -----------------------------------------------------------------------
+
+    def auto_method(self) -> str:
+        """Return "exact" for so few samples that it is affordable."""
+        return "exact" if len(self.data.weight) <= REFIT_ROWS else "folds"
+
+    def values(self) -> FloatArray:
+        """Return the values of the fitted machines on the user's samples."""
+        data, columns = self.data, self._columns()
+        values = np.empty((len(data.member), columns[-1].stop))
+        seen = data.member >= 0
         with worker_threads() as threads:
-            left = _seen(training, inside, inside, threads)
-            gone = _seen(training, outside, inside, threads)
-            for machine, columns in zip(training.machines, _columns(training), strict=True):
-                refit = machine.retrained(left, (fold != k).astype(np.float64))
-                used = np.flatnonzero(refit.beta)
-                f = gone.weighted_sum(np.arange(gone.n), left, used, refit.beta[used])
-                values[given, columns] = (f[:, None] + refit.offset)[place]
-                retrained += 1
-                unfinished += not refit.converged
-    return _warned(RefitValues(values, 0, retrained, unfinished))
+            inside, outside = self._operand(data.X, threads), self._operand(data.outside, threads)
+            for machine, span in zip(self.machines, columns, strict=True):
+                fitted = machine.fitted
+                values[seen, span] = self._evaluate(fitted, inside, inside)[data.member[seen]]
+                values[~seen, span] = self._evaluate(fitted, outside, inside)
+        return values
+
+    def left_out(
+        self, method: str, record: Record, chosen: BoolArray | None = None
+    ) -> LeftOutValues:
+        """Leave out one sample at a time, or a tenth of them ("folds", if none are chosen)."""
+        by_folds = method == "folds" and chosen is None
+        found = self._without_folds() if by_folds else self._without_each(chosen)
+        if found.unfinished:
+            warn(
+                f"left-out values are estimates: {found.unfinished} of the machines behind them "
+                f"did not reach tol ({found.retrained} were trained again). Raise max_iter or tol, "
+                "or widen the kernel", ConvergenceWarning,
+            )  # fmt: skip
+        return found
+
+    def _without_each(self, chosen: BoolArray | None) -> LeftOutValues:
+        """Leave one sample out at a time of the machines that depend on it."""
+        data = self.data
+        values = self.values()
+        retrained, unfinished = 0, self._n_unfinished()
+        with worker_threads() as threads:
+            prepared = self._prepared(threads)
+            for machine, columns in zip(self.machines, self._columns(), strict=True):
+                needed = np.zeros(len(data.weight) + 1, dtype=bool)  # the last: zero weight
+                needed[self._rows_of(machine)] = self._matters(machine)
+                mask = needed[data.member] if chosen is None else needed[data.member] & chosen
+                leaving = LeavingRows(data, self._rows_of(machine), mask)
+                found = np.empty((len(leaving.rows), columns.stop - columns.start))
+                done = prepared._leave_each(machine, leaving, found, threads)
+                values[leaving.given, columns] = found[leaving.back]
+                retrained += len(done)
+                unfinished += int(np.count_nonzero(~done))
+        return LeftOutValues(values, 0, retrained, unfinished)
+
+    def _leave_each(
+        self, machine: Any, leaving: LeavingRows, out: FloatArray, threads: int
+    ) -> BoolArray:
+        """Write the values of each row by the machine without it; return which fits converged."""
+        own = self._rows_of(machine)
+        converged = np.zeros(len(leaving.rows), dtype=bool)
+
+        def leave(task: int) -> None:
+            row = leaving.rows[task : task + 1]
+            kept = np.ones(len(own))
+            kept[row] = max(0.0, 1.0 - leaving.fraction[task])
+            some = own[np.flatnonzero(kept)]
+            left, gone = self._part(some, some), self._part(own[row], some)
+            refit = machine.retrained(left, kept)
+            out[task] = self._evaluate(refit, gone, left)[0]
+            converged[task] = refit.converged
+
+        for_each(leave, range(len(leaving.rows)), threads)
+        return converged
+
+    def _without_folds(self) -> LeftOutValues:
+        """Leave a tenth of the samples out at a time.
+
+        All copies of a sample leave together: a weight means the same as copies.
+        """
+        data = self.data
+        values = self.values()
+        fold = folds(data.y, self.seed)
+        retrained, unfinished = 0, self._n_unfinished()
+        with worker_threads() as threads:
+            for machine, columns in zip(self.machines, self._columns(), strict=True):
+                rows = self._rows_of(machine)
+                own = fold[rows]
+                found = np.zeros((len(data.weight) + 1, columns.stop - columns.start))
+                for k in np.unique(own):
+                    inside, outside = rows[own != k], rows[own == k]
+                    left = self._part(inside, inside, threads)
+                    gone = self._part(outside, inside, threads)
+                    refit = machine.retrained(left, (own != k).astype(np.float64))
+                    found[outside] = self._evaluate(refit, gone, left)
+                    retrained += 1
+                    unfinished += not refit.converged
+                seen = np.isin(data.member, rows)
+                values[seen, columns] = found[data.member[seen]]
+        return LeftOutValues(values, 0, retrained, unfinished)
+
+    def _n_unfinished(self) -> int:
+        return sum(not machine.fitted.converged for machine in self.machines)
+
+    def bounded_errors(self, method: str) -> tuple[BoolArray, str]:
+        """Return which of the user's samples any machine depends on.
+
+        The other samples keep their fitted values, which are right: they have more margin than is
+        asked for. So these are at least as many as the errors of leaving one out.
+        """
+        some = np.zeros(len(self.data.weight) + 1, dtype=bool)  # the last: zero weight
+        for machine in self.machines:
+            some[self._rows_of(machine)] |= self._matters(machine)
+        return np.asarray(some[self.data.member]), "bound"
+
+    def most_suspicious(self, count: int) -> BoolArray:
+        """Mark the samples with the least margin in the fitted model."""
+        margin, _ = self.label_margin(self.judge(self.values())[0])
+        absent = self.data.given_weight <= 0
+        return first_in(np.lexsort((margin, absent)), count)
+
+
+@dataclass(frozen=True, eq=False)
+class RefitTraining(RefittedModel):
+    """Kernel expansions over all training rows.
+
+    Attributes
+    ----------
+    data : TrainingSet
+        The rows.
+    kernel : Kernel
+        The kernel with its parameters.
+    centre : ndarray or None
+        Origin of the rbf kernel, see `Rows`.
+    machines : list of RefitMachine
+        One for two classes, the second of which is positive; else one per class, against the rest.
+    seed : int
+        Of the folds, where there are too many rows to leave them out one at a time.
+    """
+
+    data: TrainingSet
+    kernel: Kernel
+    centre: FloatArray | None
+    machines: Sequence[RefitMachine]
+    seed: int
+
+    method_advice: ClassVar[str] = (
+        f"auto, {', '.join(BY_REFITS)}: theorem 1 is not valid for the machines that are linear "
+        "programs (Smola et al. 2000, below (2.9)), nor is what else rests on the optimum of a "
+        "quadratic program"
+    )
+
+    def _rows_of(self, machine: RefitMachine) -> IntArray:
+        return np.arange(len(self.data.weight))
+
+    def _matters(self, machine: RefitMachine) -> BoolArray:
+        return machine.matters()
+
+    def _operand(self, X: Matrix, threads: int = 1) -> Rows:
+        return Rows(self.kernel, X, self.centre, threads)
+
+    def _part(self, rows: IntArray, columns: IntArray, threads: int = 1) -> Rows:
+        X: Matrix = self.data.X
+        X = X[np.ix_(rows, columns)] if self.kernel.name == "precomputed" else X[rows]
+        return self._operand(X, threads)
+
+    def _evaluate(self, fitted: Refit, samples: Rows, trained_on: Rows) -> FloatArray:
+        used = np.flatnonzero(fitted.beta)
+        f = samples.weighted_sum(np.arange(samples.n), trained_on, used, fitted.beta[used])
+        return np.asarray(f[:, None] + fitted.offset)
+
+    def _columns(self) -> list[slice]:
+        ends = np.cumsum([0, *(len(machine.fitted.offset) for machine in self.machines)])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    def _prepared(self, threads: int) -> RefitTraining:
+        """Return the model with its kernel values computed, if they are not too many."""
+        data = self.data
+        if len(data.weight) > DENSE_ROWS or self.kernel.name == "precomputed":
+            return self
+        K = Rows(self.kernel, data.X, self.centre, threads).matrix()
+        return replace(self, data=replace(data, X=K), kernel=Kernel("precomputed"), centre=None)
 
 
 def folds(y: Any, seed: int) -> IntArray:
@@ -138,156 +309,3 @@ def folds(y: Any, seed: int) -> IntArray:
     by_class = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y)]
     fold[np.concatenate(by_class)] = np.arange(len(y)) % FOLDS
     return fold
-
-
-def fitted_values(training: RefittedTraining) -> FloatArray:
-    """Return the values of the fitted machines on the user's rows."""
-    if isinstance(training, PlaneTraining):
-        return _fitted_planes(training)
-    data = training.data
-    columns = _columns(training)
-    values = np.empty((len(data.member), columns[-1].stop))
-    seen = data.member >= 0
-    rows = Rows(training.kernel, data.X, training.centre)
-    absent = Rows(training.kernel, data.outside, training.centre)
-    with worker_threads() as threads:
-        rows.threads = absent.threads = threads
-        for machine, span in zip(training.machines, columns, strict=True):
-            fitted = machine.fitted
-            used = np.flatnonzero(fitted.beta)
-            inside = rows.weighted_sum(np.arange(rows.n), rows, used, fitted.beta[used])
-            outside = absent.weighted_sum(np.arange(absent.n), rows, used, fitted.beta[used])
-            values[seen, span] = inside[data.member[seen], None] + fitted.offset
-            values[~seen, span] = outside[:, None] + fitted.offset
-    return values
-
-
-def own_parts(training: RefitTraining) -> FloatArray:
-    """Return what each of the user's rows adds to its own values: what (2.2) leaves out.
-
-    Of a row that stands for several, one is left out.
-    """
-    data = training.data
-    diagonal = Rows(training.kernel, data.X, training.centre).diagonal()
-    fraction = np.minimum(1.0, data.given_weight) / np.append(data.weight, 1.0)[data.member]
-    parts = np.zeros((len(data.member), _columns(training)[-1].stop))
-    for machine, span in zip(training.machines, _columns(training), strict=True):
-        own = np.append(machine.fitted.beta * diagonal, 0.0)[data.member]
-        parts[:, span] = (fraction * own)[:, None]
-    return parts
-
-
-def rows_that_matter(training: RefittedTraining) -> BoolArray:
-    """Return which of the user's rows any machine depends on.
-
-    Of the others every machine says what it says as fitted, which is right: they have more margin
-    than is asked for. So these are at least as many as the errors of leaving one out.
-    """
-    if isinstance(training, PlaneTraining):
-        some = np.zeros(len(training.data.weight), dtype=bool)
-        for plane in training.machines:
-            some[plane.rows] |= plane.matters(training.data.X[plane.rows])
-    else:
-        some = np.logical_or.reduce([machine.matters() for machine in training.machines])
-    return np.asarray(np.append(some, False)[training.data.member])
-
-
-# -- hyperplanes between pairs of classes ---------------------------------------------------
-
-
-def _plane_values(plane: Plane, X: Matrix) -> FloatArray:
-    return np.asarray(X @ plane.coef, dtype=np.float64) + plane.intercept
-
-
-def _fitted_planes(training: PlaneTraining) -> FloatArray:
-    """Return the values of the fitted hyperplanes on the user's rows."""
-    data = training.data
-    values = np.empty((len(data.member), len(training.machines)))
-    seen = data.member >= 0
-    for k, machine in enumerate(training.machines):
-        values[seen, k] = _plane_values(machine.fitted, data.X)[data.member[seen]]
-        values[~seen, k] = _plane_values(machine.fitted, data.outside)
-    return values
-
-
-def _planes_without_each(training: PlaneTraining, chosen: BoolArray | None) -> RefitValues:
-    """Leave one row out at a time of the machines of its class."""
-    data = training.data
-    values = _fitted_planes(training)
-    retrained = 0
-    unfinished = sum(not machine.fitted.converged for machine in training.machines)
-    for k, machine in enumerate(training.machines):
-        X = data.X[machine.rows]
-        needed = np.zeros(len(data.weight) + 1, dtype=bool)  # the last: rows of zero weight
-        needed[machine.rows] = machine.matters(X)
-        mask = needed[data.member]
-        tasks = Tasks(data, machine.rows, mask if chosen is None else mask & chosen)
-        found = np.empty(len(tasks.rows))
-        with worker_threads() as threads:
-            done = _leave_each_plane(machine, X, tasks, found, threads)
-        values[tasks.given, k] = found[tasks.back]
-        retrained += len(done)
-        unfinished += int(np.count_nonzero(~done))
-    return RefitValues(values, 0, retrained, unfinished)
-
-
-def _leave_each_plane(
-    machine: PlaneMachine, X: Matrix, tasks: Tasks, out: FloatArray, threads: int
-) -> BoolArray:
-    """Write the value of each row by the machine without it; return which of them converged."""
-    converged = np.zeros(len(tasks.rows), dtype=bool)
-
-    def leave(task: int) -> None:
-        row = tasks.rows[task : task + 1]
-        kept = np.ones(X.shape[0])
-        kept[row] = max(0.0, 1.0 - tasks.fraction[task])
-        plane = machine.retrained(X[np.flatnonzero(kept)], kept)
-        out[task] = _plane_values(plane, X[row])[0]
-        converged[task] = plane.converged
-
-    for_each(leave, range(len(tasks.rows)), threads)
-    return converged
-
-
-def _planes_without_folds(training: PlaneTraining) -> RefitValues:
-    """Leave a tenth of the rows out at a time."""
-    data = training.data
-    values = _fitted_planes(training)
-    fold = folds(data.y, training.seed)
-    retrained = 0
-    unfinished = sum(not machine.fitted.converged for machine in training.machines)
-    for column, machine in enumerate(training.machines):
-        X, own = data.X[machine.rows], fold[machine.rows]
-        found = np.zeros(len(data.weight) + 1)
-        for k in np.unique(own):
-            plane = machine.retrained(X[np.flatnonzero(own != k)], (own != k).astype(np.float64))
-            found[machine.rows[own == k]] = _plane_values(plane, X[np.flatnonzero(own == k)])
-            retrained += 1
-            unfinished += not plane.converged
-        seen = np.isin(data.member, machine.rows)
-        values[seen, column] = found[data.member[seen]]
-    return RefitValues(values, 0, retrained, unfinished)
-
-
-def _columns(training: RefitTraining) -> list[slice]:
-    """Return the columns of values that belong to each machine."""
-    ends = np.cumsum([0, *(len(machine.fitted.offset) for machine in training.machines)])
-    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
-
-
-def _seen(training: RefitTraining, rows: IntArray, columns: IntArray, threads: int = 1) -> Rows:
-    """Return rows through the kernel; of a precomputed one, their values with `columns`."""
-    X: Matrix = training.data.X
-    X = X[np.ix_(rows, columns)] if training.kernel.name == "precomputed" else X[rows]
-    return Rows(training.kernel, X, training.centre, threads)
-
-
-def _warned(found: RefitValues) -> RefitValues:
-    """Warn of machines that are not at their optimum."""
-    if found.unfinished:
-        warn(
-            f"left-out values are estimates: {found.unfinished} of the machines behind them did "
-            f"not reach tol ({found.retrained} were trained again). Raise max_iter or tol, or "
-            "widen the kernel", ConvergenceWarning,
-        )  # fmt: skip
-    return found

@@ -12,10 +12,8 @@ import numpy as np
 
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
-from widemargin._base.validation import TrainingSet
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.mean_field import Likelihood
-from widemargin.solvers.mean_field import MeanFieldResult
 
 UNEVEN = 1e-9  # relative range of a diagonal that still counts as constant
 
@@ -100,32 +98,6 @@ class LatentFunctions:
     def mean(self, cross: FloatArray) -> FloatArray:
         """Return the posterior means of new rows, a column for each function."""
         return cross @ self.coefficients
-
-
-@dataclass(frozen=True, eq=False)
-class LatentTraining:
-    """A fit of latent functions, as leave-one-out needs it.
-
-    Attributes
-    ----------
-    data : TrainingSet
-        The rows.
-    latent : LatentFunctions
-        What prediction needs.
-    results : list of MeanFieldResult
-        The solution for each function.
-    calibrate : bool
-        Whether means are scaled to the left-out labels.
-    has_choice : bool
-        Whether calibration may choose the variance: the naive theory takes that of the prior for
-        the one that a row has without itself.
-    """
-
-    data: TrainingSet
-    latent: LatentFunctions
-    results: list[MeanFieldResult]
-    calibrate: bool
-    has_choice: bool
 
 
 def kernel_matrix(rows: Rows, offset: float) -> FloatArray:

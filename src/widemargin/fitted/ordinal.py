@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
-from widemargin.fitted.record import Refit
+from widemargin.fitted.base import TIE
+from widemargin.fitted.by_refit import BY_REFITS, Refit, RefitTraining
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem
+from widemargin.problems.ranks.scores import rank_scores
 from widemargin.problems.ranks.thresholds import margin_thresholds, optimal_thresholds
 from widemargin.solvers.base import Budget
 from widemargin.solvers.preference import PreferenceResult, solve
@@ -126,6 +129,36 @@ class OrdinalMachine:
         self, problem: PreferenceProblem, beta: FloatArray, f: FloatArray, converged: bool
     ) -> Refit:
         return Refit(beta, -rank_thresholds(self.rule, problem, f, self._n_ranks), converged)
+
+
+@dataclass(frozen=True, eq=False)
+class RankTraining(RefitTraining):
+    """One utility of ordered ranks; its values are the utility less each threshold.
+
+    Attributes
+    ----------
+    ranks : ndarray
+        The labels, lowest rank first.
+    refusal : str
+        See `FittedModel`.
+    """
+
+    ranks: Any = None
+    refusal: str = ""
+
+    ordered: ClassVar[bool] = True
+    method_advice: ClassVar[str] = (
+        f"auto, {', '.join(BY_REFITS)}: the others need one dual variable a row, and here each "
+        "pair of rows has its own"
+    )
+
+    def classes(self) -> Any:
+        """Return the ranks, lowest first."""
+        return self.ranks
+
+    def class_scores(self, values: FloatArray, codes: IntArray) -> tuple[FloatArray, float]:
+        """Return the scores of the ranks, and the difference that counts as a tie."""
+        return rank_scores(values), TIE
 
 
 def rank_thresholds(

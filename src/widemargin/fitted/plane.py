@@ -1,17 +1,39 @@
-"""Machines of `problems.lp_margin` that can be trained again without some of their rows."""
+"""Hyperplanes of `problems.norm_margin` that can be trained again without some of their rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
-from widemargin.fitted.record import Plane
+from widemargin._base.validation import TrainingSet
+from widemargin.fitted.base import PairedModel
+from widemargin.fitted.by_refit import BY_REFITS, RefittedModel
 from widemargin.problems.norm_margin import NormMargin
 from widemargin.solvers.norm_margin import MarginResult, solve_norm_margin
 
 TIGHT = 1e-6  # a margin this little above what is asked for may be at it
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A linear machine: values are coef.x + intercept.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,)
+        Weights.
+    intercept : float
+        Threshold.
+    converged : bool
+        Whether it is the optimum to within the tolerance asked for.
+    """
+
+    coef: FloatArray
+    intercept: float
+    converged: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +91,46 @@ class NormMachine:
         problem = replace(self.problem, y=y, cost=cost)
         result = solve_norm_margin(X, problem, tol=self.tol, max_iter=self.max_iter, seed=self.seed)
         return _as_plane(result)
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneTraining(RefittedModel, PairedModel):
+    """Hyperplanes, one per pair of classes.
+
+    Attributes
+    ----------
+    data : TrainingSet
+        The rows.
+    pairs : list of (int, int)
+        Positive and negative class of each machine.
+    machines : list of NormMachine
+        In the order of the pairs.
+    seed : int
+        Of the folds, where there are too many rows to leave them out one at a time.
+    """
+
+    data: TrainingSet
+    pairs: list[tuple[int, int]]
+    machines: list[NormMachine]
+    seed: int
+
+    method_advice: ClassVar[str] = (
+        f"auto, {', '.join(BY_REFITS)}: the others rest on a norm of w that comes from an inner "
+        "product, this one does not"
+    )
+
+    def _rows_of(self, machine: NormMachine) -> IntArray:
+        return machine.rows
+
+    def _matters(self, machine: NormMachine) -> BoolArray:
+        return machine.matters(self.data.X[machine.rows])
+
+    def _operand(self, X: Matrix, threads: int = 1) -> Matrix:
+        return X
+
+    def _evaluate(self, fitted: Plane, samples: Matrix, trained_on: Matrix) -> FloatArray:
+        values = np.asarray(samples @ fitted.coef, dtype=np.float64) + fitted.intercept
+        return values[:, None]
 
 
 def _as_plane(result: MarginResult) -> Plane:

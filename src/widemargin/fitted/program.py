@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray
-from widemargin.fitted.record import Refit
+from widemargin.fitted.by_refit import Refit, RefitTraining
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.base import Budget
@@ -87,6 +88,14 @@ class ProgramMachine:
         size = problem.shift * result.alpha + np.abs(result.f)
         return np.asarray((result.alpha > 0) | (margins <= 1.0 + TIGHT * np.maximum(1.0, size)))
 
+    def margin_deficits(self) -> FloatArray | None:
+        """Return the slack of each row beyond its adaptive margin; None if margins are fixed."""
+        problem, result = self.problem, self.result
+        if not problem.shift.any():
+            return None
+        own = problem.shift * result.alpha
+        return np.maximum(0.0, problem.slack(result.alpha, result.f) - own)
+
     def retrained(self, rows: Rows, kept: FloatArray) -> Refit:
         """Train with the fraction `kept` of each row's weight, from the fitted machine."""
         problem = _without(self.problem, kept)
@@ -112,6 +121,32 @@ class ProgramMachine:
     ) -> ProgramResult:
         budget = Budget(self.max_iter, cache_bytes=self.cache_bytes)
         return solve(problem, rows, tol=self.tol, budget=budget, start=start, seed=self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramTraining(RefitTraining):
+    """A fit of `ProgramMachine` objects."""
+
+    machines: Sequence[ProgramMachine]
+
+    def own_parts(self) -> FloatArray:
+        """Return what each of the user's samples adds to its own values: what (2.2) leaves out.
+
+        Of a row that stands for several samples, one is left out.
+        """
+        data, columns = self.data, self._columns()
+        diagonal = Rows(self.kernel, data.X, self.centre).diagonal()
+        fraction = np.minimum(1.0, data.given_weight) / np.append(data.weight, 1.0)[data.member]
+        parts = np.zeros((len(data.member), columns[-1].stop))
+        for machine, span in zip(self.machines, columns, strict=True):
+            own = np.append(machine.fitted.beta * diagonal, 0.0)[data.member]
+            parts[:, span] = (fraction * own)[:, None]
+        return parts
+
+    def margin_deficits(self) -> FloatArray | None:
+        """Return the slack of each sample beyond the adaptive margin of the first machine."""
+        lacking = self.machines[0].margin_deficits()
+        return None if lacking is None else lacking[self.data.member]
 
 
 def _without_slack(problem: MarginProgram, result: ProgramResult) -> bool:

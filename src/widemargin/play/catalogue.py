@@ -65,6 +65,10 @@ class Slider:
             return round(value)
         return min(max(float(value), self.low), self.high)
 
+    def alternatives(self) -> list[str]:
+        """Return that a range of numbers has no words to choose from."""
+        return []
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -94,6 +98,10 @@ class Choice:
         known = isinstance(value, str) and value in self.options
         require(known, f"params[{self.name!r}]", value, f"one of {', '.join(self.options)}")
         return self.meaning.get(value, value)
+
+    def alternatives(self) -> list[str]:
+        """Return the words that are not the first choice."""
+        return [word for word in self.options if word != self.start]
 
 
 @dataclass(frozen=True)

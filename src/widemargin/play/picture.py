@@ -14,9 +14,8 @@ from widemargin._base.multiclass import class_pairs, combine
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import require
-from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
-from widemargin.fitted import leave_one_out as loo
-from widemargin.fitted.record import Record, RefittedTraining
+from widemargin.estimators._base.inspection import pair_values, votes_by_pairs
+from widemargin.fitted.record import find_model, find_record
 from widemargin.play.catalogue import Machine, machine_named
 from widemargin.reporting.strengths import strengths
 
@@ -122,17 +121,18 @@ def draw(fitted: Fitted) -> dict[str, Any]:
 
 
 def _trains_again(model: Any) -> bool:
-    record = getattr(model, "_record_", None)
-    return isinstance(record, Record) and isinstance(record.training, RefittedTraining)
+    kept = find_model(model)
+    return kept is not None and kept.retrains
 
 
 def leave_one_out(fitted: Fitted) -> dict[str, Any]:
     """Return which points are wrong when left out, or why that is not known."""
-    if not hasattr(fitted.model, "_record_"):
+    record = find_record(fitted.model)
+    if record is None:
         return {"problem": "not known: this machine would have to be trained anew for each point"}
     many = _trains_again(fitted.model) and len(fitted.question.labels) > MOST_REFITS
     try:
-        found = loo.result(fitted.model, "folds" if many else "auto")
+        found = record.result("folds" if many else "auto")
     except ValueError as error:
         return {"problem": _short(str(error))}
     wrong = np.flatnonzero(np.asarray(found.errors, dtype=bool))
@@ -155,8 +155,8 @@ def _landscape(model: Any) -> dict[str, Any]:
     places = np.column_stack([across.ravel(), down.ravel()])
     if len(model.classes_) == 2:
         return {"values": _packed(model.decision_function(places), "<f4")}
-    if isinstance(model, OneVsOneClassifier):
-        values = _refined(model._pair_values(places))
+    if votes_by_pairs(model):
+        values = _refined(pair_values(model, places))
         winner = combine(values, len(model.classes_)).argmax(axis=1)
         lead = _smallest_win(values, winner, len(model.classes_))
     else:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from widemargin.play.catalogue import MACHINES, Choice
+from widemargin.play.catalogue import MACHINES
 from widemargin.play.picture import Fitted, NoMachineError, draw, fit, leave_one_out, read_question
 
 
@@ -81,8 +81,8 @@ class Painter:
 def _small_questions(name: str) -> Iterator[dict[str, Any]]:
     """Return a few points of two and of three classes, for each choice that a machine has."""
     points = [[0.1 * i * (-1) ** i, 0.05 * i, i % 3] for i in range(12)]
-    choices = [c for c in MACHINES[name].controls if isinstance(c, Choice)]
-    others = [{c.name: word} for c in choices for word in c.options if word != c.start]
+    controls = MACHINES[name].controls
+    others = [{c.name: word} for c in controls for word in c.alternatives()]
     for n_classes in (2, 3):
         shown = [p for p in points if p[2] < n_classes]
         for params in ({}, *others):

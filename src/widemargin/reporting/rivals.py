@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
+from widemargin.assess import leave_one_out as loo
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.lp import LPSVC
 from widemargin.estimators.lp.adaptive import LOOSVC, AdaptiveMarginSVC
 from widemargin.estimators.ordinal import OrdinalSVC
 from widemargin.estimators.svm import SVC, SVR
-from widemargin.fitted import leave_one_out as loo
 from widemargin.sources.tables.encoding import Target
 from widemargin.tuning.gradient import tune
 from widemargin.tuning.search import LOOSearch

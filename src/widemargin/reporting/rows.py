@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
+from widemargin.fitted.record import record_of
 from widemargin.reporting.plain import listed, shown
 from widemargin.reporting.statistics import plane, reliability
 from widemargin.reporting.strengths import are_shares
@@ -52,10 +53,10 @@ def _left_out_probability(subject: Subject) -> tuple[FloatArray, str] | None:
     machine = subject.machine
     if hasattr(machine, "loo_proba_"):
         return machine.loo_proba_[subject.seen, 1], "their one scale"
-    if not hasattr(machine, "_calibrations"):
+    if not hasattr(machine, "calibration"):
         return None
     try:
-        curve = machine._calibrations()[0]
+        curve = record_of(machine).calibrations(machine.calibration)[0]
     except ValueError:  # too few rows for a curve
         return None
     return curve.probability(subject.values), "the curve that turns values into probabilities"

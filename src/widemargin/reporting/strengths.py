@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.typing import FloatArray
-from widemargin.fitted.record import Training
+from widemargin.fitted.record import find_model
 
 
 def strengths(machine: Any, n: int) -> FloatArray | None:
@@ -36,9 +36,10 @@ def _sizes(machine: Any, n: int) -> FloatArray | None:
     """Return the absolute coefficients of the rows in each machine, a row of them a machine."""
     if hasattr(machine, "alpha_"):
         return np.abs(np.atleast_2d(machine.alpha_))
-    training = getattr(getattr(machine, "_record_", None), "training", None)
-    if isinstance(training, Training):
-        return _sizes_of_pairs(training)
+    model = find_model(machine)
+    sizes = None if model is None else model.coefficient_sizes()
+    if sizes is not None:
+        return sizes
     if hasattr(machine, "dual_"):  # of a plane, not of an expansion in rows
         return np.abs(np.atleast_2d(machine.dual_))
     if not hasattr(machine, "dual_coef_") or not hasattr(machine, "support_"):
@@ -46,14 +47,3 @@ def _sizes(machine: Any, n: int) -> FloatArray | None:
     sizes = np.zeros((len(machine.dual_coef_), n))
     sizes[:, machine.support_] = np.abs(machine.dual_coef_)
     return sizes
-
-
-def _sizes_of_pairs(training: Training) -> FloatArray:
-    """Return the coefficients of machines with a solution path, of linear ones too."""
-    data = training.data
-    sizes = np.zeros((len(training.machines), len(data.weight) + 1))  # the last: no weight
-    for own, part in zip(sizes, training.machines, strict=True):
-        np.maximum.at(own, part.rows, np.abs(part.problem.coefficients(part.alpha)))
-    # Equal rows are one row of the problem: each has its share of the coefficient.
-    share = data.given_weight / np.append(data.weight, 1.0)[data.member]
-    return sizes[:, data.member] * share

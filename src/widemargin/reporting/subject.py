@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from sklearn.base import is_regressor
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
-from widemargin.assess.suspects import evidence
-from widemargin.fitted import leave_one_out as loo
-from widemargin.fitted.record import RefitTraining, record_of
+from widemargin.fitted.base import LOOResult
+from widemargin.fitted.record import record_of
 from widemargin.reporting.plots.shown import machine_of
 from widemargin.reporting.preparation import Task
 from widemargin.reporting.rivals import Candidate, Landscape
@@ -72,7 +71,7 @@ class Subject:
     weight: FloatArray
     names: list[str]
     task: Task
-    result: loo.LOOResult
+    result: LOOResult
     source: str
     target: str
     row_numbers: IntArray
@@ -103,8 +102,8 @@ class Subject:
         For regression these are minus the absolute error and the left-out value.
         """
         assert self.result.values is not None
-        training = record_of(self.machine).require_kept("report")
-        margins, predicted = evidence(training, self.result.values)
+        model = record_of(self.machine).require("report")
+        margins, predicted = model.label_margin(self.result.values)
         return margins[self.seen], predicted[self.seen]
 
     def strengths(self) -> FloatArray | None:
@@ -169,11 +168,12 @@ def subject_of_model(est: Any) -> Subject:
     """Return a fitted estimator, a pipeline that ends in one, or the best one of a search."""
     est = getattr(est, "best_estimator_", est)
     machine = machine_of(est)
-    training = record_of(machine).require_kept("report")
-    data = training.data
+    record = record_of(machine)
+    model = record.require("report")
+    data = model.data
     seen = data.given_weight > 0
     task: Task = "regression" if is_regressor(machine) else "classification"
-    if isinstance(training, RefitTraining) and training.ranks is not None:
+    if model.ordered:
         task = "ordered"
     X, names, notes = _inputs_of(est, machine, data.X[data.member[seen]])
     if not seen.all():
@@ -186,7 +186,7 @@ def subject_of_model(est: Any) -> Subject:
         weight=data.given_weight[seen],
         names=names,
         task=task,
-        result=loo.result(machine),
+        result=record.result(),
         source="the data that the model was fitted on",
         target="the target",
         row_numbers=np.flatnonzero(seen),

@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin._base.validation import TrainingSet, canonical, check_fit
+from widemargin.estimators._base.inspection import kernel_for, problems_for
 from widemargin.estimators._base.kernel import check_square
 from widemargin.estimators.svm import SVC, SVR
-from widemargin.fitted import leave_one_out as loo
-from widemargin.fitted.by_path import Workshop, machine_values
-from widemargin.fitted.record import KeptTraining, Machine, Training, class_codes, record_of
+from widemargin.fitted.base import FittedModel
+from widemargin.fitted.by_path import SharedMatrix, Training
+from widemargin.fitted.record import Machine, record_of
 from widemargin.kernels import Rows
 
 SHARED_ROWS = 1_500  # beyond that, fits steer in float32 and are faster than shared float64
@@ -204,40 +205,38 @@ class SharedKernel:
         self, machine: Any, X: Any, y: Any, sample_weight: Any, method: str, threads: int
     ) -> None:
         self.data = _prepared(machine, X, y, sample_weight)
-        self.kernel = machine._resolved_kernel(self.data.X, self.data.weight)
+        self.kernel = kernel_for(machine, self.data.X, self.data.weight)
         self.centre = Rows(self.kernel, self.data.X).centre
         self.exact = method == "exact"
         self.threads = threads
-        self.workshop: Workshop | None = None
+        self.shared: SharedMatrix | None = None
         self.last: Training | None = None
 
     def score(self, machine: Any) -> Score:
         """Return the leave-one-out of the machine of one setting, whose parameters are checked."""
         started = time.perf_counter()
         training = self._training(machine)
-        before = 0.0 if self.workshop is None else self.workshop.seconds
-        if self.workshop is None:
-            self.workshop = Workshop(training, self.threads)
-        values = machine_values(training, exact=self.exact, workshop=self.workshop).values.copy()
+        before = 0.0 if self.shared is None else self.shared.seconds
+        if self.shared is None:
+            self.shared = SharedMatrix(training, self.threads)
+        values = training.leave_out(exact=self.exact, shared=self.shared).values.copy()
         self.last = training
         if len(training.pairs) > 1:
-            _add_bystanders(training, self.workshop, values)
-        _, errors = loo.judged(training, values)
+            _add_bystanders(training, self.shared, values)
+        _, errors = training.judge(values)
         kind = "exact" if self.exact else "estimate"
-        fitting = self.workshop.seconds - before
+        fitting = self.shared.seconds - before
         scoring = time.perf_counter() - started - fitting
         return Score.of(errors, self.data.given_weight, kind, fitting, scoring)
 
     def _training(self, machine: Any) -> Training:
         """State the problems of a setting, with the last optimum as where to start."""
-        pairs, parts = machine._problems(self.data)
+        pairs, parts = problems_for(machine, self.data)
         machines = []
         for k, (rows, problem) in enumerate(parts):
             start = np.zeros(problem.n_variables)
-            if self.workshop is not None and self.last is not None:
-                start = _carried_over(
-                    self.workshop.optima[k], self.last.machines[k].problem, problem
-                )
+            if self.shared is not None and self.last is not None:
+                start = _carried_over(self.shared.optima[k], self.last.machines[k].problem, problem)
             machines.append(Machine(rows, problem, start, 0.0))
         intercept = bool(machine.fit_intercept)
         return Training(self.data, self.kernel, self.centre, pairs, machines, intercept)
@@ -254,12 +253,12 @@ def _carried_over(b: FloatArray, before: Any, now: Any) -> FloatArray:
     return np.where((b <= before.lower) & (before.lower < 0), now.lower, start)
 
 
-def _add_bystanders(training: Training, workshop: Workshop, values: FloatArray) -> None:
+def _add_bystanders(training: Training, shared: SharedMatrix, values: FloatArray) -> None:
     """Write what each machine at its optimum says of the rows of the classes it did not see."""
     data = training.data
     n = len(data.weight)
-    for k, (machine, b) in enumerate(zip(training.machines, workshop.optima, strict=True)):
-        f = workshop.K[:n, machine.rows] @ machine.problem.coefficients(b)
+    for k, (machine, b) in enumerate(zip(training.machines, shared.optima, strict=True)):
+        f = shared.K[:n, machine.rows] @ machine.problem.coefficients(b)
         threshold = float(machine.problem.thresholds(f[machine.rows]).sum())  # or none
         stranger = np.ones(n + 1, dtype=bool)
         stranger[machine.rows] = stranger[n] = False  # the last entry: rows of zero weight
@@ -270,7 +269,7 @@ def _add_bystanders(training: Training, workshop: Workshop, values: FloatArray) 
 def _prepared(machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
     """Check the data as the machine's own fit would."""
     precomputed = machine.kernel == "precomputed"
-    numeric = isinstance(machine, SVR)
+    numeric = is_regressor(machine)
     X, y, weight = check_fit(
         machine, X, y, sample_weight, numeric=numeric, accept_sparse=not precomputed
     )
@@ -289,18 +288,19 @@ def score_alone(
     if scoring == "evidence":
         loss = -float(np.sum(machine.log_evidence_))
         return Score(loss, float("nan"), 0, "evidence", fitted - started, 0.0)
-    training = record_of(machine).require_kept("LOOSearch")
+    record = record_of(machine)
+    model = record.require("LOOSearch")
     losses: BoolArray | FloatArray
     if scoring == "log_loss":
-        losses, kind = _log_losses(training, machine.loo_proba_), "estimate"
+        losses, kind = _log_losses(model, machine.loo_proba_), "estimate"
     else:  # "auto" is exact as long as that is affordable
-        found = loo.result(machine, "auto" if method == "exact" else method)
+        found = record.result("auto" if method == "exact" else method)
         losses, kind = found.errors, found.kind
     times = fitted - started, time.perf_counter() - fitted
-    return Score.of(losses, training.data.given_weight, kind, *times)
+    return Score.of(losses, model.data.given_weight, kind, *times)
 
 
-def _log_losses(training: KeptTraining, probabilities: FloatArray) -> FloatArray:
+def _log_losses(model: FittedModel, probabilities: FloatArray) -> FloatArray:
     """Return minus the logarithm of the probability of each row's class."""
-    codes = np.maximum(class_codes(training)[1], 0)  # -1 only where the weight is zero
+    codes = np.maximum(model.class_codes(), 0)  # -1 only where the weight is zero
     return -np.log(np.take_along_axis(probabilities, codes[:, None], axis=1)[:, 0])

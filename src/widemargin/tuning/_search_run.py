@@ -15,6 +15,7 @@ from widemargin._base.messages import warn
 from widemargin._base.progress import Bar
 from widemargin._base.threads import for_each, worker_threads
 from widemargin._base.typing import FloatArray, IntArray
+from widemargin.estimators._base.inspection import check_parameters
 from widemargin.tuning._candidates import (
     Branch,
     Score,
@@ -98,7 +99,7 @@ class Run:
         if not can_share(machine, self.n_rows):
             scoring = self.search.scoring
             return None, score_alone(machine, X, self.y, self.sample_weight, method, scoring)
-        machine._check_parameters()
+        check_parameters(machine)
         if kernel is None:
             kernel = SharedKernel(machine, X, self.y, self.sample_weight, method, self.threads)
         return kernel, kernel.score(machine)

@@ -20,10 +20,8 @@ from widemargin._base.validation import (
     require_number,
     scale_gamma,
 )
+from widemargin.estimators._base.inspection import kernel_for
 from widemargin.estimators._base.kernel import check_range
-from widemargin.estimators.gp import MeanFieldGPClassifier
-from widemargin.estimators.linear import LinearSVC
-from widemargin.estimators.svm import SVC
 from widemargin.kernels import Kernel, Rows, is_mercer
 from widemargin.tuning._kernel_paths import (
     FixedPath,
@@ -46,7 +44,7 @@ DENSE_ENTRIES = 20_000_000  # of sparse rows that one gamma a feature needs as a
 
 def is_latent(model: Any) -> bool:
     """Whether a machine has a latent function: noise in the place of a cost."""
-    return isinstance(model, MeanFieldGPClassifier)
+    return "input_noise" in getattr(model, "tunable", ())
 
 
 def check_names(params: Any, model: Any) -> frozenset[str]:
@@ -70,10 +68,12 @@ def check_names(params: Any, model: Any) -> frozenset[str]:
 
 def check_machine(model: Any, names: frozenset[str]) -> None:
     """Raise an error that names the way out where these parameters cannot be tuned."""
-    if isinstance(model, LinearSVC):
-        require(names == {"C"}, "params", tuple(sorted(names)), '("C",) for LinearSVC')
+    tunable = getattr(model, "tunable", ())
+    if tunable == ("C",):
+        fix = f'("C",) for {type(model).__name__}'
+        require(names == {"C"}, "params", tuple(sorted(names)), fix)
         return
-    if not isinstance(model, SVC | MeanFieldGPClassifier):
+    if not tunable:
         raise ValueError(
             "estimator must be widemargin's SVC, LinearSVC or MeanFieldGPClassifier, or a Pipeline "
             f"that ends in one; got {type(model).__name__}. Other estimators can be tuned by "
@@ -141,8 +141,7 @@ class Task:
         classes, codes = check_classes(data.y)
         costs = getattr(model, "class_weight", None)
         factors = class_costs(costs, classes, codes, data.weight)
-        linear = isinstance(model, LinearSVC)
-        kernel = Kernel("linear") if linear else model._resolved_kernel(data.X, data.weight)
+        kernel = kernel_for(model, data.X, data.weight)
         check_range(Rows(kernel, data.X))
         return cls(model, names, data, codes, factors, kernel, prior, criterion)
 

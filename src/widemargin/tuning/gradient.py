@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -26,6 +26,7 @@ from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import require_integer, require_number, seed_of
+from widemargin.estimators._base.inspection import check_parameters
 from widemargin.tuning._hinge_cost import choose_hinge_cost
 from widemargin.tuning._landscape import Landscape, Point, Surface, descend
 from widemargin.tuning._latent_landscape import LatentTask
@@ -198,7 +199,7 @@ def tune(
     check_machine(estimator, names)
     check_criterion(criterion, estimator)
     model = clone(estimator)
-    model._check_parameters()
+    check_parameters(model)
     kind = LatentTask if is_latent(model) else Task
     task = kind.of(model, names, X, y, sample_weight, float(prior), criterion)
     loss = "leave-one-out loss" if criterion == "loo" else "minus log evidence a row"
@@ -265,8 +266,9 @@ class _Search:
             landscape, x, message = self._descents(rows, starts)
             values, theta = landscape.split(x)
             loss = min(end["loss"] for end in self.ends if end["x"] is x)
-            if task.hinge and "C" in task.names and isinstance(landscape, Landscape):
-                values["C"], loss = self._hinge_cost(landscape, values["C"], theta)
+            if task.hinge and "C" in task.names:
+                own = cast(Landscape, landscape)  # a machine with a hinge has no latent function
+                values["C"], loss = self._hinge_cost(own, values["C"], theta)
         params: dict[str, Any] = {name: v for name, v in values.items() if name in task.names}
         if landscape.path.size:
             params["gamma"] = self._gamma(theta)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,14 +15,10 @@ from widemargin._base.multiclass import predicted_class
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin._base.validation import require, require_bool
-from widemargin.estimators.lp import LPSVC, NuLPSVC
-from widemargin.estimators.lp.adaptive import AdaptiveMarginSVC
-from widemargin.fitted import leave_one_out as loo
-from widemargin.fitted.by_refit import fitted_values, own_parts, rows_that_matter
-from widemargin.fitted.program import ProgramMachine
-from widemargin.fitted.record import Record, RefitMachine, RefitTraining, record_of
+from widemargin.estimators._base.inspection import check_parameters, program_for
+from widemargin.fitted.program import ProgramTraining
+from widemargin.fitted.record import Record, record_of
 from widemargin.kernels import Rows
-from widemargin.problems.linear_program import MarginProgram, adaptive_margin, lp_machine
 
 __all__ = ["RegularisationPath", "regularisation_path"]
 
@@ -145,23 +141,26 @@ def regularisation_path(
     >>> path.n_support
     array([18, 23, 25])
     """
-    name = _parameter_of(estimator)
+    name = getattr(estimator, "path_parameter", "")
+    fix = "AdaptiveMarginSVC (at lam = 1 it is LOOSVC), LPSVC or NuLPSVC"
+    require(bool(name), "estimator", estimator, fix)
     require_bool("leave_one_out", leave_one_out)
     asked = np.asarray(values, dtype=np.float64)
     require(asked.ndim == 1 and len(asked) > 0, "values", values, f"a list of values of {name}")
-    for value in asked:
-        clone(estimator).set_params(**{name: float(value)})._check_parameters()
+    models = [clone(estimator).set_params(**{name: float(value)}) for value in asked]
+    for model in models:
+        check_parameters(model)
     found: list[dict[str, Any]] = [{}] * len(asked)
     training = None
     for k in np.argsort(asked, kind="stable"):
         if training is None or name == "nu":
-            model = clone(estimator).set_params(**{name: float(asked[k])})
-            training = _trained(model.fit(X, y, sample_weight))
+            record = record_of(models[k].fit(X, y, sample_weight))
+            training = cast(ProgramTraining, record.require("regularisation_path"))
         else:
-            training = _moved(training, estimator, float(asked[k]))
+            training = _moved(training, models[k])
         found[k] = _summary(training, leave_one_out)
         if name == "nu":  # the record holds the equivalent LP machines
-            found[k] |= _certified(model)
+            found[k] |= _certified(models[k])
     columns = {key: [entry[key] for entry in found] for key in found[0]}
     kinds = tuple(columns.pop("loo_kind", ())) or None
     arrays = {key: np.array(column) for key, column in columns.items()}
@@ -169,12 +168,6 @@ def regularisation_path(
     if name == "lam":  # else each fit has warned
         _warn_unfinished(path, estimator.tol)
     return path
-
-
-def _trained(model: Any) -> RefitTraining:
-    training = record_of(model).require_kept("regularisation_path")
-    assert isinstance(training, RefitTraining)
-    return training
 
 
 def _certified(model: Any) -> dict[str, Any]:
@@ -187,41 +180,23 @@ def _certified(model: Any) -> dict[str, Any]:
     }
 
 
-def _parameter_of(estimator: Any) -> str:
-    """Return the name of the parameter that regularises a machine."""
-    if isinstance(estimator, AdaptiveMarginSVC | LPSVC):
-        return "lam"
-    fix = "AdaptiveMarginSVC (at lam = 1 it is LOOSVC), LPSVC or NuLPSVC"
-    require(isinstance(estimator, NuLPSVC), "estimator", estimator, fix)
-    return "nu"
-
-
-def _moved(training: RefitTraining, estimator: Any, value: float) -> RefitTraining:
-    """Return the machines at another lam, trained from where they are."""
-    machines: list[RefitMachine] = []
+def _moved(training: ProgramTraining, estimator: Any) -> ProgramTraining:
+    """Return the machines at the parameters of an estimator, trained from where they are."""
     with worker_threads() as threads:
         rows = Rows(training.kernel, training.data.X, training.centre, threads)
-        for machine in training.machines:
-            assert isinstance(machine, ProgramMachine)
-            problem = _restated(machine.problem, estimator, rows, value)
-            machines.append(machine.moved(problem, rows))
+        machines = [
+            machine.moved(program_for(estimator, machine.problem, rows), rows)
+            for machine in training.machines
+        ]
     return replace(training, machines=machines)
 
 
-def _restated(problem: MarginProgram, estimator: Any, rows: Rows, value: float) -> MarginProgram:
-    """State the program of a machine at another lam."""
-    y, weight, limit = problem.y, problem.weight, problem.limit
-    if isinstance(estimator, LPSVC):
-        return lp_machine(y, weight, limit, value)
-    return adaptive_margin(y, weight, rows.diagonal(), limit, value)
-
-
-def _summary(training: RefitTraining, leave_one_out: bool) -> dict[str, Any]:
+def _summary(training: ProgramTraining, leave_one_out: bool) -> dict[str, Any]:
     """Sum up the machines at one value."""
     data = training.data
     weight = data.given_weight / data.given_weight.sum()
-    machines = [machine for machine in training.machines if isinstance(machine, ProgramMachine)]
-    fitted = fitted_values(training)
+    machines = training.machines
+    fitted = training.values()
     scores = fitted if len(machines) > 1 else fitted[:, 0]
     codes = np.searchsorted(np.unique(data.y), data.given_y)
     summary: dict[str, Any] = {
@@ -231,11 +206,11 @@ def _summary(training: RefitTraining, leave_one_out: bool) -> dict[str, Any]:
         "slack": sum(machine.slack for machine in machines),
         "n_support": np.count_nonzero(np.any([m.result.alpha > 0 for m in machines], axis=0)),
         "training_error": float(weight @ (predicted_class(scores) != codes)),
-        "loo_bound": float(weight @ rows_that_matter(training)),
-        "expression": float(weight @ loo.judged(training, fitted - own_parts(training))[1]),
+        "loo_bound": float(weight @ training.bounded_errors("support_vectors")[0]),
+        "expression": float(weight @ training.judge(fitted - training.own_parts())[1]),
     }
     if leave_one_out:
-        found = loo.result_of(Record(training))
+        found = Record(training).result()
         summary |= {"loo_error": found.error, "loo_kind": found.kind}
     return summary
 

@@ -14,8 +14,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.validation import require, require_bool
-from widemargin.estimators._base.diagnosed import Diagnosed
-from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.tuning._candidates import changed_by, is_pipeline
 from widemargin.tuning._search_run import SCORINGS, Run, table
 
@@ -206,11 +204,10 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
             "SVC, NuSVC, SVR, NuSVR, LinearSVC, LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC, "
             "MeanFieldGPClassifier or a pipeline that ends in one of them"
         )
-        require(isinstance(machine, Diagnosed), "estimator", changed, known)
-        if not isinstance(machine, MeanFieldGPClassifier):
-            name = type(machine).__name__
-            fix = f'"error" for {name}: the others are for MeanFieldGPClassifier'
-            require(self.scoring == "error", "scoring", self.scoring, fix)
+        scorings = getattr(machine, "loo_scorings", ())
+        require(bool(scorings), "estimator", changed, known)
+        fix = f'"error" for {type(machine).__name__}: the others are for MeanFieldGPClassifier'
+        require(self.scoring in scorings, "scoring", self.scoring, fix)
 
     def _keep(self, run: Run) -> None:
         """Store the table of the settings scored so far and the best of them, if there is one."""

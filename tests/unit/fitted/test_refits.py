@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from widemargin import LOOSVC, LPSVC, SVC, AdaptiveMarginSVC, LOOSearch, NuLPSVC, loo, suspects
 from widemargin._base.validation import canonical
 from widemargin.fitted import by_refit as _refits
-from widemargin.fitted.record import Record, Refit, RefitTraining, record_of
+from widemargin.fitted.by_refit import Refit, RefitTraining
+from widemargin.fitted.record import Record, record_of
 from widemargin.kernels import Kernel
 
 X, Y = make_moons(70, noise=0.35, random_state=3)
@@ -78,7 +79,7 @@ def test_a_weight_means_copies(machine):
 @four
 def test_rows_that_do_not_matter_change_nothing(machine):
     model = clone(machine).fit(X, Y)
-    training = record_of(model).training
+    training = record_of(model).model
     others = np.flatnonzero(~training.machines[0].matters())
     assert len(others) > 10
     for row in others[:8]:
@@ -203,7 +204,7 @@ def test_folds_are_refits_without_a_tenth(machine):
     result = loo.result(model, "folds")
     assert (result.method, result.kind) == ("10-fold", "estimate")
     assert str(result) == f"leave-one-out error {result.error:.4f} (estimate by 10-fold)"
-    data = record_of(model).training.data
+    data = record_of(model).model.data
     fold = _refits.folds(data.y, 5)[data.member]
     again = LPSVC(lam=model.lam_, gamma=1.0) if isinstance(model, NuLPSVC) else clone(model)
     for k in (0, 7):
@@ -214,7 +215,7 @@ def test_folds_are_refits_without_a_tenth(machine):
 
 
 def test_many_rows_are_left_out_by_folds(monkeypatch):
-    monkeypatch.setattr(loo, "REFIT_ROWS", 50)
+    monkeypatch.setattr(_refits, "REFIT_ROWS", 50)
     model = AdaptiveMarginSVC(gamma=1.0).fit(X, Y)
     assert loo.result(model).method == "10-fold"
     assert loo.result(model, "exact").kind == "exact"  # when asked by name
@@ -250,7 +251,7 @@ def test_jaakkola_and_haussler_do_fail_here():
     for seed in range(12):
         X, y = make_moons(40, noise=0.4, random_state=seed)
         model = LOOSVC(gamma=1.0).fit(X, y)
-        own = _refits.own_parts(record_of(model).training)[:, 0]
+        own = record_of(model).model.own_parts()[:, 0]
         rest = np.where(y == 1, 1, -1) * (model.decision_function(X) - own)
         exceeded += loo.error(model) > np.mean(rest <= 0)
     assert exceeded > 0
@@ -336,7 +337,7 @@ def training_of(machine_type, **options):
 
 def test_machines_with_several_columns():
     training = training_of(Means)
-    values = _refits.refitted_values(training).values
+    values = training.left_out("exact", Record(training)).values
     assert values.shape == (len(Y), 2)
     K = Kernel("rbf", gamma=1.0)(X, X)
     place = training.data.member
@@ -351,7 +352,7 @@ def test_machines_with_several_columns():
 def test_refits_that_do_not_converge_are_told(method):
     record = Record(training_of(Means, converged=False))
     with pytest.warns(ConvergenceWarning, match="estimates: .* did not reach tol"):
-        found = loo.left_out_values(record, method)
+        found = record.left_out(method)
     assert found.unfinished == found.retrained + 1
 
 
@@ -363,5 +364,5 @@ def test_unfinished_values_are_no_exact_ones():
             return Refit(np.ones(rows.n), np.zeros(1), True)
 
     with pytest.warns(ConvergenceWarning):
-        result = loo.result_of(Record(training_of(Plain)))
+        result = Record(training_of(Plain)).result()
     assert (result.method, result.kind, result.cost["unfinished"]) == ("exact", "estimate", 1.0)

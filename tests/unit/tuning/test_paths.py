@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import LOOSVC, LPSVC, SVC, AdaptiveMarginSVC, NuLPSVC, loo, regularisation_path
-from widemargin.tuning import paths
+from widemargin.fitted.program import ProgramMachine
 
 X, Y = make_moons(80, noise=0.4, random_state=1)
 CASES = [
@@ -86,7 +86,7 @@ def test_several_classes_and_weights():
 
 def test_starts_are_handed_on(monkeypatch):
     started = []
-    moved = paths.ProgramMachine.moved
+    moved = ProgramMachine.moved
 
     def watch(self, problem, rows):
         started.append(self.result)
@@ -94,7 +94,7 @@ def test_starts_are_handed_on(monkeypatch):
         started.append(found.result)
         return found
 
-    monkeypatch.setattr(paths.ProgramMachine, "moved", watch)
+    monkeypatch.setattr(ProgramMachine, "moved", watch)
     regularisation_path(AdaptiveMarginSVC(gamma=1.0), X, Y, [2.0, 0.5, 1.0])
     assert len(started) == 4  # two moves, from the smallest lam upwards
     assert started[2] is started[1]

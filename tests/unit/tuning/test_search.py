@@ -25,6 +25,7 @@ from sklearn.svm import SVC as LibSVC
 import widemargin
 from tests.helpers.byhand import gram
 from widemargin import SVC, SVR, LinearSVC, LOOSearch, NuSVC, NuSVR, loo
+from widemargin.fitted import by_path
 from widemargin.tuning import _candidates, _search_run
 from widemargin.tuning._candidates import SharedKernel
 
@@ -147,14 +148,14 @@ def test_the_linear_response_and_where_the_exact_method_gives_way_to_it(estimato
     assert_scores(found, X, y, method="linear_response")
     assert set(found.cv_results_["loo_kind"]) == {"estimate"}
     monkeypatch.setattr(_candidates, "SHARED_ROWS", 10)
-    monkeypatch.setattr(loo, "EXACT_ROWS", 20)
+    monkeypatch.setattr(by_path, "EXACT_ROWS", 20)
     assert_same(LOOSearch(estimator, COSTS).fit(X, y), found, tol=1e-10)
 
 
 def test_settings_of_one_kernel_share_its_matrix(monkeypatch):
     made, alone = [], []
-    workshop, score_alone = _candidates.Workshop, _candidates.score_alone
-    monkeypatch.setattr(_candidates, "Workshop", lambda *a: made.append(a) or workshop(*a))
+    matrix, score_alone = _candidates.SharedMatrix, _candidates.score_alone
+    monkeypatch.setattr(_candidates, "SharedMatrix", lambda *a: made.append(a) or matrix(*a))
     monkeypatch.setattr(_search_run, "score_alone", lambda *a: alone.append(a) or score_alone(*a))
     shared = LOOSearch(SVC(), GRID).fit(*data())
     assert (len(made), len(alone)) == (2, 0)

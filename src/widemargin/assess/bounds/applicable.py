@@ -20,8 +20,7 @@ from widemargin.assess.bounds.cover import cover_bound, margin_cover
 from widemargin.assess.bounds.margin import adaptive_margin, margin_distribution, shawe_taylor
 from widemargin.assess.bounds.table import AppliedBound
 from widemargin.assess.bounds.view import LinearView
-from widemargin.fitted.program import ProgramMachine
-from widemargin.fitted.record import RefitTraining
+from widemargin.fitted.record import find_model
 from widemargin.problems.training_bounds import perceptron
 
 CANDIDATES = 200  # margins that are tried where a theorem holds for all at once
@@ -184,18 +183,13 @@ def _by_updates(view: LinearView) -> Found:
 
 def _by_adaptive_margin(view: LinearView, delta: float) -> Found | None:
     """Return what theorem 2.2 of Smola et al. (2000) says; None for machines it is not about."""
-    training = getattr(getattr(view.machine, "_record_", None), "training", None)
-    if not isinstance(training, RefitTraining) or not training.machines:
+    model = find_model(view.machine)
+    deficits = None if model is None else model.margin_deficits()
+    if model is None or deficits is None:
         return None
-    program = training.machines[0]
-    if not isinstance(program, ProgramMachine) or not program.problem.shift.any():
-        return None
-    data, problem, result = training.data, program.problem, program.result
-    if len(data.member) != view.m or not (data.given_weight == 1.0).all():
+    if len(deficits) != view.m or not (model.data.given_weight == 1.0).all():
         return "X, y have to be the rows of the fit, and without sample_weight"
-    own = problem.shift * result.alpha
-    lacking = np.maximum(0.0, problem.slack(result.alpha, result.f) - own)[data.member]
-    W, R, D = view.size, view.radius, float(np.linalg.norm(lacking))
+    W, R, D = view.size, view.radius, float(np.linalg.norm(deficits))
 
     reached = bool((view.signed >= 1.0 - ONE).any())
     unmet = () if reached else ("a row with a margin of 1 (there is none)",)

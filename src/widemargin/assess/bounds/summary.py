@@ -22,6 +22,7 @@ from widemargin.assess.bounds.table import THEOREMS, AppliedBound, BoundSummary,
 from widemargin.assess.bounds.view import linear_view, longest_row, not_in_advance, plain
 from widemargin.assess.margins import margins
 from widemargin.assess.planes import class_numbers, last_step, planes_of
+from widemargin.estimators._base.inspection import fitted_kernel
 
 TWO_CLASSES = "is for two classes; look at two of them at a time"
 ABOUT_TWO_CLASSES = (
@@ -108,11 +109,11 @@ def summary(
     if R is not None:
         check_positive(R=R)
     found = _found(estimator, X, y, float(delta), c, R)
-    rows = [row for row in found.values() if isinstance(row, AppliedBound)]
+    rows = [row for row in found.values() if not isinstance(row, str)]
     others = [
         NotApplied(function, str(found.get(function, DEFAULT_WHY[function])))
         for function in THEOREMS
-        if not isinstance(found.get(function), AppliedBound)
+        if isinstance(found.get(function, ""), str)
     ]
     machine = estimator[-1] if hasattr(estimator, "steps") else estimator
     return BoundSummary(type(machine).__name__, len(y), delta, rows, others)
@@ -191,7 +192,7 @@ def _of_ranks(est: Any, machine: Any, X: Any, y: Any, delta: float, R: float | N
     pairs = int((codes[0:even:2] != codes[1:even:2]).sum())
     if pairs == 0:
         return "no two neighbouring rows (1 and 2, 3 and 4, ...) have different ranks"
-    kernel = getattr(machine, "_kernel_", None)
+    kernel = fitted_kernel(machine)
     # Values of the Gaussian kernel are positive, so that no two rows are at more than right angles.
     factor = math.sqrt(2.0) if kernel is not None and kernel.name == "rbf" else 2.0
     distance, rho = factor * length, gap / size

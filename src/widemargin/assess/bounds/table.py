@@ -68,11 +68,16 @@ class AppliedBound:
     @property
     def on_new_rows(self) -> bool:
         """Whether it is about rows to come, and not about training."""
-        return isinstance(self.value, Bound) and "new rows" in self.value.of
+        return "new rows" in getattr(self.value, "of", "")
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether it says nothing; a number that bounds no error rate always says something."""
+        return bool(getattr(self.value, "vacuous", False))
 
     def __str__(self) -> str:
-        vacuous = isinstance(self.value, Bound) and self.value.vacuous
-        head = f"{float(self.value):<10.4g} {'vacuous' if vacuous else '':<8} {self.function:<20}"
+        note = "vacuous" if self.vacuous else ""
+        head = f"{float(self.value):<10.4g} {note:<8} {self.function:<20}"
         given = ", ".join(f"{name} = {value:.4g}" for name, value in self.inputs.items())
         return "\n".join([f"{head} {self.theorem}", *_indented(given), *_indented(self.words)])
 
@@ -165,7 +170,7 @@ class BoundSummary:
     def best(self) -> AppliedBound | None:
         """The smallest bound on the error on new rows that is not vacuous, if there is one."""
         for row in self.rows:
-            if row.on_new_rows and isinstance(row.value, Bound) and not row.value.vacuous:
+            if row.on_new_rows and not row.vacuous:
                 return row
         return None
 
@@ -203,7 +208,7 @@ class BoundSummary:
 
 
 def _rank(row: AppliedBound) -> tuple[bool, bool, float]:
-    unmet = isinstance(row.value, Bound) and bool(row.value.unmet)
+    unmet = bool(getattr(row.value, "unmet", ()))
     value = float(row.value)
     return not row.on_new_rows, unmet, math.inf if math.isnan(value) else value
 

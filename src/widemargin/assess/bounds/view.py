@@ -25,6 +25,7 @@ from widemargin.assess.planes import (
     planes_of,
     squared_lengths,
 )
+from widemargin.estimators._base.inspection import fitted_kernel
 from widemargin.kernels import Kernel, is_mercer
 
 SOME_ROWS = 1_000  # on which kernels without a formula are checked
@@ -118,7 +119,7 @@ def plain(X: Any) -> Any:
 def longest_row(machine: Any, X: Any, R: float | None) -> tuple[float, str]:
     """Return the radius of the ball that holds the rows, and where it comes from."""
     seen = math.sqrt(max(0.0, float(squared_lengths(machine, X).max())))
-    kernel = getattr(machine, "_kernel_", None)
+    kernel = fitted_kernel(machine)
     if R is not None:
         check_positive(R=R)
         fix = f"at least the length of the longest row, {seen:.6g}"
@@ -131,7 +132,7 @@ def longest_row(machine: Any, X: Any, R: float | None) -> tuple[float, str]:
 
 def feature_dimension(machine: Any, X: Any) -> float:
     """Return the number of features in feature space; infinite where it is not known."""
-    kernel: Kernel | None = getattr(machine, "_kernel_", None)
+    kernel: Kernel | None = fitted_kernel(machine)
     n_features = int(X.shape[1])
     if kernel is None or kernel.name == "linear":
         return n_features
@@ -145,7 +146,7 @@ def feature_dimension(machine: Any, X: Any) -> float:
 def not_in_advance(est: Any, machine: Any, X: Any) -> tuple[str, ...]:
     """Return what was chosen after the rows were seen, though a theorem wants it before."""
     found: tuple[str, ...] = ()
-    kernel = getattr(machine, "_kernel_", None)
+    kernel = fitted_kernel(machine)
     if kernel is not None:
         scaled = isinstance(machine.gamma, str) and machine.gamma == "scale"
         if scaled and kernel.name in ("rbf", "poly", "sigmoid"):

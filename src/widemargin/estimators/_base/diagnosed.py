@@ -1,18 +1,22 @@
-"""Questions that a fitted machine answers about itself."""
+"""Base class of the estimators that keep a training record: leave-one-out and `compact`."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 from widemargin._base.typing import FloatArray
 from widemargin.estimators._base.display import Displayed
-from widemargin.fitted import leave_one_out as loo
 from widemargin.fitted.record import record_of
 
 
 class Diagnosed(Displayed):
-    """Leave-one-out of a machine that keeps its training record, and a copy without it."""
+    """Leave-one-out of a machine that keeps its training record, and a copy without it.
+
+    `loo_scorings` are the scores by which `LOOSearch` can choose its parameters.
+    """
+
+    loo_scorings: ClassVar[tuple[str, ...]] = ("error",)
 
     def loo_decision_values(self, method: str = "auto") -> FloatArray:
         """Return the decision value of each training row by the model without that row.
@@ -27,7 +31,7 @@ class Diagnosed(Displayed):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Left-out values, in the order of the training rows.
         """
-        return loo.decision_values(self, method)
+        return record_of(self).decision_values(method)
 
     def loo_error(self, method: str = "auto") -> float:
         """Return the leave-one-out error.
@@ -42,7 +46,7 @@ class Diagnosed(Displayed):
         float
             Error rate of a classifier, mean absolute error of a regressor.
         """
-        return loo.error(self, method)
+        return record_of(self).result(method).error
 
     def compact(self) -> Any:
         """Return a copy without the training data, for storage.

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from widemargin.certificate import Certificate, in_print
-from widemargin.fitted.leave_one_out import LOOResult, known_result
-from widemargin.fitted.record import Record
+from widemargin.fitted.base import LOOResult
+from widemargin.fitted.record import find_record
 
 BLOCK = (
     '<div class="widemargin-certificate" style="font: 0.9em/1.5 monospace; '
@@ -27,8 +27,8 @@ class Displayed:
     def _known(self) -> tuple[Certificate | None, LOOResult | None]:
         """Return what is known of the fit; nothing before it."""
         proof = getattr(self, "certificate_", None)
-        record = getattr(self, "_record_", None)
-        return proof, known_result(record) if isinstance(record, Record) else None
+        record = find_record(self)
+        return proof, None if record is None else record.known_result()
 
     def _block(self) -> str:
         proof, left_out = self._known()

@@ -26,7 +26,8 @@ from widemargin._base.validation import (
     seed_of,
 )
 from widemargin.estimators._base.diagnosed import Diagnosed
-from widemargin.fitted.record import Record, RefitMachine, RefitTraining
+from widemargin.fitted.by_refit import RefitMachine, RefitTraining
+from widemargin.fitted.record import Record
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
 
 SINGLE_ERROR = 1e-3  # of a decision value, whose unit is the margin, by sums in float32
@@ -232,10 +233,15 @@ class KernelEstimator(BaseEstimator):
 class KernelMachine(Diagnosed, KernelEstimator):
     """Base of the kernel machines that can leave out each of their rows."""
 
-    def _keep_refits(self, data: TrainingSet, machines: Iterable[RefitMachine], seed: int) -> None:
+    def _keep_refits(
+        self,
+        data: TrainingSet,
+        machines: Iterable[RefitMachine],
+        seed: int,
+        kind: type[RefitTraining] = RefitTraining,
+    ) -> None:
         """Keep machines that can be trained again, for leave-one-out and what rests on it."""
-        kept = list(machines)
-        self._record_ = Record(RefitTraining(data, self._kernel_, self._centre_, kept, seed))
+        self._record_ = Record(kind(data, self._kernel_, self._centre_, list(machines), seed))
 
 
 def same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:

@@ -12,7 +12,8 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet
 from widemargin.certificate import Certificate
 from widemargin.estimators._base.kernel import KernelMachine
-from widemargin.fitted.record import Machine, Record, Training
+from widemargin.fitted.by_path import Training
+from widemargin.fitted.record import Machine, Record
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import soft_margin
@@ -69,10 +70,14 @@ class SoftMarginMachine(KernelMachine):
         )
 
     def _keep_record(
-        self, data: TrainingSet, machines: list[Machine], pairs: list[tuple[int, int]]
+        self,
+        data: TrainingSet,
+        machines: list[Machine],
+        pairs: list[tuple[int, int]],
+        refusal: str = "",
     ) -> None:
         """Keep what leave-one-out and everything that rests on it need."""
         intercept = any(len(machine.problem.totals) > 0 for machine in machines)
         self._record_ = Record(
-            Training(data, self._kernel_, self._centre_, pairs, machines, intercept)
+            Training(data, self._kernel_, self._centre_, pairs, machines, intercept, refusal)
         )

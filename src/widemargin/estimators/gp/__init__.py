@@ -33,15 +33,15 @@ from widemargin.estimators.gp.fit import (
     solve_function,
     warn_unconverged,
 )
-from widemargin.fitted.latent import LatentFunctions, LatentTraining
-from widemargin.fitted.latent_scores import (
+from widemargin.fitted.by_response import (
+    LatentTraining,
     Reading,
     posterior_variances,
     probabilities,
     readings,
     scores,
 )
-from widemargin.fitted.leave_one_out import left_out_values
+from widemargin.fitted.latent import LatentFunctions
 from widemargin.fitted.record import Record, record_of
 from widemargin.kernels import Kernel
 from widemargin.problems.mean_field import naive
@@ -155,6 +155,9 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, Diagnosed, Ker
     >>> round(model.loo_error_, 3)
     0.023
     """
+
+    tunable = ("gamma", "ard", "input_noise", "flip_noise")  # by `tune`
+    loo_scorings = ("error", "log_loss", "evidence")
 
     def __init__(
         self,
@@ -369,7 +372,7 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, Diagnosed, Ker
     @property
     def loo_proba_(self) -> FloatArray:
         """Probabilities of the training rows, each by the model without the row."""
-        fields = left_out_values(record_of(self)).values
+        fields = record_of(self).left_out().values
         return probabilities(self._latent_, fields)
 
     @property

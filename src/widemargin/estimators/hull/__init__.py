@@ -17,7 +17,7 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, check_X, require, require_choice
 from widemargin.estimators._base.centred import CentredRows
 from widemargin.estimators._base.soft_margin import Expansion
-from widemargin.estimators.hull.expansion import NEEDS_THETA, Answer, HullExpansion, ThetaOnly
+from widemargin.estimators.hull.expansion import NEEDS_THETA, Answer, HullExpansion
 from widemargin.estimators.hull.sizes import (
     Sizes,
     asked_sizes,
@@ -280,7 +280,11 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             setattr(self, name, single if len(values) == 1 else values)
 
     def _keep_record(
-        self, data: TrainingSet, machines: list[Machine], pairs: list[tuple[int, int]]
+        self,
+        data: TrainingSet,
+        machines: list[Machine],
+        pairs: list[tuple[int, int]],
+        refusal: str = "",
     ) -> None:
         if self.kernel == "linear" and self._origin_ is not None:
             shifts = self.coef_ @ self._origin_
@@ -288,9 +292,8 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
                 replace(m, threshold=m.threshold - float(shift))
                 for m, shift in zip(machines, shifts, strict=True)
             ]
-        super()._keep_record(data, machines, pairs)
-        if self.cut == "hull":
-            self._record_ = ThetaOnly(self._record_.training)
+        refusal = f": left-out values {NEEDS_THETA}" if self.cut == "hull" else ""
+        super()._keep_record(data, machines, pairs, refusal)
 
     def _pair_values(self, X: Any) -> FloatArray:
         if self.kernel != "linear":

@@ -11,7 +11,7 @@ from widemargin._base.typing import BoolArray, IntArray
 from widemargin.certificate import Certificate
 from widemargin.estimators._base.soft_margin import Expansion
 from widemargin.estimators.hull.sizes import Sizes
-from widemargin.fitted.record import Machine, Record, Training
+from widemargin.fitted.record import Machine
 from widemargin.problems.reduced_hull import NearestPoints, equivalent_cost
 from widemargin.problems.soft_margin import SoftMargin, c_classification
 from widemargin.solvers.base import DualResult
@@ -69,11 +69,3 @@ class HullExpansion(Expansion):
             outlier=at_bound & beyond,
             history=answer.history,
         )
-
-
-class ThetaOnly(Record):
-    """The record of a machine whose boundary is not that of its equivalent C-machine."""
-
-    def require_training(self, question: str) -> Training:
-        """Refuse: nothing that rests on leave-one-out holds for this boundary."""
-        raise ValueError(f"{question}: left-out values {NEEDS_THETA}")

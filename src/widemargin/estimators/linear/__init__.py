@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,10 @@ from widemargin.estimators._base.diagnosed import Diagnosed
 from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.linear.parts import calibrations_of, check_labels, fit_pairs
-from widemargin.fitted.calibration import Calibration, check_calibration
-from widemargin.fitted.record import Machine, ReadTraining, Record, Training
+from widemargin.fitted.by_path import Training
+from widemargin.fitted.by_reading import ReadTraining
+from widemargin.fitted.calibration import check_calibration
+from widemargin.fitted.record import Machine, Record
 from widemargin.kernels import Kernel
 from widemargin.problems.linear_scan import LinearProblem, linear_certificate
 from widemargin.problems.soft_margin import c_classification
@@ -124,6 +127,8 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
     >>> model.certificate_.relative_gap < 1e-4
     True
     """
+
+    tunable = ("C",)  # by `tune`
 
     def __init__(
         self,
@@ -274,8 +279,9 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
                 watch=watch,
             )
         results, certificates, read = (list(column) for column in zip(*fits, strict=True))
-        self._record_ = Record(ReadTraining(dataset, read))
         self._keep(results, certificates, found.scale[None, :])
+        calibrate = partial(calibrations_of, read, self.coef_, self.intercept_)
+        self._record_ = Record(ReadTraining(calibrate))
         return self
 
     def _keep(
@@ -291,9 +297,6 @@ class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
         self.passes_ = float(sum(result.passes for result in results))
         statuses = [result.status for result in results]
         warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, X, "gap")
-
-    def _calibrate_by_reading(self, training: ReadTraining) -> list[Calibration]:
-        return calibrations_of(training.sources, self.coef_, self.intercept_, self.calibration)
 
     def _pair_values(self, X: Any) -> FloatArray:
         X = check_X(self, X, reset=False)

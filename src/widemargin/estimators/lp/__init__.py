@@ -63,6 +63,8 @@ class LPSVC(ProgramClassifier):
     (array([2, 1], dtype=int32), 0.93)
     """
 
+    path_parameter = "lam"
+
     def __init__(
         self,
         *,
@@ -160,6 +162,8 @@ class NuLPSVC(ProgramClassifier):
     >>> bool(errors <= 0.3)
     True
     """
+
+    path_parameter = "nu"
 
     def __init__(
         self,

@@ -201,6 +201,7 @@ class AdaptiveMarginSVC(ProgramClassifier):
     (15.92, 0.94)
     """
 
+    path_parameter = "lam"
     _lam_times_diagonal = True
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from widemargin.estimators._base.kernel import KernelMachine
 from widemargin.estimators._base.one_vs_rest import OneVsRestClassifier, of_given_rows
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.fitted.calibration import check_calibration
-from widemargin.fitted.program import ProgramMachine
+from widemargin.fitted.program import ProgramMachine, ProgramTraining
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
 from widemargin.solvers.base import Budget
@@ -90,6 +90,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
 
     # -- what the machines differ in -------------------------------------------------------
 
+    path_parameter: ClassVar[str] = ""  # the one that `regularisation_path` changes
     _lam_times_diagonal = False  # whether lam is a multiple of k(x, x)
 
     def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
@@ -99,6 +100,11 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
     def _lam(self) -> float | None:
         """Return lam, if the machine has one."""
         raise NotImplementedError
+
+    def _restated(self, problem: MarginProgram, rows: Rows) -> MarginProgram:
+        """State the program of a fitted machine of this kind at this estimator's parameters."""
+        kernel = KernelData(rows, rows.diagonal(), problem.limit, None)
+        return self._program(problem.y, problem.weight, kernel)
 
     # -- fitting ---------------------------------------------------------------------------
 
@@ -256,7 +262,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
             )
             for fit in fits
         ]
-        self._keep_refits(data, machines, seed)
+        self._keep_refits(data, machines, seed, ProgramTraining)
 
     # -- warnings --------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ from widemargin._base.validation import canonical, check_fit
 from widemargin.estimators._base.diagnosed import Diagnosed
 from widemargin.estimators._base.kernel import KernelEstimator, check_square
 from widemargin.estimators.ordinal.data import RankedRows, check_queries, check_ranks, query_codes
-from widemargin.fitted.ordinal import OrdinalMachine, rank_thresholds
-from widemargin.fitted.record import Record, RefitMachine, RefitTraining
+from widemargin.fitted.ordinal import OrdinalMachine, RankTraining, rank_thresholds
+from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem, preference_problem
 from widemargin.problems.ranks import ordered_classes, used_ranks
@@ -124,7 +124,7 @@ class PreferenceMachine(Diagnosed, KernelEstimator):
         seed: int,
     ) -> None:
         """Keep what leave-one-out and everything that rests on it need."""
-        machines: list[RefitMachine] = []
+        machines: list[OrdinalMachine] = []
         if rows.by_query:
             refusal = OF_QUERIES
         elif self.norm == 1:
@@ -141,6 +141,7 @@ class PreferenceMachine(Diagnosed, KernelEstimator):
                 )
             ]  # fmt: skip
         kernel, centre = self._kernel_, self._centre_
+        refusal = refusal and f" is refused: {refusal}"
         self._record_ = Record(
-            RefitTraining(rows.data, kernel, centre, machines, seed, self.classes_, refusal)
+            RankTraining(rows.data, kernel, centre, machines, seed, self.classes_, refusal)
         )

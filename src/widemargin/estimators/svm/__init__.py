@@ -20,7 +20,6 @@ from widemargin.estimators.svm.support import SupportClassifier, SupportRegresso
 from widemargin.fitted.calibration import check_calibration
 from widemargin.fitted.record import Machine
 from widemargin.problems import soft_margin as problems
-from widemargin.problems.soft_margin import SoftMargin
 
 
 class SVC(SupportClassifier):
@@ -118,6 +117,8 @@ class SVC(SupportClassifier):
     True
     """
 
+    tunable = ("C", "gamma", "ard")  # by `tune`
+
     def __init__(
         self,
         *,
@@ -158,10 +159,9 @@ class SVC(SupportClassifier):
         require_choice("solver", self.solver, ("auto", "smo", "sampling", "adatron"))
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
-        factors = class_costs(self.class_weight, self.classes_, codes, weight)
-        return self.C * weight * factors[codes]
+        return self.C * weight * class_costs(self.class_weight, self.classes_, codes, weight)[codes]
 
-    def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
+    def _problem(self, y: FloatArray, cost: FloatArray) -> problems.SoftMargin:
         squared = self.loss == "squared_hinge"
         return problems.c_classification(y, cost, squared=squared, intercept=self.fit_intercept)
 
@@ -239,7 +239,7 @@ class NuSVC(SupportClassifier):
         by_nu.check_feasible(self.nu, codes, weight)
         return weight
 
-    def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
+    def _problem(self, y: FloatArray, cost: FloatArray) -> problems.SoftMargin:
         return problems.nu_classification(y, cost, self.nu)
 
     def _rescale(self, machine: Expansion) -> Expansion:
@@ -319,7 +319,7 @@ class SVR(SupportRegressor):
         require_bool("fit_intercept", self.fit_intercept)
         require_number("epsilon", self.epsilon, "a number, not negative", least=0.0)
 
-    def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
+    def _problem(self, y: FloatArray, weight: FloatArray) -> problems.SoftMargin:
         return problems.epsilon_tube(y, self.C * weight, self.epsilon, intercept=self.fit_intercept)
 
 
@@ -389,7 +389,7 @@ class NuSVR(SupportRegressor):
         require_number("C", self.C, "a positive number")
         by_nu.check_nu(self.nu)
 
-    def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
+    def _problem(self, y: FloatArray, weight: FloatArray) -> problems.SoftMargin:
         return problems.nu_tube(y, self.C * weight, self.nu)
 
     def _keep_threshold(self, machine: Expansion) -> None:

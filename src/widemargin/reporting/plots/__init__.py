@@ -24,8 +24,6 @@ import numpy as np
 from widemargin._base.multiclass import class_pairs
 from widemargin._base.validation import require, require_bool
 from widemargin.assess.margins import margins as margins_of
-from widemargin.assess.suspects import evidence
-from widemargin.fitted import leave_one_out as loo
 from widemargin.fitted.record import record_of
 from widemargin.reporting import figures
 from widemargin.reporting.plots import pictures as _pictures
@@ -199,9 +197,10 @@ def margin_distribution(
     check_classifier(est, "margin_distribution")
     require((X is None) == (y is None), "y", y, "given together with X, or both left out")
     if X is None:
-        left_out = loo.decision_values(est)
-        training = record_of(est).require_kept("plot.margin_distribution without X and y")
-        margins = evidence(training, left_out)[0][training.data.given_weight > 0]
+        record = record_of(est)
+        left_out = record.decision_values()
+        model = record.require("plot.margin_distribution without X and y")
+        margins = model.label_margin(left_out)[0][model.data.given_weight > 0]
     else:
         margins = margins_of(est, X, y)
     found = {"task": "classification", "margins": {"values": np.sort(margins)}}
@@ -241,13 +240,14 @@ def embedding_strengths(est: Any, *, ax: Any = None, backend: str = "matplotlib"
     4
     """
     machine = check_classifier(est, "embedding_strengths")
-    data = record_of(machine).require_kept("plot.embedding_strengths").data
+    record = record_of(machine)
+    data = record.require("plot.embedding_strengths").data
     size = strengths(machine, len(data.given_y))
     fix = "a machine whose training rows have coefficients (a kernel other than linear)"
     require(size is not None, "est", machine, fix)
     assert size is not None
     seen = data.given_weight > 0
-    wrong = np.asarray(loo.result(machine).errors, dtype=bool)[seen]
+    wrong = np.asarray(record.result().errors, dtype=bool)[seen]
     order = np.argsort(-size[seen], kind="stable")
     found = {"values": size[seen][order].tolist(), "wrong": wrong[order].tolist()}
     found["shares"] = are_shares(machine)

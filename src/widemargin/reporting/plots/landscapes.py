@@ -16,8 +16,8 @@ from widemargin.tuning.gradient import Tuning
 
 def landscape_of(search: Any, params: Any) -> figures.Figure:
     """Return the picture of whatever has searched."""
-    tuning = search if isinstance(search, Tuning) else getattr(search, "tuning_", None)
-    if isinstance(tuning, Tuning):
+    tuning = getattr(search, "tuning_", search)
+    if hasattr(tuning, "trace"):
         require(params is None, "params", params, "None for a model of tune(): C and gamma")
         return _of_trace(tuning)
     fix = "a fitted LOOSearch, a model that tune() has returned, or its tuning_"

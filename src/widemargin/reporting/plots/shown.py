@@ -14,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.multiclass import class_pairs, predicted_class
 from widemargin._base.typing import BoolArray, FloatArray
-from widemargin._base.validation import TrainingSet, require
-from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
-from widemargin.fitted import leave_one_out as loo
-from widemargin.fitted.record import Record, record_of
+from widemargin._base.validation import require
+from widemargin.estimators._base.inspection import pair_values, votes_by_pairs
+from widemargin.fitted.record import find_training_set, record_of
 from widemargin.reporting.strengths import strengths
 
 BORDER = 0.08  # of the range of the rows, on each side of them
@@ -64,7 +63,7 @@ class Shown:
         """
         if self.seen is None:
             return np.asarray(ask(self, "predict", self.X) != self.y), "wrong"
-        errors = loo.result(self.est).errors
+        errors = record_of(self.est).result().errors
         return np.asarray(errors, dtype=bool)[self.seen], "wrong when left out"
 
 
@@ -94,7 +93,9 @@ def rows_shown(est: Any, X: Any, y: Any, asked: str) -> Shown:
     check_classifier(est, asked)
     require((X is None) == (y is None), "y", y, "given together with X, or both left out")
     if X is None:
-        data = _kept(record_of(est), f"plot.{asked} without X and y")
+        data = find_training_set(est)  # of machines too that refuse to leave one out
+        if data is None:
+            data = record_of(est).require(f"plot.{asked} without X and y").data
         seen = data.given_weight > 0
         rows = _before_steps(est, _dense(data.X[data.member[seen]]), asked)
         return Shown(est, rows, data.given_y[seen], _names(est, None, rows.shape[1]), seen)
@@ -107,12 +108,6 @@ def rows_shown(est: Any, X: Any, y: Any, asked: str) -> Shown:
     if trained is None:
         return shown
     return Shown(est, rows[trained], labels[trained], shown.names, trained, frame)
-
-
-def _kept(record: Record, question: str) -> TrainingSet:
-    """Return the training rows, of machines too that refuse to leave one out."""
-    data = getattr(record.training, "data", None)
-    return data if isinstance(data, TrainingSet) else record.require_kept(question).data
 
 
 def _dense(X: Any) -> FloatArray:
@@ -134,9 +129,8 @@ def _before_steps(est: Any, rows: FloatArray, asked: str) -> FloatArray:
 
 def _if_trained_on(shown: Shown) -> BoolArray | None:
     """Return the rows with weight if these are the training rows, else None."""
-    record = getattr(machine_of(shown.est), "_record_", None)
-    data = getattr(getattr(record, "training", None), "data", None)
-    if not isinstance(data, TrainingSet) or len(data.given_y) != len(shown.y):
+    data = find_training_set(shown.est)
+    if data is None or len(data.given_y) != len(shown.y):
         return None
     seen = data.given_weight > 0
     given = after_steps(shown, shown.X)[seen]
@@ -244,10 +238,12 @@ def leads(shown: Shown, points: FloatArray, scores: FloatArray) -> FloatArray:
     lead is the value of its closest pair, and that of another class the value of their pair.
     """
     winner, classes = predicted_class(scores), range(scores.shape[1])
-    if not isinstance(machine_of(shown.est), OneVsOneClassifier):
+    if not votes_by_pairs(machine_of(shown.est)):
         best_other = [np.delete(scores, k, axis=1).max(axis=1) for k in classes]
         return scores - np.column_stack(best_other)
-    values = ask(shown, "_pair_values", points)
+    rows = after_steps(shown, points)
+    with _nameless():
+        values = pair_values(machine_of(shown.est), rows)
     duel = np.full((len(scores), len(classes), len(classes)), np.inf)
     for pair, (i, j) in enumerate(class_pairs(len(classes))):
         duel[:, i, j], duel[:, j, i] = values[:, pair], -values[:, pair]

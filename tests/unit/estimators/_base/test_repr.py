@@ -58,9 +58,9 @@ def test_a_fitted_machine_shows_its_certificate_and_computes_nothing(kind):
     assert shown(kind()) is None
     model = kind().fit(*moons())
     record = getattr(model, "_record_", None)
-    before = None if record is None else set(record.answers)
+    before = None if record is None else set(record.stored)
     assert shown(model) == [f"certificate: {model.certificate_}"]
-    assert record is None or set(record.answers) == before
+    assert record is None or set(record.stored) == before
 
 
 @pytest.mark.parametrize("kind", [SVC, SVR, LOOSVC, OrdinalSVC, LinearSVC])
@@ -130,9 +130,9 @@ def test_text_display_has_no_diagram():
 
 def test_listing_the_names_of_a_model_computes_nothing():
     model = MeanFieldGPClassifier().fit(*moons())
-    before = set(model._record_.answers)
+    before = set(model._record_.stored)
     names = set(dir(model))
-    assert set(model._record_.answers) == before
+    assert set(model._record_.stored) == before
     assert {"fit", "predict", "alpha_", "certificate_", "loo_error", "gamma"} <= (names)
     assert not {"loo_error_", "loo_proba_", "readings_"} & names
     assert model.loo_proba_.shape == (40, 2)  # they are still there

@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.helpers.byhand import gram
 from widemargin import MeanFieldGPClassifier
-from widemargin.fitted.latent_scores import left_out_fields
 from widemargin.problems.mean_field import naive
 
 GP = MeanFieldGPClassifier
@@ -176,7 +175,8 @@ def test_the_reading_is_the_one_that_leave_one_out_prefers(inference) -> None:
     """Any other scale, and for the naive theory the other variance, has a larger log-loss."""
     X, y = _moons(100)
     model = GP(inference=inference, gamma=1.0, input_noise=0.2).fit(X, y)
-    [reading], [left] = model.readings_, left_out_fields(model._record_, model._record_.training)
+    record = model._record_
+    [reading], [left] = model.readings_, record.model.left_out_fields(record)
     sign = np.where(y == "yes", 1.0, -1.0)[model._latent_.index]
     posterior = sign * left.mean / np.sqrt(left.variance + 0.2)
     fields = {"posterior": posterior}

@@ -17,8 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.helpers.byhand import gram
 from widemargin import SVC, SVR, LOOSearch, MeanFieldGPClassifier, loo, suspects
-from widemargin.fitted import latent_scores as _latent_scores
-from widemargin.fitted.record import record_of
+from widemargin.fitted import by_response
 
 GP = MeanFieldGPClassifier
 MOST = ["exact", "span", "folds", "jaakkola_haussler", "support_vectors", "xi_alpha"]
@@ -126,7 +125,7 @@ def test_compact_models_predict_as_before(data, inference) -> None:
     unasked = clone(model).fit(X, y).compact()
     expected, latent = model.predict_proba(X), model.predict_latent(X)
     for smaller in (unasked, model.compact(), pickle.loads(pickle.dumps(unasked))):
-        assert smaller._record_.training is None
+        assert smaller._record_.model is None
         np.testing.assert_array_equal(smaller.predict(X), model.predict(X))
         np.testing.assert_array_equal(smaller.predict_proba(X), expected)
         np.testing.assert_array_equal(smaller.predict_latent(X), latent)
@@ -173,8 +172,8 @@ def test_model_files(data) -> None:
 def test_threads_share_one_factorisation(monkeypatch) -> None:
     X, y = _moons(100)
     model, alone = GP(gamma=1.0).fit(X, y), GP(gamma=1.0).fit(X, y)
-    made, factorise = [], _latent_scores.factorise
-    monkeypatch.setattr(_latent_scores, "factorise", lambda *a: made.append(1) or factorise(*a))
+    made, factorise = [], by_response.factorise
+    monkeypatch.setattr(by_response, "factorise", lambda *a: made.append(1) or factorise(*a))
     ready, found = threading.Barrier(4), []
 
     def ask() -> None:
@@ -200,12 +199,6 @@ def test_questions_change_no_attribute() -> None:
     model.predict_proba(X), model.predict_latent(X), model.loo_error_, suspects(model, 3)
     assert vars(model).keys() == before.keys()
     assert all(vars(model)[name] is value for name, value in before.items())
-
-
-def test_what_is_for_other_machines_is_refused() -> None:
-    model = GP().fit(*_moons())
-    with pytest.raises(ValueError, match="machines with a solution path"):
-        record_of(model).require_training("this")
 
 
 # -- suspects ----------------------------------------------------------------------------------
