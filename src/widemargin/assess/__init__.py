@@ -1,1 +1,1 @@
-"""How good a fitted model is: leave-one-out, margins, bounds, metrics, probabilities."""
+"""Assess fitted models: leave-one-out, suspicious labels, margins, bounds, metrics."""

@@ -1,4 +1,4 @@
-r"""Margins: how far on the right side of the boundary rows are.
+r"""Compute functional and geometric margins of samples.
 
 ====================  =========================================================================
 margins               functional margins y f(x), (1.11) of Smola et al. (2000)

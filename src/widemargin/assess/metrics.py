@@ -1,4 +1,4 @@
-"""Metrics for ordered ranks and rankings: the preference risk, and scorers that use it."""
+"""Metrics for ordered ranks and rankings: the preference risk, and scorers based on it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A fitted classifier as planes in its feature space: values, normals, thresholds, lengths of rows.
+"""View a fitted classifier as hyperplanes in its feature space: normals, thresholds, distances.
 
-Linear machines have their weights in `coef_`, kernel machines their coefficients in `dual_coef_`;
-nothing else is asked of an estimator, so that it need not be known here.
+Linear estimators have their weights in `coef_`, kernel estimators their coefficients in
+`dual_coef_`; `estimators._base.inspection` gives their kernel.
 """
 
 from __future__ import annotations

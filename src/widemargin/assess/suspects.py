@@ -1,4 +1,4 @@
-"""Training rows whose label is doubtful, by what the model says of them without having seen them.
+"""Rank training samples by how much leave-one-out contradicts their label.
 
 Opper and Winther (2000), section 8.7, look only at the rows with the largest coefficients, since a
 wrong label needs a large one to be learnt. That evaluates fewer rows and finds nearly the same

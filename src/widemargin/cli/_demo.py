@@ -1,4 +1,4 @@
-"""The data of ``widemargin fit --demo``."""
+"""Provide the data of ``widemargin fit --demo``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the command line speaks: results on stdout, notes and errors on stderr, no tracebacks."""
+"""Print results to stdout, notes and errors to stderr, without tracebacks."""
 
 from __future__ import annotations
 

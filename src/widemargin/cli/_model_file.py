@@ -1,4 +1,4 @@
-"""Model files: a zip of plain types written by skops, which runs no code when it is read."""
+"""Read and write model files: zip archives by skops, which execute no code when read."""
 
 from __future__ import annotations
 

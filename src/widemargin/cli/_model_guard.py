@@ -1,4 +1,4 @@
-"""What a model file may be, checked before anything in it is used: its size and its types.
+"""Check the size and the types of a model file before anything in it is used.
 
 skops refuses types that it does not trust, but it trusts all of scikit-learn, and it reads every
 part of the archive before it looks at the types. A model file needs far less than that, so the

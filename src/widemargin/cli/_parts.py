@@ -1,4 +1,4 @@
-"""``widemargin fit`` on Parquet files that together may be larger than memory."""
+"""Run ``widemargin fit`` on Parquet files that together may exceed the memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``widemargin predict`` writes: one line for each row of the data, in its order."""
+"""Write the output of ``widemargin predict``: one line per sample, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``widemargin report``: from a table to a page and a model file."""
+"""Run ``widemargin report``: from a table to a page and a model file."""
 
 from __future__ import annotations
 

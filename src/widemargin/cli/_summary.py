@@ -1,4 +1,4 @@
-"""The readable summary that ``widemargin fit`` prints."""
+"""Print the summary of ``widemargin fit``."""
 
 from __future__ import annotations
 

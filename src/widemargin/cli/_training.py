@@ -1,4 +1,4 @@
-"""What ``widemargin fit`` trains: scaling and a machine, as one scikit-learn pipeline."""
+"""Train the pipeline of ``widemargin fit``: scaling and an estimator."""
 
 from __future__ import annotations
 

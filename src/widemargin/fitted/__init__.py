@@ -1,1 +1,1 @@
-"""What a fit keeps and can be asked: values, left-out values, margins, probabilities."""
+"""Fitted models: values, leave-one-out values, margins, calibrations, and their cache."""

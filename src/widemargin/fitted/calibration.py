@@ -1,4 +1,4 @@
-r"""From the decision values of one machine to probabilities that agree with its predictions.
+r"""Calibrate the decision values of one machine to probabilities that agree with its predictions.
 
 One binary machine: f is a left-out decision value of weight w, and p(f) the probability of the
 positive class. In the sigmoid method

@@ -1,4 +1,4 @@
-r"""From probabilities of single machines to those of several classes.
+r"""Combine the probabilities of single machines into those of several classes.
 
 Machines of one class against the rest: their probabilities are normalised. Machines of pairs of
 classes: pairwise probabilities are coupled by the second method of Wu, Lin and Weng. In both cases

@@ -1,4 +1,4 @@
-"""The latent functions of a fitted Gaussian-process classifier.
+"""Latent functions of a fitted Gaussian-process classifier: means and prior variances.
 
 One function for two classes, the second of which is positive; else one a class, against the rest.
 Their posterior means are kernel expansions over all training rows, so prediction needs every row.

@@ -1,4 +1,4 @@
-"""Hyperplanes of `problems.norm_margin` that can be trained again without some of their rows."""
+"""Keep fitted hyperplanes of `problems.norm_margin` such that they can be trained again."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The playground: a local page on which one draws points and sees what a machine makes of them."""
+"""Playground: draw points on a local web page and see the decision boundary change."""

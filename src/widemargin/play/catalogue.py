@@ -1,4 +1,4 @@
-"""The machines of the playground and the sliders of each: the one list that page and server share.
+"""List the estimators of the playground and the controls of each, for page and server.
 
 A parameter that is not in this list cannot be set from the page, and a value outside its range is
 refused: the page is not trusted with more than it shows.

@@ -1,4 +1,4 @@
-"""The playground's model as Python code that stands alone."""
+"""Write the model of the playground as stand-alone Python code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From points and a machine to everything that the page draws: one fit, one dictionary."""
+"""Fit an estimator to the drawn points and compute everything that the page shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who fits when: pictures first, one at a time; leave-one-out beside them; warm-up in between."""
+"""Schedule fits for the playground: drawing requests first, then leave-one-out, then warm-up."""
 
 from __future__ import annotations
 

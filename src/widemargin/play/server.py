@@ -1,4 +1,4 @@
-"""The server of the playground: this machine only, small requests, one fit at a time.
+"""Serve the playground on localhost: small requests, one fit at a time.
 
 It listens on 127.0.0.1. A page of another site cannot use it: requests must name this address in
 Host, and those that a page sends must have come from it (Origin). Requests are JSON of a bounded

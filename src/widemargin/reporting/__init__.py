@@ -1,1 +1,1 @@
-"""From data to a page: study, collect, render."""
+"""Write HTML reports: study the data, collect the numbers, render the page."""

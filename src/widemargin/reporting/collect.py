@@ -1,4 +1,4 @@
-"""From a subject to a plain dictionary: everything that a report shows, and nothing else.
+"""Collect everything that a report shows into a plain dictionary.
 
 The dictionary is JSON-able; ``widemargin report --json`` prints it. Its numbers are unrounded, and
 null where there is none; its sentences are those of the page.

@@ -1,4 +1,4 @@
-"""The pictures of a report as Plotly specifications: plain dictionaries, made without Plotly.
+"""Figures of a report as Plotly specifications: plain dictionaries, made without Plotly.
 
 Colours are names of the page's palette (``"@ink"``), which its script replaces by those of the
 light or the dark page. Okabe and Ito's colours tell classes apart for colour-blind readers, and so

@@ -1,4 +1,4 @@
-"""Values as JSON, as Python code, and as a person reads them."""
+"""Format values as JSON, as Python code, and as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report does with a table before anything is learnt, each decision with a note.
+"""Prepare a table for a report; each decision is explained by a note.
 
 A person who asks for a report wants one. So columns that cannot be used are left out instead of
 being errors, gaps are filled, and the page says so.

@@ -1,4 +1,4 @@
-"""From a collected report to one HTML file that needs nothing else: no network, no other file."""
+"""Render a collected report to one self-contained HTML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call from data, or from a fitted model, to a page that a colleague can open."""
+"""Write a report from data, or from a fitted model, in one call."""
 
 from __future__ import annotations
 

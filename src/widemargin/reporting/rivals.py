@@ -1,4 +1,4 @@
-"""The machines that a study compares: how each is tuned, and what leave-one-out says of it."""
+"""Tune the estimators that a study compares, and compute their leave-one-out error."""
 
 from __future__ import annotations
 

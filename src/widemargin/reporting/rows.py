@@ -1,4 +1,4 @@
-"""What a report says of single rows: their margins, probabilities, strengths and places."""
+"""Describe single samples in a report: margins, probabilities, strengths, positions."""
 
 from __future__ import annotations
 

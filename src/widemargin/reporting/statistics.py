@@ -1,4 +1,4 @@
-"""Small statistics of a report: intervals, bins, a plane to look at."""
+"""Small statistics of a report: confidence intervals, bins, a projection to the plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How strongly each training row is embedded in a fitted machine: the size of its coefficient."""
+"""Embedding strengths: the absolute coefficients of the training samples."""
 
 from __future__ import annotations
 

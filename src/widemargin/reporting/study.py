@@ -1,4 +1,4 @@
-"""A study: the machines that fit a task, each tuned by leave-one-out, and the best of them.
+"""Study a data set: tune each suitable estimator by leave-one-out and choose the best.
 
 Nothing is held out and nothing is trained twice for the sake of testing: machines are compared by
 their leave-one-out errors. Of very many rows a sample is trained on; the others test the winner.

@@ -1,4 +1,4 @@
-"""What a report is about: a fitted machine, the rows it was trained on, and its leave-one-out."""
+"""The subject of a report: a fitted estimator, its training samples and its leave-one-out."""
 
 from __future__ import annotations
 

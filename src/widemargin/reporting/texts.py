@@ -1,4 +1,4 @@
-"""The sentences of a report: what its numbers mean, for somebody who has not met them before."""
+"""Texts of a report: explain its numbers to readers who have not met them before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leave-one-out scores of many parameter settings, sharing what they have in common.
+"""Score many parameter settings by leave-one-out, sharing kernels and warm starts.
 
 Settings of a pipeline that differ in its last step only have the same transformed rows: they are a
 branch. Settings that differ in C (or epsilon, or class weights) have the same kernel matrix, and

@@ -1,4 +1,4 @@
-"""From an estimator and its data to a landscape: what can be tuned, where, from which start."""
+"""Check what can be tuned, and build the objective and the starting points."""
 
 from __future__ import annotations
 

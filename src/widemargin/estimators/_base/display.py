@@ -1,4 +1,4 @@
-"""What a notebook shows of a fitted machine: scikit-learn's diagram and the proof of the fit."""
+"""Show the certificate of a fitted estimator in HTML representations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several classes by one machine for each pair of them."""
+"""Multiclass classification by one machine per pair of classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several classes by one machine for each of them, against all others."""
+"""Multiclass classification by one machine per class, against the rest."""
 
 from __future__ import annotations
 
