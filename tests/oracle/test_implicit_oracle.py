@@ -1,4 +1,4 @@
-"""Band problems and implicit outliers against Clarabel, which shares nothing with them."""
+"""ScaledBoxQP problems and implicit outliers against Clarabel, which shares nothing with them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from widemargin import sources
-from widemargin.solvers.numerics.box_qp import solve_band
+from widemargin.solvers.numerics.box_qp import solve_box_qp
 from widemargin.solvers.out_of_core import Form, solve_implicit
 
 RELATIVE = 1e-6
@@ -70,7 +70,7 @@ def agree(form: Form, w, t, primal: float, X, y, weight, *, unique: bool = True)
 def test_band_problems(seed: int) -> None:
     X, y, weight = make(seed, 80 + 20 * seed, 2 + seed % 4)
     for form in forms(y, weight, seed):
-        found = solve_band(
+        found = solve_box_qp(
             y[:, None] * X,
             form.columns(y),
             form.sums(np.zeros(2)),

@@ -10,8 +10,8 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray, Source
 from widemargin.problems.linear_scan import Form
-from widemargin.solvers.numerics.box_qp import BandSolution, InfeasibleSums
-from widemargin.solvers.numerics.box_qp_nested import BandProblem, few_rows, solve_nested
+from widemargin.solvers.numerics.box_qp import BoxSolution, InfeasibleSums
+from widemargin.solvers.numerics.box_qp_nested import BoxQP, few_rows, solve_nested
 from widemargin.solvers.out_of_core.scan import Limits, Plane, Sampled, Scan, gather, scan
 
 TOO_MANY = 1.5  # violators, as a share of the band, that call for a wider band
@@ -133,7 +133,7 @@ class Progress:
     round: int = 0
     passes: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
-    solution: BandSolution | None = None
+    solution: BoxSolution | None = None
     wrong: int = 0
     near: tuple[FloatArray, FloatArray, int] | None = None  # a plane, and how many rows it may miss
 
@@ -178,7 +178,7 @@ class Rounds:
         at, form = self.at, self.form
         assert at.explicit is not None
         rows = at.explicit
-        problem = BandProblem(
+        problem = BoxQP(
             rows.y[:, None] * rows.X,
             form.columns(rows.y),
             form.sums(at.mass),
@@ -216,7 +216,7 @@ class Rounds:
         self._record()
         return _found(scans, self.source.n_features) if at.wrong <= most else _none(at.explicit)
 
-    def _check_explicit(self, rows: Explicit, found: BandSolution) -> Explicit:
+    def _check_explicit(self, rows: Explicit, found: BoxSolution) -> Explicit:
         """Evaluate the bounds where all rows are at hand."""
         at, form = self.at, self.form
         slack = form.plane(found.w, found.t).slack(rows.X @ found.w, rows.y)

@@ -15,7 +15,7 @@ import numpy as np
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Source
 from widemargin.problems.linear_scan import Form
 from widemargin.solvers.numerics.box_qp import InfeasibleSums
-from widemargin.solvers.numerics.box_qp_nested import BandProblem, few_rows, solve_nested
+from widemargin.solvers.numerics.box_qp_nested import BoxQP, few_rows, solve_nested
 from widemargin.solvers.out_of_core.rounds import Base
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, draw
 
@@ -103,7 +103,7 @@ def _estimate(sample: Sampled, form: Form, seed: int) -> Weights:
         weight = sample.weight * softer**power
         lifted = _with_both_classes(form, replace(sample, weight=weight))
         D = form.cap * lifted.weight
-        problem = BandProblem(Z, E, form.sums(np.zeros(2)), q, D, np.zeros(n))
+        problem = BoxQP(Z, E, form.sums(np.zeros(2)), q, D, np.zeros(n))
         found = solve_nested(problem, few=few_rows(n), loose=True, seed=seed)
         w, t = found.w, found.t
         if not problem.vanishes(w):

@@ -28,7 +28,7 @@ from widemargin.solvers.literature.random_sampling import (
     opt_soft_margin,
     practical_plan,
 )
-from widemargin.solvers.numerics.box_qp import solve_band
+from widemargin.solvers.numerics.box_qp import solve_box_qp
 from widemargin.solvers.out_of_core import Form, dual_variables, solve_implicit
 from widemargin.sources.memory import Memory
 
@@ -102,7 +102,7 @@ def _by_qp(
 ) -> _Found:
     y, D = _labels(hulls), hulls.upper - hulls.lower
     form = Form("hull", 1.0)
-    found = solve_band(
+    found = solve_box_qp(
         X * y[:, None], form.columns(y), form.sums(np.zeros(2)), np.zeros(len(y)), D,
         np.zeros(X.shape[1]),
     )  # fmt: skip

@@ -18,7 +18,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget
-from widemargin.solvers.numerics.dense_interior import interior_point
+from widemargin.solvers.numerics.box_qp_dense import solve_dense_box_qp
 from widemargin.solvers.soft_margin.newton_step import NewtonTurn, newton_move
 from widemargin.solvers.soft_margin.smo_loops import LANES
 from widemargin.solvers.soft_margin.smo_sweep import (
@@ -194,7 +194,7 @@ class _Dense:
         groups = range(self.problem.n_groups)
         E = np.array([v.group[inside] == g for g in groups], dtype=np.float64).reshape(-1, len(b))
         lower, upper = v.lower[inside], v.upper[inside]
-        found = interior_point(Q, linear, lower, upper, E, E @ b)
+        found = solve_dense_box_qp(Q, linear, lower, upper, E, E @ b)
         if found is None:
             return
         for members in E > 0:  # what snapping to bounds has shifted goes to the freest variable

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from widemargin import sources
-from widemargin.solvers.numerics.box_qp import InfeasibleSums, solve_band
+from widemargin.solvers.numerics.box_qp import InfeasibleSums, solve_box_qp
 from widemargin.solvers.out_of_core import Form, ImplicitResult, dual_variables, solve_implicit
 from widemargin.solvers.out_of_core.start import draw_sample
 from widemargin.sources.memory import Memory
@@ -58,7 +58,7 @@ def source_of(X, y, weight=None, cuts=()):
 def all_at_once(X, y, form: Form, weight=None):
     """The same problem with every row explicit."""
     weight = np.ones(len(y)) if weight is None else weight
-    return solve_band(
+    return solve_box_qp(
         y[:, None] * X,
         form.columns(y),
         form.sums(np.zeros(2)),

@@ -11,7 +11,7 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin.solvers.base import Status
 from widemargin.solvers.literature.random_sampling import tasks as tasks
 from widemargin.solvers.literature.random_sampling.tasks import Planes, Sampled
-from widemargin.solvers.numerics.box_qp import solve_band
+from widemargin.solvers.numerics.box_qp import solve_box_qp
 
 TOL = 1e-10  # slack of a violator, in units of |w| times the spread of the rows
 NO_MARGIN = 1e-9  # |w| in units of the spread of the rows that counts as zero
@@ -207,7 +207,7 @@ def solve_sample(sample: Sample, cap: float) -> Optimum:
     ends = np.array([-1.0, 1.0])
     zero = np.zeros(len(D))
     Z = shifted * sample.y[:, None]
-    found = solve_band(Z, E, ends, zero, D, np.zeros(sample.X.shape[1]))
+    found = solve_box_qp(Z, E, ends, zero, D, np.zeros(sample.X.shape[1]))
     g = sample.X @ found.w
     positive, negative = sample.y > 0, sample.y < 0
     plus = _entering(g[positive], D[positive])
