@@ -19,12 +19,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 
 from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import threshold_interval
 from widemargin.problems.tube import lifted_rows, lifted_targets, tube_hulls
+from widemargin.solvers.numerics.highs import solve_linear_program
 from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
 from widemargin.solvers.reduced_hull.smallest_k import span
 
@@ -72,18 +72,18 @@ def _program(points: FloatArray, t: FloatArray, D: FloatArray) -> float | None:
     scaled = (t - t.mean()) / unit
     sums = np.repeat(np.eye(2), m, axis=1)
     equations = np.vstack([np.hstack([-points.T, points.T]), sums])
-    program = linprog(
+    program = solve_linear_program(
         0.5 * np.concatenate([scaled, -scaled]),
         A_eq=equations,
         b_eq=np.concatenate([np.zeros(points.shape[1]), [1.0, 1.0]]),
         bounds=np.column_stack([np.zeros(2 * m), np.tile(D, 2)]),
         method="highs-ipm",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        sharp=True,
     )
-    if program.status != 0:
+    if program.ended != "optimal":
         return None
     # The multipliers of the equations of the points are half of f, with the other sign.
-    f = -2.0 * (points @ np.asarray(program.eqlin.marginals[:-2], dtype=np.float64))
+    f = -2.0 * (points @ program.equalities[:-2])
     return unit * min(tube_of_residuals(scaled - f, D), tube_of_residuals(scaled, D))
 
 

@@ -39,12 +39,12 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints, shrink
 from widemargin.problems.soft_margin import SoftMargin
+from widemargin.solvers.numerics.highs import solve_linear_program
 from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
 
 # An integer this near the critical value (relatively) is not above it. Data with ties put the
@@ -117,7 +117,7 @@ def shared_mass(span: Span, signed: FloatArray) -> float | None:
     exact = not span.near.any()
     equations = np.vstack([directions, y]) if exact else y[None, :]
     slack = 0.5 * span.near[:, None]
-    program = linprog(
+    program = solve_linear_program(
         np.full(len(y), -0.5),
         A_eq=equations,
         b_eq=np.zeros(len(equations)),
@@ -125,15 +125,15 @@ def shared_mass(span: Span, signed: FloatArray) -> float | None:
         b_ub=None if exact else np.zeros(2 * len(directions)),
         bounds=np.column_stack([np.zeros(len(y)), mass]),
         method="highs-ipm",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        sharp=True,
     )
-    if program.status != 0:
+    if program.ended != "optimal":
         return None
     # The multipliers are halves of w and b; the hinge loss of these is what is proved.
-    plane = -2.0 * np.asarray(program.eqlin.marginals, dtype=np.float64)
+    plane = -2.0 * program.equalities
     margins = plane @ equations
     if not exact:
-        plus, minus = np.split(np.maximum(0.0, -2.0 * program.ineqlin.marginals), 2)
+        plus, minus = np.split(np.maximum(0.0, -2.0 * program.inequalities), 2)
         margins += (plus - minus) @ directions - 0.5 * float((plus + minus) @ span.near)
     return float(0.5 * mass @ np.maximum(0.0, 1.0 - margins))
 
