@@ -31,6 +31,7 @@ from widemargin.certificate import Certificate
 from widemargin.problems.cumulative import CumulativeProblem, Slopes
 from widemargin.solvers.base import Budget, Monitor, Status
 from widemargin.solvers.cumulative.rows import CentredRows
+from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 
 FEW_FEATURES = 300  # a Hessian of d x d is formed
 FEW_ROWS = 1500  # ... or the rows are turned, which takes their products and eigenvectors
@@ -269,25 +270,14 @@ def _by_conjugate_gradients(
         inner = slopes.bend * utility - problem.to_utilities(slopes, thresholds)
         return np.where(rows.varies, rows.combine(inner), 0.0) + problem.alpha * v
 
-    solution, residual = np.zeros_like(right), right.copy()
-    weighted = residual / scale
-    direction, size = weighted.copy(), float(residual @ weighted)
-    # relative to the gradient at w = 0: superlinear, and at last as exact as rounding allows
-    start = max(size, float(problem.weight.sum()))
-    goal = size * min(0.01, size / start)
-    for _ in range(2 * len(right) + 50):
-        if size <= max(goal, 1e-28 * start):
-            break
-        image = times(direction)
-        curvature = float(direction @ image)
-        if not curvature > 0:
-            break
-        solution += (size / curvature) * direction
-        residual -= (size / curvature) * image
-        weighted = residual / scale
-        size, before = float(residual @ weighted), size
-        direction = weighted + (size / before) * direction
-    return solution
+    def goal(size: float) -> float:
+        # relative to the gradient at w = 0: superlinear, and at last as exact as rounding allows
+        start = max(size, float(problem.weight.sum()))
+        return max(size * min(0.01, size / start), 1e-28 * start)
+
+    most = 2 * len(right) + 50
+    found = conjugate_gradients(times, right, lambda r: r / scale, goal=goal, most=most)
+    return np.asarray(found.x)
 
 
 # ------------------------------------------------------------------------------- the descent

@@ -6,9 +6,9 @@ Minimise over s, one dual variable per row,
 
     \tfrac12 |c + Z's|^2 - q's \quad\text{subject to}\quad E's = a, \quad 0 \le s \le D .
 
-Z holds the rows :math:`y_i x_i`, c what rows with fixed dual variables contribute to w. Its Lagrange
-dual is the primal problem of a linear machine: with :math:`w = c + Z's` and the multipliers t of
-the sums, the thresholds,
+Z holds the rows :math:`y_i x_i`, c what rows with fixed dual variables contribute to w. Its
+Lagrange dual is the primal problem of a linear machine: with :math:`w = c + Z's` and the
+multipliers t of the sums, the thresholds,
 
 .. math:: \min_{w, t} \; \tfrac12 |w - c|^2 + a't + \sum_i D_i \max(0, q_i - (Zw + Et)_i),
 
@@ -165,7 +165,9 @@ def _scaled(
     A = np.empty((len(Z), n + E.shape[1]))
     np.divide(Z, unit_w, out=A[:, :n])
     A[:, n:] = E
-    qp = ScaledBoxQP(A, n, a / unit_s, q / unit_s / unit_w / unit_w, D / unit_s, c / unit_s / unit_w)
+    qp = ScaledBoxQP(
+        A, n, a / unit_s, q / unit_s / unit_w / unit_w, D / unit_s, c / unit_s / unit_w
+    )
     return qp, unit_s, unit_w
 
 

@@ -72,7 +72,12 @@ def _keep_worst(*wishes: FloatArray) -> None:
 
 
 def _solve(
-    qp: ScaledBoxQP, point: Point, low: BoolArray, high: BoolArray, free: BoolArray, weight: FloatArray
+    qp: ScaledBoxQP,
+    point: Point,
+    low: BoolArray,
+    high: BoolArray,
+    free: BoolArray,
+    weight: FloatArray,
 ) -> tuple[Finish, FloatArray, FloatArray, FloatArray]:
     """Solve on the free rows; tell by how much each row wants to change sides."""
     v, s_free, lack = _equations(qp, point, high, free, weight[free])

@@ -56,7 +56,7 @@ def interior_points(qp: ScaledBoxQP, tick: Callable[[], None] | None) -> Iterato
     point = _start(qp)
     milestones = list(MILESTONES)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        for point in iterates(_LowRank(qp), point, MAX_ITERATIONS, tick):
+        for _ in iterates(_LowRank(qp), point, MAX_ITERATIONS, tick):
             reached = _relative_gap(qp, point)
             if reached <= milestones[0]:
                 yield point

@@ -22,6 +22,7 @@ from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.preference.dual_pairs import DualPoint, Response
 from widemargin.problems.preference.sweep import SortedRows
 from widemargin.solvers.base import Budget, Status
+from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 from widemargin.solvers.preference.polish import Polish
 from widemargin.solvers.preference.space import Curvature, Element, Space
 
@@ -194,27 +195,19 @@ class Descent:
 
     def _direction(self, r: Element, curvature: Curvature) -> Element:
         """Solve the Newton system, by the preconditioner alone or with conjugate gradients."""
-        z = p = self.space.precondition(r)
         if not self.use_products:
-            return z
-        size = self.space.dot(r, z)
-        goal = FORCING**2 * size
-        x = Element(np.zeros_like(z.coef), np.zeros_like(z.image))
-        for _ in range(MOST_PRODUCTS):
-            bent = curvature.times(p.image)
-            bend = self.space.dot(p, p) + float(p.image @ bent)
-            if not bend > 0:  # nothing but rounding is left
-                return x
-            length = size / bend
-            x = x.plus(length, p)
-            r = r.plus(-length, p).plus(-length, self.space.expand(bent))
-            z = self.space.precondition(r)
-            size, last = self.space.dot(r, z), size
-            if not size > goal:
-                return x
-            p = z.plus(size / last, p)
-        self.exhausted += 1
-        return x
+            return self.space.precondition(r)
+        found = conjugate_gradients(
+            lambda p: p.plus(1.0, self.space.expand(curvature.times(p.image))),
+            r,
+            self.space.precondition,
+            goal=lambda size: FORCING**2 * size,
+            most=MOST_PRODUCTS,
+            dot=self.space.dot,
+        )
+        self.exhausted += not found.reached
+        solution: Element = found.x
+        return solution
 
     def _search(self, before: Here, direction: Element, slope: float) -> Here:
         """Go along a direction to where the smoothed objective is lower and nearly flat.

@@ -38,10 +38,16 @@ class Element:
 
     def plus(self, length: float, other: Element) -> Element:
         """Return self + length * other."""
-        coef = self.coef + length * other.coef
+        return self + length * other
+
+    def __add__(self, other: Element) -> Element:
+        coef = self.coef + other.coef
         if len(self.image) == len(other.image):
-            return Element(coef, self.image + length * other.image)
+            return Element(coef, self.image + other.image)
         return Element(coef)
+
+    def __rmul__(self, length: float) -> Element:
+        return Element(length * self.coef, length * self.image)
 
 
 class Space(Protocol):
