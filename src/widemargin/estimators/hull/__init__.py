@@ -14,10 +14,10 @@ from widemargin._base.multiclass import class_pairs
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin._base.validation import TrainingSet, check_X, require, require_choice
+from widemargin._base.validation import TrainingSet, check_X, require, require_choice, seed_of
 from widemargin.estimators._base.centred import CentredRows
 from widemargin.estimators._base.soft_margin import Expansion
-from widemargin.estimators.hull.expansion import NEEDS_THETA, Answer, HullExpansion, ThetaOnly
+from widemargin.estimators.hull.expansion import NEEDS_THETA, HullCutRecord, HullExpansion
 from widemargin.estimators.hull.sizes import (
     Sizes,
     asked_sizes,
@@ -40,8 +40,9 @@ from widemargin.problems.reduced_hull import (
     shrink,
 )
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.reduced_hull import HullWork
-from widemargin.solvers.reduced_hull.linear import METHODS
+from widemargin.solvers import reduced_hull
+from widemargin.solvers.base import Budget
+from widemargin.solvers.reduced_hull import LINEAR_METHODS
 
 SOLVERS = ("auto", "smo", "qp", "implicit", "sampling")
 
@@ -184,7 +185,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
         check_calibration(self.calibration)
         require_choice("cut", self.cut, ("theta", "hull"))
         require_choice("solver", self.solver, SOLVERS)
-        if self.solver in METHODS and self.kernel != "linear":
+        if self.solver in LINEAR_METHODS and self.kernel != "linear":
             require(False, "solver", self.solver, '"auto" or "smo" unless kernel="linear"')
         check_sizes(self.k, self.D)
 
@@ -205,39 +206,40 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
 
     # -- fitting ---------------------------------------------------------------------------
 
-    def _work(self, rows: Rows, watch: Watch) -> HullWork:
-        options = {**self._solver_options(rows.n, watch), "sample": self.solver == "auto"}
-        return HullWork(rows, self.solver, self.tol, int(self.max_iter), options)
-
     def _fit_pair(
         self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
     ) -> Expansion:
         part = self._rows_of(rows, chosen)
         evaluations = part.evaluations
-        work = self._work(part, watch)
+        how: dict[str, Any] = {
+            "budget": Budget(int(self.max_iter), watch, self.cache_size * 1e6),
+            "method": self.solver,
+            "seed": seed_of(self.random_state),
+        }
         watch.next_part()
         with worker_threads() as part.threads:
             asked = self._asked_sizes(*class_masses(problem))
-            sizes = smallest_sizes(problem, work) if asked is None else asked
+            sizes = smallest_sizes(problem, part, how) if asked is None else asked
             hulls = shrink(problem, *sizes)
-            result, points, apart = work.solve(hulls)
+            found = reduced_hull.solve(hulls, part, tol=self.tol, **how)
             # Of an indefinite kernel, which was warned of, no distance says anything.
-            certain = result.status in ("converged", "stalled") and not self._indefinite
-            if not apart and certain:
-                raise ValueError(why_not(sizes, problem, work))
-        unit = 0.5 * points.margin if points.margin > 0 else max(points.norm2, 1e-300)
-        violation = hulls.kkt_violation(result.b, result.f) / unit
+            certain = found.status in ("converged", "stalled") and not self._indefinite
+            if not found.separable and certain:
+                raise ValueError(why_not(sizes, problem, part, how))
+        unit = 0.5 * found.points.margin
+        if not unit > 0:
+            unit = max(found.points.norm2, 1e-300)
+        violation = hulls.kkt_violation(found.alpha, found.f) / unit
         certificate = hulls.certificate(
-            result.b,
-            result.f,
+            found.alpha,
+            found.f,
             tol=self.tol,
-            n_iter=result.n_iter,
+            n_iter=found.n_iter,
             kernel_evaluations=part.evaluations - evaluations,
             converged=violation <= self.tol and not self._indefinite,
         )
         certificate = replace(certificate, kkt_violation=violation)
-        answer = Answer(result, points, unit, certificate, work.history)
-        return HullExpansion.of(answer, chosen, hulls, sizes, self.cut)
+        return HullExpansion.of(found, certificate, unit, chosen, hulls, sizes, self.cut)
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
         pairs = [m for m in machines if isinstance(m, HullExpansion)]
@@ -290,7 +292,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             ]
         super()._keep_record(data, machines, pairs)
         if self.cut == "hull":
-            self._record_ = ThetaOnly(self._record_.training)
+            self._record_ = HullCutRecord(self._record_.training)
 
     def _pair_values(self, X: Any) -> FloatArray:
         if self.kernel != "linear":

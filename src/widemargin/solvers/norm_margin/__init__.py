@@ -33,17 +33,14 @@ from widemargin.certificate import Certificate
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.norm_margin import NormMargin, length
 from widemargin.problems.reduced_hull import HARD, reduced_hulls
-from widemargin.solvers.base import Monitor, Status
+from widemargin.solvers import reduced_hull
+from widemargin.solvers.base import Budget, Monitor, Status
 from widemargin.solvers.linear import solve_linear
 from widemargin.solvers.norm_margin.cone import solve_cone, solve_hard_cone
 from widemargin.solvers.norm_margin.program import solve_program
-from widemargin.solvers.reduced_hull import fastest_method
-from widemargin.solvers.reduced_hull.linear import solve_linear_hulls
-from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
 
 SHARP = 1e-13  # gap asked of the linear soft margin: w is known to its root, and steps are cheap
 HULL_TOL = 1e-9  # KKT violation asked of the nearest points, in units of the margin
-CACHE_BYTES = 500e6
 SIMPLEX_STEPS, CONE_STEPS, NEWTON_STEPS = 100, 200, 1000  # budgets; the first a row and feature
 OTHERWISE = ({"equilibrate_enable": False}, {"max_step_fraction": 0.9})  # of Clarabel
 ENOUGH = 1e-3  # of the gap asked for: beyond it another solver is tried
@@ -224,18 +221,11 @@ def _nearest_points(
 ) -> _Found:
     """Solve the hard margin in the Euclidean norm."""
     hulls = reduced_hulls(problem.y, np.full(len(problem.y), HARD))
-    method = fastest_method(rows)
-    if method == "smo":
-        steps = max_iter if max_iter > 0 else max(500_000, 100 * rows.shape[0])
-        result, _, _ = solve_nearest(
-            hulls, Rows(Kernel("linear"), rows), half_margin, tol=HULL_TOL, max_iter=steps,
-            cache_bytes=CACHE_BYTES, seed=seed, monitor=monitor,
-        )  # fmt: skip
-    else:
-        result = solve_linear_hulls(
-            hulls, rows, method, seed=seed, max_iter=max_iter, monitor=monitor
-        ).result
-    return rows.T @ result.b, problem.y * result.b, result.n_iter, result.status
+    data = Rows(Kernel("linear"), rows)
+    found = reduced_hull.solve(
+        hulls, data, tol=HULL_TOL, budget=Budget(max_iter, monitor), seed=seed, fall_back=False
+    )
+    return rows.T @ found.alpha, problem.y * found.alpha, found.n_iter, found.status
 
 
 def _plane(problem: NormMargin, rows: Matrix, w: FloatArray) -> tuple[FloatArray, float]:

@@ -1,15 +1,14 @@
-"""Nearest points of reduced hulls to an accuracy that is relative to their distance.
+"""Nearest points of reduced hulls for any kernel, accurate relative to their distance.
 
-Problem: P3 of :mod:`widemargin.problems.reduced_hull`. Its answer is read divided by the margin,
-and the margin is not known before the answer: hulls may be a millionth of the data's extent apart.
-So the solver of the soft-margin family is asked for more and more, each time from where it stood,
-until its violation is small beside the margin it found.
+Problem: P3 of :mod:`widemargin.problems.reduced_hull`. Its solution is divided by the margin, which
+is not known in advance: hulls may be a millionth of the data's extent apart. So the solver of the
+soft-margin family runs with smaller and smaller tolerances, each time from the last solution, until
+its violation is small compared with the margin found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,15 @@ from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import SolverResult
+from widemargin.solvers.base import Budget
+from widemargin.solvers.reduced_hull.result import HullResult
 from widemargin.solvers.soft_margin import active_set
 
 # Hulls nearer than this fraction of the data's extent are not told from hulls that meet: the
 # square of it is what float64 leaves of a squared distance after some thousand additions.
 TOUCHING = 1e-6
 FIRST = 0.1  # the first guess of the unit, relative to the squared distance of the class means
+LEAST_STEPS, STEPS_PER_ROW = 500_000, 100  # of a run where the caller has no limit
 NEXT = 0.03  # how much further the next run goes where the unit is not settled
 
 Unit = Callable[[FloatArray, NearestPoints], float]
@@ -41,9 +42,12 @@ def solve_nearest(
     unit: Unit,
     *,
     tol: float,
+    budget: Budget,
+    start: HullResult | None = None,
     touching: float = TOUCHING,
-    **options: Any,
-) -> tuple[SolverResult, NearestPoints, bool]:
+    sample: bool = True,
+    seed: int = 0,
+) -> HullResult:
     """Find the nearest points to a KKT violation of tol units.
 
     Parameters
@@ -56,41 +60,42 @@ def solve_nearest(
         What violations are measured by.
     tol : float
         Violation to reach, in units.
+    budget : Budget
+        Steps of each run; max_iter=-1 is 500,000, or 100 per row if that is more.
+    start : HullResult, optional
+        Where the first run starts.
     touching : float
         Hulls nearer than this fraction of the data's extent count as meeting.
-    **options
-        For :func:`widemargin.solvers.soft_margin.active_set.solve`.
-
-    Returns
-    -------
-    result : SolverResult
-        The dual variables.
-    points : NearestPoints
-        What they say.
-    apart : bool
-        Whether the hulls are known to be apart. If not, and the status is not that of a budget
-        that ran out, they meet as far as float64 can tell.
+    sample : bool
+        Whether the first run predicts its solution from samples.
+    seed : int
+        Seed of the samples.
     """
     extent2 = _extent2(hulls, rows)
     floor = touching**2 * extent2
     accuracy = max(floor, FIRST * tol * extent2)
-    start: FloatArray | None = None
+    max_iter = budget.max_iter if budget.max_iter > 0 else max(LEAST_STEPS, STEPS_PER_ROW * rows.n)
+    alpha = None if start is None else start.alpha
     steps = 0
     while True:
-        result = active_set.solve(hulls, rows, tol=accuracy, start=start, **options)
-        steps += result.n_iter
-        result = SolverResult(result.b, result.f, steps, result.status)
-        norm2 = float(result.b @ result.f)
-        points = NearestPoints.of(hulls, result.f, norm2)
-        size = unit(result.b, points)
+        found = active_set.solve(
+            hulls, rows, tol=accuracy, start=alpha, sample=sample, max_iter=max_iter,
+            monitor=budget.monitor, cache_bytes=budget.cache_bytes, seed=seed,
+        )  # fmt: skip
+        alpha = found.b
+        steps += found.n_iter
+        norm2 = float(alpha @ found.f)
+        points = NearestPoints.of(hulls, found.f, norm2)
+        size = unit(alpha, points)
         apart = points.separated and norm2 > floor
-        if apart and hulls.kkt_violation(result.b, result.f) <= tol * size:
-            return result, points, True
-        if result.status != "converged" or accuracy <= floor or norm2 <= floor:
-            return result, points, apart
+        met = apart and hulls.kkt_violation(alpha, found.f) <= tol * size
+        if met or found.status != "converged" or accuracy <= floor or norm2 <= floor:
+            return HullResult(
+                alpha=alpha, f=found.f, n_iter=steps, status=found.status, points=points,
+                separable=apart,
+            )  # fmt: skip
         wanted = 0.9 * tol * size if apart else NEXT * accuracy
         accuracy = max(floor, min(NEXT * accuracy, wanted))
-        start = result.b
 
 
 def _extent2(hulls: SoftMargin, rows: Rows) -> float:
