@@ -126,9 +126,8 @@ def smallest_pair(
     fraction = critical_k(even, rows, Solver(budget, method, seed)) / larger
     if fraction >= 1.0 - STRICTLY:
         return None
-    return integer_above(fraction * plus, plus) or plus, integer_above(
-        fraction * minus, minus
-    ) or minus
+    k_plus, k_minus = (integer_above(fraction * most, most) or most for most in (plus, minus))
+    return k_plus, k_minus
 
 
 def critical_k(hulls: SoftMargin, rows: Rows, solver: Solver) -> float:
