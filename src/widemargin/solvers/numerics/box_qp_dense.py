@@ -7,6 +7,8 @@ kernel matrix nor a huge C slows the method down: it takes over where pair steps
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -22,16 +24,8 @@ def solve_dense_box_qp(
 ) -> FloatArray | None:
     """Return a nearly optimal b with its bounds snapped to, or None where the method broke down.
 
-    Parameters
-    ----------
-    Q : ndarray of shape (n, n)
-        Positive semi-definite matrix.
-    t, lower, upper : ndarray of shape (n,)
-        Linear term and bounds; one bound of a variable may be infinite.
-    E : ndarray of shape (m, n)
-        Rows of the equality constraints Eb = e (m may be 0).
-    e : ndarray of shape (m,)
-        Right sides.
+    Q of shape (n, n) is positive semi-definite; one bound of a variable may be infinite; Eb = e are
+    the equations, E of shape (m, n), where m may be 0.
 
     Examples
     --------
@@ -55,19 +49,16 @@ def solve_dense_box_qp(
     return np.where(upper - best < SNAP * width, upper, best)
 
 
+@dataclass
 class _Dense:
     """The system of a Newton step: Q plus a diagonal, bordered by the equations."""
 
-    def __init__(
-        self,
-        Q: FloatArray,
-        t: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        E: FloatArray,
-        e: FloatArray,
-    ) -> None:
-        self.Q, self.t, self.lower, self.upper, self.E, self.e = Q, t, lower, upper, E, e
+    Q: FloatArray
+    t: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    E: FloatArray
+    e: FloatArray
 
     def start(self) -> Point:
         """Return the middle of the boxes.

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-
-class Vector(Protocol):
-    """What is needed of a vector: sums and multiples. Arrays are vectors."""
-
-    def __add__(self, other: Any, /) -> Any:
-        """Return the sum."""
-        ...
-
-    def __rmul__(self, factor: Any, /) -> Any:
-        """Return a multiple."""
-        ...
-
-
-V = TypeVar("V", bound=Vector)
+V = TypeVar("V")
 
 
 class Solved(NamedTuple):
@@ -45,12 +32,10 @@ def conjugate_gradients(
 
     Parameters
     ----------
-    times : callable
-        Return A v.
+    times, precondition : callable
+        Return A v, and roughly the solution of A z = r.
     right : vector
-        Right side.
-    precondition : callable
-        Return roughly the solution of A z = r.
+        Right side: an array, or anything that can be added and multiplied by numbers.
     goal : callable
         From the squared size of the residual at the start to that at which to stop.
     most : int
@@ -58,7 +43,7 @@ def conjugate_gradients(
     dot : callable
         Inner product.
     plain_residual : bool
-        Whether the size of a residual r is r.r; otherwise it is r.z, z the preconditioned r.
+        Whether the squared size of a residual r is r.r; otherwise it is r.z, z preconditioned.
 
     Returns
     -------
@@ -75,7 +60,8 @@ def conjugate_gradients(
     >>> found.x.round(9), found.n_products, found.reached
     (array([1.  , 0.5 , 0.25]), 3, True)
     """
-    r: Any = 1.0 * right
+    r: Any = right
+    r = 1.0 * r  # a copy
     z: Any = precondition(r)
     x: Any = 0.0 * z
     p = 1.0 * z
@@ -87,7 +73,7 @@ def conjugate_gradients(
         if n_products == most:
             return Solved(x, n_products, False)
         n_products += 1
-        image = times(p)
+        image: Any = times(p)
         curvature = float(dot(p, image))
         if not curvature > 0.0:
             break

@@ -33,8 +33,7 @@ from widemargin.solvers.reduced_hull.linear import (
     resolve_method,
     solve_linear_hulls,
 )
-from widemargin.solvers.reduced_hull.nearest import Unit, half_margin, solve_nearest
-from widemargin.solvers.reduced_hull.result import HullResult
+from widemargin.solvers.reduced_hull.nearest import HullResult, Unit, half_margin, solve_nearest
 
 __all__ = [
     "LINEAR_METHODS",

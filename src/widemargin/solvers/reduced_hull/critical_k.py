@@ -49,8 +49,7 @@ from widemargin.solvers.reduced_hull.linear import (
     resolve_method,
     solve_linear_hulls,
 )
-from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
-from widemargin.solvers.reduced_hull.result import HullResult
+from widemargin.solvers.reduced_hull.nearest import HullResult, half_margin, solve_nearest
 
 # An integer this near the critical value (relatively) is not above it. Data with ties put the
 # critical value on integers, and the program's answer is good to 1e-9 or so; on the other side,

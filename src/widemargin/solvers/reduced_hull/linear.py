@@ -18,7 +18,7 @@ from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.literature import random_sampling
 from widemargin.solvers.numerics.box_qp import solve_box_qp
 from widemargin.solvers.out_of_core import Form, dual_variables, solve_implicit
-from widemargin.solvers.reduced_hull.result import HullResult
+from widemargin.solvers.reduced_hull.nearest import HullResult
 from widemargin.sources.memory import Memory
 
 LINEAR_METHODS = ("qp", "implicit", "sampling")

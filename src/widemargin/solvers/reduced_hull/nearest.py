@@ -9,6 +9,8 @@ its violation is small compared with the margin found.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +18,7 @@ from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import Budget
-from widemargin.solvers.reduced_hull.result import HullResult
+from widemargin.solvers.base import Budget, DualResult
 from widemargin.solvers.soft_margin import active_set
 
 # Hulls nearer than this fraction of the data's extent are not told from hulls that meet: the
@@ -26,6 +27,27 @@ TOUCHING = 1e-6
 FIRST = 0.1  # the first guess of the unit, relative to the squared distance of the class means
 LEAST_STEPS, STEPS_PER_ROW = 500_000, 100  # of a run where the caller has no limit
 NEXT = 0.03  # how much further the next run goes where the unit is not settled
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HullResult(DualResult):
+    """Nearest points of two reduced hulls; `alpha` is negative for the negative class.
+
+    Attributes
+    ----------
+    points : NearestPoints
+        Thresholds and values of w.x at the nearest points.
+    separable : bool
+        Whether the hulls are known to be apart. If not, and the status is not that of a budget
+        that ran out, they meet as far as float64 can tell.
+    history : list of dict
+        One entry per round of the methods that have rounds.
+    """
+
+    points: NearestPoints
+    separable: bool
+    history: tuple[dict[str, Any], ...] | list[dict[str, Any]] = ()
+
 
 Unit = Callable[[FloatArray, NearestPoints], float]
 """From dual variables and points to the size that violations are measured by."""
@@ -48,28 +70,10 @@ def solve_nearest(
     sample: bool = True,
     seed: int = 0,
 ) -> HullResult:
-    """Find the nearest points to a KKT violation of tol units.
+    """Find the nearest points to a KKT violation of tol units, as the door of the package.
 
-    Parameters
-    ----------
-    hulls : SoftMargin
-        The problem; every class must have a mass of at least 1.
-    rows : Rows
-        The examples seen through the kernel.
-    unit : callable
-        What violations are measured by.
-    tol : float
-        Violation to reach, in units.
-    budget : Budget
-        Steps of each run; max_iter=-1 is 500,000, or 100 per row if that is more.
-    start : HullResult, optional
-        Where the first run starts.
-    touching : float
-        Hulls nearer than this fraction of the data's extent count as meeting.
-    sample : bool
-        Whether the first run predicts its solution from samples.
-    seed : int
-        Seed of the samples.
+    Hulls nearer than the fraction `touching` of the data's extent count as meeting. `sample` tells
+    whether the first run predicts its solution from samples.
     """
     extent2 = _extent2(hulls, rows)
     floor = touching**2 * extent2

@@ -88,12 +88,20 @@ class Run:
                 sample, complete = self._add_of_class(sample, label == 0, lacking)
                 mass = sample.mass(self.cap)[label]
                 if complete and mass < 1.0 - 1e-12:
-                    raise ValueError(_too_few(self.k, mass, present))
+                    if present == 0 and mass == 0:
+                        raise ValueError("y holds one class only: both are needed to separate them")
+                    raise ValueError(
+                        f"k={self.k:g} must be at most {mass * self.k:g}, the weight of the "
+                        "smaller class"
+                    )
         return sample
 
     def _add_of_class(self, sample: Sample, positive: bool, number: int) -> tuple[Sample, bool]:
         """Add random rows of a class; also tell whether they are all of it."""
-        counts = np.array([count[0 if positive else 1] for count in self.class_counts()])
+        if self.counts is None:
+            self.counts = self.source.run(tasks.count_classes, [() for _ in self.sizes])
+            self.passes += 1
+        counts = np.array([count[0 if positive else 1] for count in self.counts])
         number = min(number, int(counts.sum()))
         quota = self.rng.multivariate_hypergeometric(counts, number, method="marginals")
         fetched = self.source.run(
@@ -101,13 +109,6 @@ class Run:
             [(positive, int(count), self.next_seed(i)) for i, count in enumerate(quota)],
         )
         return sample.and_also(fetched), number == int(counts.sum())
-
-    def class_counts(self) -> list[IntArray]:
-        """Count the rows of both classes in each part, by one read of the data at first."""
-        if self.counts is None:
-            self.counts = self.source.run(tasks.count_classes, [() for _ in self.sizes])
-            self.passes += 1
-        return self.counts
 
     # -- rounds ----------------------------------------------------------------------------
 
@@ -238,9 +239,3 @@ def _intervals(theta: FloatArray, found: Scan) -> FloatArray:
             reach = -found.nearest[label]  # to the first row that has no part in the hull's point
             intervals[label, outward] += reach if label == 0 else -reach
     return intervals
-
-
-def _too_few(k: float, mass: float, present: int) -> str:
-    if present == 0 and mass == 0:
-        return "y holds one class only: both are needed to separate them"
-    return f"k={k:g} must be at most {mass * k:g}, the weight of the smaller class"
