@@ -198,7 +198,7 @@ class Descent:
         if not self.use_products:
             return self.space.precondition(r)
         found = conjugate_gradients(
-            lambda p: p.plus(1.0, self.space.expand(curvature.times(p.image))),
+            lambda p: p + self.space.expand(curvature.times(p.image)),
             r,
             self.space.precondition,
             goal=lambda size: FORCING**2 * size,
