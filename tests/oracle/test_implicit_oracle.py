@@ -67,7 +67,7 @@ def agree(form: Form, w, t, primal: float, X, y, weight, *, unique: bool = True)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_band_problems(seed: int) -> None:
+def test_box_qps(seed: int) -> None:
     X, y, weight = make(seed, 80 + 20 * seed, 2 + seed % 4)
     for form in forms(y, weight, seed):
         found = solve_box_qp(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -230,7 +230,7 @@ class TubeSVR(CentredRows, SupportRegressor):
         )
 
     def _keep_threshold(self, machine: Expansion) -> None:
-        assert isinstance(machine, TubeExpansion)
+        machine = cast(TubeExpansion, machine)
         self.tube_width_ = max(0.0, machine.tube.half_width)  # below only by rounding
         self.epsilon_ = machine.epsilon
         self.equivalent_C_ = float(masses(np.ones(1), self.k_)[0] / machine.tube.sigma)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -242,7 +242,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
         return HullExpansion.of(found, certificate, unit, chosen, hulls, sizes, self.cut)
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
-        pairs = [m for m in machines if isinstance(m, HullExpansion)]
+        pairs = cast(list[HullExpansion], machines)
         super()._keep_machines(data, codes, machines)
         scales = np.array([0.5 * m.points.margin for m in pairs])
         shifts = np.zeros(len(pairs))
@@ -262,7 +262,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             (float(D[0] / scale), float(D[1] / scale))
             for D, scale in zip(ones, scales, strict=True)
         ]
-        self._note(
+        self._set_per_pair(
             theta_plus_=both[:, 0],
             theta_minus_=both[:, 1],
             nu_=np.array([equivalent_nu(m.hulls) for m in pairs]),
@@ -275,7 +275,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             outlier[m.machine.rows[m.outlier]] = True
         self.outliers_ = np.flatnonzero(outlier[data.member])
 
-    def _note(self, **found: Any) -> None:
+    def _set_per_pair(self, **found: Any) -> None:
         """Set attributes: the value itself for two classes, one for each pair for more."""
         for name, values in found.items():
             single = float(values[0]) if isinstance(values, np.ndarray) else values[0]

@@ -1,4 +1,4 @@
-r"""The duals of :mod:`widemargin.problems.norm_margin` for p = 1 and p = inf, by HiGHS.
+r"""Solve the duals of :mod:`widemargin.problems.norm_margin` for p = 1 and p = inf by HiGHS.
 
 Soft: maximise :math:`\sum a` over :math:`0 \le a \le c`, :math:`\sum_i y_i a_i = 0`,
 :math:`v = \sum_i y_i a_i x_i`, :math:`|v|_q \le 1`. Hard: minimise :math:`|v|_q` over

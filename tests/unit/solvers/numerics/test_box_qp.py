@@ -1,4 +1,4 @@
-"""The band problem: optimality conditions, ties, ends of ranges, errors."""
+"""Box QPs: optimality conditions, ties, ends of ranges, errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = ["gauss", "integer", "duplicates", "heavy tails", "constant column", "sc
 
 
 def make(kind: str, form: str, seed: int, m: int = 200) -> BoxQP:
-    """A band problem of one of the forms on data of some kind."""
+    """A box QP of one of the forms on data of some kind."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 9))
     X = rng.standard_normal((m, n))
