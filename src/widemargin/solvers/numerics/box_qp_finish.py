@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray
-from widemargin.solvers.numerics.box_qp_interior import ScaledBoxQP
-from widemargin.solvers.numerics.mehrotra import Point
+from widemargin.solvers.numerics.box_qp_interior import Point, ScaledBoxQP
 
 GOOD = 1e-12  # violation at which the conditions count as solved to rounding
 TOLERABLE = 1e-9  # the largest violation of a result that calls itself exact

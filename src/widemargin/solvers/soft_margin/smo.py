@@ -18,7 +18,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget
-from widemargin.solvers.numerics.box_qp_dense import solve_dense_box_qp
+from widemargin.solvers.numerics.box_qp_interior import solve_dense_box_qp
 from widemargin.solvers.soft_margin.newton_step import NewtonTurn, newton_move
 from widemargin.solvers.soft_margin.smo_loops import LANES
 from widemargin.solvers.soft_margin.smo_sweep import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from widemargin.solvers.numerics.box_qp_dense import solve_dense_box_qp
+from widemargin.solvers.numerics.box_qp_interior import solve_dense_box_qp
 
 
 @pytest.mark.parametrize("bounds", ["box", "lower", "upper", "mixed"])
