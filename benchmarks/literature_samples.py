@@ -57,7 +57,7 @@ def add_rounds(found: Findings, data: DataSet, k: int, runs: int) -> list[Any]:
     if k > 1:
         what += f" (with δ = n + 2k - 1: ≤ {sharper:.0f})"
     bound = 6 * lemma * math.log(rows)
-    found.bound(f"Theorem {theorem}", what, bound, [each.rounds for each in planes])
+    found.bound(f"Theorem {theorem}", what, bound, [each.n_iter for each in planes])
     return planes
 
 
@@ -83,4 +83,4 @@ def add_tube(found: Findings, rows: int, runs: int) -> None:
         found.failures += different(name, planes)
         what = f"OptMargin for a hard tube, n = {n}, m = {rows:,}: rounds"
         bound = 6 * (n + 2) * math.log(rows)
-        found.bound("Theorem 5.1", what, bound, [each.rounds for each in planes])
+        found.bound("Theorem 5.1", what, bound, [each.n_iter for each in planes])

@@ -74,9 +74,9 @@ def _rounds_and_bounds(report: Report, quick: bool, say: Callable[[str], None]) 
             say(f"{data.name}: {RUNS} runs")
             found = repeated(data, k, RUNS)
             report.failures += different(data.name, found)
-            counts = [each.rounds for each in found]
-            bound, draws = found[0].round_bound, found[0].history[0].draws
-            weight = max(each.history[-1].log2_weight for each in found)
+            counts = [each.n_iter for each in found]
+            bound, draws = found[0].round_bound, found[0].history[0]["draws"]
+            weight = max(each.history[-1]["log2_weight"] for each in found)
             worst = max(worst, mean(counts) / bound)
             cells = (n + 2 * k - 1, draws, f"{mean(counts):.1f}", max(counts), f"{bound:.0f}")
             table.add_row(data.name, *map(str, cells), f"{weight:.1f}")
@@ -86,10 +86,16 @@ def _rounds_and_bounds(report: Report, quick: bool, say: Callable[[str], None]) 
 
 def repeated(data: DataSet, k: int, runs: int, plan: Any = None) -> list[Any]:
     """Run OptMargin (k = 1) or OptSoftMargin with seeds 0, 1, ...; the plan is the paper's."""
-    from widemargin.solvers.literature.random_sampling import opt_margin, opt_soft_margin
+    from widemargin.problems.linear_scan import LinearProblem
+    from widemargin.solvers.base import Budget
+    from widemargin.solvers.literature.random_sampling import proved_plan, solve
 
-    solve = opt_margin if k == 1 else partial(opt_soft_margin, k=k)
-    return [solve(source_of(data), plan=plan, seed=seed) for seed in range(runs)]
+    plan = plan or proved_plan(data.shape[1], k)
+    form, how = LinearProblem("hull", 1.0 / k), {"method": "weights", "plan": plan}
+    return [
+        solve(form, source_of(data), budget=Budget(10_000), seed=seed, **how)
+        for seed in range(runs)
+    ]
 
 
 def different(name: str, found: list[Any]) -> list[str]:
@@ -104,7 +110,9 @@ def different(name: str, found: list[Any]) -> list[str]:
 
 def _hard_margins(report: Report, quick: bool, say: Callable[[str], None]) -> None:
     """Count the passes of the growing sample on separable data."""
-    from widemargin.solvers.literature.random_sampling import grow_margin
+    from widemargin.problems.linear_scan import LinearProblem
+    from widemargin.solvers.base import Budget
+    from widemargin.solvers.literature.random_sampling import solve
 
     table = report.table(
         "Hard margin by a growing sample: 5 seeds",
@@ -115,12 +123,13 @@ def _hard_margins(report: Report, quick: bool, say: Callable[[str], None]) -> No
         data = cube(100_000 if quick else 1_000_000, n, gap=0.1)
         say(f"hard margin, {data.name}")
         source = source_of(data)
-        runs = [timed(partial(grow_margin, source, seed=seed)) for seed in range(5)]
+        grow = partial(solve, LinearProblem("hull", 1.0), source, method="growing")
+        runs = [timed(partial(grow, budget=Budget(500), seed=seed)) for seed in range(5)]
         found = [result for _, result in runs]
         report.failures += different(data.name, found)
         passes = [each.passes for each in found]
         most = max(most, *passes)
-        rows = max(each.history[-1].rows for each in found)
+        rows = max(each.history[-1]["rows"] for each in found)
         seconds = min(seconds for seconds, _ in runs)
         cells = (f"{mean(passes):.1f}", max(passes), rows, f"{seconds:.3f}")
         table.add_row(data.name, *map(str, cells))

@@ -12,18 +12,13 @@ This example counts rounds for growing numbers of rows m, and shows how the two 
 distance of the classes close in.
 """
 
-from functools import partial
-
 import matplotlib.pyplot as plt
 import numpy as np
 
 from widemargin import sources
-from widemargin.solvers.literature.random_sampling import (
-    grow_margin,
-    opt_margin,
-    opt_soft_margin,
-    practical_plan,
-)
+from widemargin.problems.linear_scan import LinearProblem
+from widemargin.solvers.base import Budget
+from widemargin.solvers.literature.random_sampling import practical_plan, proved_plan, solve
 
 
 def with_a_gap(m, n, crossed=0, seed=0):
@@ -47,6 +42,12 @@ def rows_in_memory(X, y):
     return sources.from_arrays(X, y).binary(1.0, -1.0)
 
 
+def sampled(source, k, plan, seed):
+    """Run OptMargin (k = 1) or OptSoftMargin with some plan."""
+    hulls, rounds = LinearProblem("hull", 1 / k), Budget(10_000)
+    return solve(hulls, source, budget=rounds, method="weights", plan=plan, seed=seed)
+
+
 # %%
 # Rounds grow with the logarithm of m, as the theorem says, but stay far below its bound (dotted):
 # the proof counts on one row of the basis being doubled in a round, in practice most of them are.
@@ -59,9 +60,8 @@ for (n, k), colour in zip(cases, ("tab:blue", "tab:orange", "tab:green"), strict
     means, bounds = [], []
     for m in sizes:
         source = rows_in_memory(*with_a_gap(m, n, crossed=(k - 1) // 2))
-        solve = opt_margin if k == 1 else partial(opt_soft_margin, k=k)
-        found = [solve(source, seed=seed) for seed in range(runs)]
-        means.append(np.mean([each.rounds for each in found]))
+        found = [sampled(source, k, proved_plan(n, k), seed) for seed in range(runs)]
+        means.append(np.mean([each.n_iter for each in found]))
         bounds.append(found[0].round_bound)
     label = f"n = {n}, k = {k}: $\\delta$ = {n + 2 * k - 1}"
     axes.plot(np.log(sizes), means, "o-", color=colour, label=label)
@@ -79,16 +79,18 @@ plt.show()
 X, y = with_a_gap(100_000, 5)
 source = rows_in_memory(X, y)
 ways = {
-    "OptMargin, r = 6 $\\delta^2$": opt_margin(source, seed=1),
-    "small samples, r = 10 $\\delta$": opt_margin(source, plan=practical_plan(5), seed=1),
-    "growing sample": grow_margin(source, start=200, seed=1),
+    "OptMargin, r = 6 $\\delta^2$": sampled(source, 1, proved_plan(5), 1),
+    "small samples, r = 10 $\\delta$": sampled(source, 1, practical_plan(5), 1),
+    "growing sample": solve(
+        LinearProblem("hull", 1.0), source, budget=Budget(500), first=200, seed=1
+    ),
 }
 figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for (name, found), colour in zip(ways.items(), ("tab:blue", "tab:red", "black"), strict=True):
     distance = np.linalg.norm(found.coef)
-    gaps = [max((each.upper - each.lower) / distance, 1e-16) for each in found.history]
-    axes.semilogy(range(1, found.rounds + 1), gaps, ".-", color=colour, label=name)
-    print(f"{name}: {found.rounds} rounds, distance {distance:.12f}")
+    gaps = [max((each["upper"] - each["lower"]) / distance, 1e-16) for each in found.history]
+    axes.semilogy(range(1, found.n_iter + 1), gaps, ".-", color=colour, label=name)
+    print(f"{name}: {found.n_iter} rounds, distance {distance:.12f}")
 axes.set(xlabel="round", ylabel="relative distance of the bounds")
 axes.legend()
 plt.show()

@@ -45,15 +45,19 @@ def answers(model: Any, X: Any) -> dict[str, Any]:
     for name in ("predict", "decision_function", "predict_proba"):
         if hasattr(model, name):
             found[name] = np.asarray(getattr(model, name)(X)).tolist()
-    certificate = getattr(model, "certificate_", None)
-    if certificate is not None:
-        found["certificate"] = {
-            name: getattr(certificate, name)
-            for name in ("problem", "primal", "dual", "relative_gap", "converged")
-        }
+    if getattr(model, "certificate_", None) is not None:
+        found["certificate"] = _proved(model.certificate_)
+    if hasattr(model, "certificates_"):
+        found["certificates"] = [_proved(certificate) for certificate in model.certificates_]
     if hasattr(model, "loo_error"):
         found["loo_error"] = float(model.loo_error())
     return found
+
+
+def _proved(certificate: Any) -> dict[str, Any]:
+    """Return what a certificate says, without the way there."""
+    names = ("problem", "primal", "dual", "relative_gap", "converged")
+    return {name: getattr(certificate, name) for name in names}
 
 
 def kept(name: str) -> Any:

@@ -140,11 +140,13 @@ def test_a_model_that_is_saved_now_names_nothing_new(name, tmp_path):
 def test_a_model_says_what_it_said(folder, name):
     expected = VERSIONS[folder]["machines"][name]
     found = make.answers(loaded(folder, name), np.array(VERSIONS[folder]["data"]["new"]))
-    assert set(found) == set(expected) - {"y"}
+    assert set(found) - {"certificates"} == set(expected) - {"certificates", "y"}
+    if "certificates" not in expected:  # a file of a version that did not list them
+        found.pop("certificates", None)
     if expected["y"] != "number":
         assert found.pop("predict") == expected["predict"]
-    if "certificate" in found:
-        assert found.pop("certificate") == expected["certificate"]
+    for proof in {"certificate", "certificates"} & set(found):
+        assert found.pop(proof) == expected[proof]
     for what, values in found.items():
         np.testing.assert_allclose(values, expected[what], rtol=1e-9, atol=1e-9, err_msg=what)
 
@@ -156,6 +158,11 @@ CERTIFIED = [
 ]
 
 
+def _certificates(model):
+    """Return all certificates of a model, in the order of its pairs of classes or ranks."""
+    return getattr(model, "certificates_", [model.certificate_])
+
+
 @each(CERTIFIED)
 def test_a_fit_of_today_finds_the_same_optimum(folder, name):
     """The parameters of an old model are still taken, and both proofs speak of one optimum."""
@@ -164,12 +171,14 @@ def test_a_fit_of_today_finds_the_same_optimum(folder, name):
     X, y = np.array(rows["X"]), np.array(rows[kept["y"]])
     weight = {"sample_weight": 1.0 + np.arange(len(y)) % 3} if name == "svc_weighted" else {}
     new = clone(old).fit(sp.csr_array(X) if name == "svc_sparse" else X, y, **weight)
-    before, now = old.certificate_, new.certificate_
-    assert now.problem == before.problem
-    assert now.converged
-    slack = 1e-9 * (1.0 + abs(before.primal))
-    assert before.dual <= now.primal + slack
-    assert now.dual <= before.primal + slack
+    # One by one: which of them is the worst, certificate_, may be a matter of rounding.
+    pairs = zip(_certificates(old), _certificates(new), strict=True)
+    for before, now in pairs:
+        assert now.problem == before.problem
+        assert now.converged
+        slack = 1e-9 * (1.0 + abs(before.primal))
+        assert before.dual <= now.primal + slack
+        assert now.dual <= before.primal + slack
     if "loo_error" in kept:
         assert new.loo_error() == pytest.approx(kept["loo_error"], abs=1e-3)
 

@@ -1,4 +1,4 @@
-"""Band problems and implicit outliers against Clarabel, which shares nothing with them."""
+"""ScaledBoxQP problems and implicit outliers against Clarabel, which shares nothing with them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from widemargin import sources
 from widemargin.problems.linear_scan import LinearProblem
 from widemargin.solvers.base import Budget
-from widemargin.solvers.numerics.box_qp import solve_band
+from widemargin.solvers.numerics.box_qp import solve_box_qp
 from widemargin.solvers.out_of_core import solve
 
 RELATIVE = 1e-6
@@ -69,10 +69,10 @@ def agree(form: LinearProblem, w, t, primal: float, X, y, weight, *, unique: boo
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_band_problems(seed: int) -> None:
+def test_box_qps(seed: int) -> None:
     X, y, weight = make(seed, 80 + 20 * seed, 2 + seed % 4)
     for form in forms(y, weight, seed):
-        found = solve_band(
+        found = solve_box_qp(
             y[:, None] * X,
             form.columns(y),
             form.sums(np.zeros(2)),

@@ -303,7 +303,7 @@ def test_rounds_stand_beside_the_bound_of_their_theorem():
     item = found.items[0]
     assert item.place == "Theorem 4.3"
     assert item.published == f"≤ {6 * 3 * 3 * np.log(400):.0f}"
-    assert item.value == np.mean([plane.rounds for plane in planes])
+    assert item.value == np.mean([plane.n_iter for plane in planes])
     assert found.failures == []
 
 

@@ -26,7 +26,7 @@ from widemargin._base.validation import (
     require_number,
     seed_of,
 )
-from widemargin.certificate import warn_unconverged, worst
+from widemargin.certificate import Certificate, warn_unconverged, worst
 from widemargin.estimators._base.diagnosed import Diagnosed
 from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
 from widemargin.estimators._base.rollback import whole_fit
@@ -36,7 +36,9 @@ from widemargin.fitted.plane import NormMachine, PlaneTraining
 from widemargin.fitted.record import Machine, Record
 from widemargin.kernels import Kernel
 from widemargin.problems.norm_margin import NormMargin
-from widemargin.solvers.norm_margin import MarginResult, solve_norm_margin
+from widemargin.solvers import norm_margin
+from widemargin.solvers.base import Budget
+from widemargin.solvers.norm_margin import MarginResult
 
 
 class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
@@ -199,7 +201,9 @@ class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
         pairs = class_pairs(len(self.classes_))
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
-            machines = [self._fit_pair(data.X, codes, costs, pair, watch) for pair in pairs]
+            fits = [self._fit_pair(data.X, codes, costs, pair, watch) for pair in pairs]
+        machines = [machine for machine, _ in fits]
+        self.certificates_ = [certificate for _, certificate in fits]
         self._keep_planes(data, machines)
         self._record_ = Record(self._training(data, pairs, machines))
         statuses: list[str] = [machine.result.status for machine in machines]
@@ -208,7 +212,7 @@ class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
 
     def _fit_pair(
         self, X: Matrix, codes: IntArray, costs: FloatArray, pair: tuple[int, int], watch: Watch
-    ) -> NormMachine:
+    ) -> tuple[NormMachine, Certificate]:
         rows, label = pair_rows(codes, pair)
         if len(rows) < len(codes):
             X, costs = X[rows], costs[rows]
@@ -216,23 +220,21 @@ class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
         watch.next_part()
         steps, seed = int(self.max_iter), seed_of(self.random_state)
         with worker_threads():
-            result = solve_norm_margin(
-                X,
-                problem,
-                tol=self.tol,
-                max_iter=steps,
-                seed=seed,
-                deadline=watch.deadline,
-                monitor=watch,
+            budget = Budget(steps, watch)
+            result = norm_margin.solve(
+                problem, X, tol=self.tol, budget=budget, seed=seed, deadline=watch.deadline
             )
-        if not result.separable:
-            raise ValueError(self._why_not(pair, result, problem))
-        return NormMachine(rows, problem, result, self.tol, steps, seed)
+            if not result.separable:
+                raise ValueError(self._why_not(pair, result, problem))
+            certificate = problem.certificate(
+                X, result.coef, result.intercept, result.alpha, tol=self.tol, n_iter=result.n_iter
+            )
+        return NormMachine(rows, problem, result, self.tol, steps, seed), certificate
 
     def _why_not(self, pair: tuple[int, int], result: MarginResult, problem: NormMargin) -> str:
         """Return that no hyperplane separates two classes, and what to do."""
         first, second = (self.classes_.tolist()[k] for k in sorted(pair))
-        most = 1.0 / result.certificate.dual if result.certificate.dual > 0 else np.inf
+        most = 1.0 / result.dual if result.dual > 0 else np.inf
         return (
             f"C=inf asks for a hyperplane that separates the classes {first!r} and {second!r}, and "
             f"there is none: their convex hulls meet (any margin in l_{problem.dual_norm:g} is at "
@@ -244,13 +246,12 @@ class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
         results = [machine.result for machine in machines]
         self.coef_ = np.array([result.coef for result in results])
         self.intercept_ = np.array([result.intercept for result in results])
-        self.certificates_ = [result.certificate for result in results]
         self.certificate_ = worst(self.certificates_)
         self.n_iter_ = max(c.n_iter for c in self.certificates_)
         margins = np.array([result.margin for result in results])
         dual = np.zeros((len(machines), len(data.weight) + 1))  # the last: rows of no weight
         for k, machine in enumerate(machines):
-            dual[k, machine.rows] = machine.result.dual
+            dual[k, machine.rows] = machine.result.alpha
         share = data.given_weight / np.append(data.weight, 1.0)[data.member]
         dual = dual[:, data.member] * share
         single = len(machines) == 1
@@ -264,7 +265,7 @@ class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
         if not machines[0].problem.squared:
             return PlaneTraining(data, pairs, machines, seed_of(self.random_state))
         paths = [
-            Machine(m.rows, m.problem.box, m.problem.y * m.result.dual, m.result.intercept)
+            Machine(m.rows, m.problem.box, m.problem.y * m.result.alpha, m.result.intercept)
             for m in machines
         ]
         return Training(data, Kernel("linear"), None, pairs, paths, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
-from widemargin._base.validation import check_X, require, require_number
+from widemargin._base.validation import check_X, require, require_number, seed_of
 from widemargin.estimators._base.centred import CentredRows
 from widemargin.estimators._base.soft_margin import Expansion
 from widemargin.estimators.svm.support import SupportRegressor
@@ -21,9 +21,9 @@ from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints, masses
 from widemargin.problems.soft_margin import SoftMargin, nu_tube
 from widemargin.problems.tube import Tube, lifted_rows, lifted_targets, tube_hulls
-from widemargin.solvers.base import DualResult
-from widemargin.solvers.reduced_hull import HullWork
-from widemargin.solvers.reduced_hull.smallest_epsilon import smallest_epsilon
+from widemargin.solvers import reduced_hull
+from widemargin.solvers.base import Budget
+from widemargin.solvers.reduced_hull import HullResult
 
 DOUBLINGS = 60  # of epsilon="auto": beyond, data and tube have no common scale
 
@@ -158,43 +158,44 @@ class TubeSVR(CentredRows, SupportRegressor):
     def _solve(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
         n = problem.n_rows
         t, D = problem.target[:n], problem.upper[:n]
-        options = self._solver_options(2 * n, watch)
         watch.next_part()
         evaluations = rows.evaluations
         with worker_threads() as rows.threads:
-            epsilon, z, lifted, result, points = self._tube(t, D, rows, options)
+            epsilon, z, lifted, found = self._tube(t, D, rows, watch)
             hulls = tube_hulls(D)
-            result, points = _summed_by_rows(result, hulls, rows, z)
-        tube = Tube.of(result.alpha, z, epsilon, points)
-        violation = hulls.kkt_violation(result.alpha, result.f) / tube.sigma
+            found = _summed_by_rows(found, hulls, rows, z)
+        tube = Tube.of(found.alpha, z, epsilon, found.points)
+        violation = hulls.kkt_violation(found.alpha, found.f) / tube.sigma
         certificate = hulls.certificate(
-            result.alpha,
-            result.f,
+            found.alpha,
+            found.f,
             tol=self.tol,
-            n_iter=result.n_iter,
+            n_iter=found.n_iter,
             kernel_evaluations=rows.evaluations - evaluations + lifted.evaluations,
             converged=violation <= self.tol and not self._indefinite,
         )
         middle = 0.5 * (t.min() + t.max())
-        intercept = float(middle + points.cut("theta") / tube.sigma)
-        svr, b = tube.as_svr(t, result.alpha, D)
+        intercept = float(middle + found.points.cut("theta") / tube.sigma)
+        svr, b = tube.as_svr(t, found.alpha, D)
         used = np.flatnonzero(tube.beta)
         return TubeExpansion(
             rows=used,
             beta=tube.beta[used],
             intercept=intercept,
-            thresholds=np.array([-points.theta_plus, -points.theta_minus]),
+            thresholds=np.array([-found.points.theta_plus, -found.points.theta_minus]),
             certificate=replace(certificate, kkt_violation=violation),
-            status=result.status,
+            status=found.status,
             machine=Machine(np.arange(n), svr, b, intercept),
             tube=tube,
             epsilon=epsilon,
         )
 
     def _tube(
-        self, t: FloatArray, D: FloatArray, rows: Rows, options: dict[str, Any]
-    ) -> tuple[float, FloatArray, Rows, DualResult, NearestPoints]:
+        self, t: FloatArray, D: FloatArray, rows: Rows, watch: Watch
+    ) -> tuple[float, FloatArray, Rows, HullResult]:
         """Find the tube; epsilon="auto" is doubled until there is one."""
+        budget = Budget(int(self.max_iter), watch, self.cache_size * 1e6)
+        seed = seed_of(self.random_state)
         automatic = isinstance(self.epsilon, str)
         epsilon = _half_deviation(t, D) if automatic else float(self.epsilon)
         for _ in range(DOUBLINGS):
@@ -205,18 +206,19 @@ class TubeSVR(CentredRows, SupportRegressor):
             def sigma(s: FloatArray, _: NearestPoints, z: FloatArray = z) -> float:
                 return float(z @ s)
 
-            work = HullWork(lifted, "auto", self.tol, int(self.max_iter), options, sigma)
-            result, points, apart = work.solve(tube_hulls(D))
-            unfinished = result.status in ("max_iter", "stopped")
-            if sigma(result.alpha, points) > 0 and (apart or unfinished):
-                return epsilon, z, lifted, result, points
+            found = reduced_hull.solve(
+                tube_hulls(D), lifted, tol=self.tol, budget=budget, seed=seed, unit=sigma
+            )
+            unfinished = found.status in ("max_iter", "stopped")
+            if sigma(found.alpha, found.points) > 0 and (found.separable or unfinished):
+                return epsilon, z, lifted, found
             if unfinished:
                 raise ValueError(
                     f"max_iter={self.max_iter} and time_limit={self.time_limit} end the fit before "
                     f"it finds a tube at epsilon={epsilon:g}: raise them, or raise epsilon"
                 )
             if not automatic:
-                smallest = smallest_epsilon(rows, t, D, **options)
+                smallest = reduced_hull.smallest_epsilon(rows, t, D, budget=budget, seed=seed)
                 raise ValueError(
                     f"epsilon={epsilon:g} is too small: there is no tube with k={self.k} unless "
                     f"epsilon > {smallest:.6g}. Raise epsilon (the regulariser, not the width of "
@@ -228,7 +230,7 @@ class TubeSVR(CentredRows, SupportRegressor):
         )
 
     def _keep_threshold(self, machine: Expansion) -> None:
-        assert isinstance(machine, TubeExpansion)
+        machine = cast(TubeExpansion, machine)
         self.tube_width_ = max(0.0, machine.tube.half_width)  # below only by rounding
         self.epsilon_ = machine.epsilon
         self.equivalent_C_ = float(masses(np.ones(1), self.k_)[0] / machine.tube.sigma)
@@ -249,18 +251,16 @@ class TubeSVR(CentredRows, SupportRegressor):
         return np.asarray((X - self._origin_) @ self.coef_[0] + self._inner_intercept_)
 
 
-def _summed_by_rows(
-    result: DualResult, hulls: SoftMargin, rows: Rows, z: FloatArray
-) -> tuple[DualResult, NearestPoints]:
-    """Return the answer with values of w.x that keep the digits which a row's two masses cancel."""
-    s, everything = result.alpha, np.arange(rows.n)
+def _summed_by_rows(found: HullResult, hulls: SoftMargin, rows: Rows, z: FloatArray) -> HullResult:
+    """Return the result with values of w.x that keep the digits which a row's two masses cancel."""
+    s, everything = found.alpha, np.arange(rows.n)
     beta = s[: rows.n] + s[rows.n :]
     used = np.flatnonzero(beta)
     values = rows.weighted_sum(everything, rows, used, beta[used])
     sigma = float(z @ s)
     f = np.tile(values, 2) + sigma * z
     points = NearestPoints.of(hulls, f, float(beta @ values) + sigma * sigma)
-    return replace(result, f=f), points
+    return replace(found, f=f, points=points)
 
 
 def _half_deviation(t: FloatArray, D: FloatArray) -> float:

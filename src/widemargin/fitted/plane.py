@@ -12,7 +12,9 @@ from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import PairedModel
 from widemargin.fitted.by_refit import BY_REFITS, RefittedModel
 from widemargin.problems.norm_margin import NormMargin
-from widemargin.solvers.norm_margin import MarginResult, solve_norm_margin
+from widemargin.solvers import norm_margin
+from widemargin.solvers.base import Budget
+from widemargin.solvers.norm_margin import MarginResult
 
 TIGHT = 1e-6  # a margin this little above what is asked for may be at it
 
@@ -80,7 +82,7 @@ class NormMachine:
         beyond = self.problem.y * (X @ result.coef + result.intercept) - 1.0
         if not self.problem.hard and not (np.abs(beyond) <= TIGHT).any():
             return np.ones(len(beyond), dtype=bool)
-        return np.asarray((result.dual > 0) | (beyond <= TIGHT))
+        return np.asarray((result.alpha > 0) | (beyond <= TIGHT))
 
     def retrained(self, X: Matrix, kept: FloatArray) -> Plane:
         """Train with the fraction `kept` of each row's weight; X are its rows with kept > 0."""
@@ -89,7 +91,9 @@ class NormMachine:
         if len(np.unique(y)) == 1:  # no slack anywhere without any weights
             return Plane(np.zeros(X.shape[1]), float(y[0]), True)
         problem = replace(self.problem, y=y, cost=cost)
-        result = solve_norm_margin(X, problem, tol=self.tol, max_iter=self.max_iter, seed=self.seed)
+        result = norm_margin.solve(
+            problem, X, tol=self.tol, budget=Budget(self.max_iter), seed=self.seed
+        )
         return _as_plane(result)
 
 
@@ -134,4 +138,4 @@ class PlaneTraining(RefittedModel, PairedModel):
 
 
 def _as_plane(result: MarginResult) -> Plane:
-    return Plane(result.coef, result.intercept, result.certificate.converged)
+    return Plane(result.coef, result.intercept, result.status == "converged")

@@ -1,4 +1,4 @@
-r"""Nearest points of reduced convex hulls, and how their answer reads as other machines.
+r"""Nearest points of reduced convex hulls, and the nu- and C-machines with the same boundary.
 
 Every class may put at most the mass :math:`D_i` on its example i (:math:`D_i = 1/k`: on no fewer
 than k examples). The points that it can reach form its *reduced hull*; the machine is the
@@ -115,7 +115,7 @@ def threshold_interval(values: FloatArray, D: FloatArray) -> tuple[float, float]
 
 @dataclass(frozen=True)
 class NearestPoints:
-    """An answer of P2, read from w alone.
+    """A solution of P2, computed from w alone.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class NearestPoints:
 
     @classmethod
     def of(cls, hulls: SoftMargin, f: FloatArray, norm2: float) -> NearestPoints:
-        """Read the answer of a problem from f = w.x on its rows."""
+        """Compute thresholds and nearest points from f = w.x on the rows of a problem."""
         plus = hulls.group == 0
         D_plus, D_minus = hulls.upper[plus], -hulls.lower[~plus]
         low, high = threshold_interval(f[plus], D_plus)

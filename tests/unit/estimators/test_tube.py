@@ -11,10 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from widemargin import SVR, NuSVR, TubeSVR, loo
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.tube import lifted_rows, lifted_targets, tube_hulls
-from widemargin.solvers.reduced_hull import smallest_k
-from widemargin.solvers.reduced_hull.smallest_epsilon import smallest_epsilon, tube_of_residuals
+from widemargin.solvers.base import Budget
+from widemargin.solvers.reduced_hull import critical_k, smallest_epsilon
+from widemargin.solvers.reduced_hull.critical_epsilon import tube_of_residuals
 
-OPTIONS = {"max_iter": 1_000_000, "cache_bytes": 1e8}
+BUDGET = Budget(1_000_000, cache_bytes=1e8)
 
 
 def curve(seed=0, m=60, d=2, outliers=0):
@@ -66,7 +67,7 @@ def printed_smallest_epsilon(X, y):
 def test_the_smallest_hard_tube(seed: int) -> None:
     X, y = curve(seed, m=40)
     rows, D = Rows(Kernel("linear"), X), np.ones(40)
-    smallest = smallest_epsilon(rows, y, D, **OPTIONS)
+    smallest = smallest_epsilon(rows, y, D, budget=BUDGET)
     assert smallest == pytest.approx(printed_smallest_epsilon(X, y), rel=1e-7)
     with pytest.raises(ValueError, match=f"epsilon > {smallest:.6g}"):
         TubeSVR(kernel="linear", k=1, epsilon=0.999 * smallest).fit(X, y)
@@ -78,9 +79,9 @@ def test_the_smallest_hard_tube(seed: int) -> None:
 def test_newton_ends_where_the_program_does(k: float, monkeypatch) -> None:
     X, y = curve()
     rows, D = Rows(Kernel("linear"), X), np.full(60, 1 / k)
-    program = smallest_epsilon(rows, y, D, **OPTIONS)
-    monkeypatch.setattr(smallest_k, "LP_ENTRIES", 0)
-    newton = smallest_epsilon(rows, y, D, **OPTIONS)
+    program = smallest_epsilon(rows, y, D, budget=BUDGET)
+    monkeypatch.setattr(critical_k, "LP_ENTRIES", 0)
+    newton = smallest_epsilon(rows, y, D, budget=BUDGET)
     assert newton >= program * (1 - 1e-7)
     assert newton == pytest.approx(program, rel=1e-2)
 
@@ -89,7 +90,7 @@ def test_the_smallest_soft_tube_of_no_function_is_that_of_the_targets() -> None:
     y = np.array([0.0, 1.0, 2.0, 9.0])
     assert tube_of_residuals(y, np.ones(4)) == 4.5
     rows = Rows(Kernel("linear"), np.zeros((4, 1)))
-    assert smallest_epsilon(rows, y, np.full(4, 0.5), **OPTIONS) == pytest.approx(2.5)
+    assert smallest_epsilon(rows, y, np.full(4, 0.5), budget=BUDGET) == pytest.approx(2.5)
 
 
 # ---------------------------------------------------------------- the estimator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,10 +14,10 @@ from widemargin._base.multiclass import class_pairs
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin._base.validation import TrainingSet, check_X, require, require_choice
+from widemargin._base.validation import TrainingSet, check_X, require, require_choice, seed_of
 from widemargin.estimators._base.centred import CentredRows
 from widemargin.estimators._base.soft_margin import Expansion
-from widemargin.estimators.hull.expansion import NEEDS_THETA, Answer, HullExpansion
+from widemargin.estimators.hull.expansion import NEEDS_THETA, HullExpansion
 from widemargin.estimators.hull.sizes import (
     Sizes,
     asked_sizes,
@@ -40,8 +40,9 @@ from widemargin.problems.reduced_hull import (
     shrink,
 )
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.reduced_hull import HullWork
-from widemargin.solvers.reduced_hull.linear import METHODS
+from widemargin.solvers import reduced_hull
+from widemargin.solvers.base import Budget
+from widemargin.solvers.reduced_hull import LINEAR_METHODS
 
 SOLVERS = ("auto", "smo", "qp", "implicit", "sampling")
 
@@ -184,7 +185,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
         check_calibration(self.calibration)
         require_choice("cut", self.cut, ("theta", "hull"))
         require_choice("solver", self.solver, SOLVERS)
-        if self.solver in METHODS and self.kernel != "linear":
+        if self.solver in LINEAR_METHODS and self.kernel != "linear":
             require(False, "solver", self.solver, '"auto" or "smo" unless kernel="linear"')
         check_sizes(self.k, self.D)
 
@@ -205,42 +206,43 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
 
     # -- fitting ---------------------------------------------------------------------------
 
-    def _work(self, rows: Rows, watch: Watch) -> HullWork:
-        options = {**self._solver_options(rows.n, watch), "sample": self.solver == "auto"}
-        return HullWork(rows, self.solver, self.tol, int(self.max_iter), options)
-
     def _fit_pair(
         self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
     ) -> Expansion:
         part = self._rows_of(rows, chosen)
         evaluations = part.evaluations
-        work = self._work(part, watch)
+        how: dict[str, Any] = {
+            "budget": Budget(int(self.max_iter), watch, self.cache_size * 1e6),
+            "method": self.solver,
+            "seed": seed_of(self.random_state),
+        }
         watch.next_part()
         with worker_threads() as part.threads:
             asked = self._asked_sizes(*class_masses(problem))
-            sizes = smallest_sizes(problem, work) if asked is None else asked
+            sizes = smallest_sizes(problem, part, how) if asked is None else asked
             hulls = shrink(problem, *sizes)
-            result, points, apart = work.solve(hulls)
+            found = reduced_hull.solve(hulls, part, tol=self.tol, **how)
             # Of an indefinite kernel, which was warned of, no distance says anything.
-            certain = result.status in ("converged", "stalled") and not self._indefinite
-            if not apart and certain:
-                raise ValueError(why_not(sizes, problem, work))
-        unit = 0.5 * points.margin if points.margin > 0 else max(points.norm2, 1e-300)
-        violation = hulls.kkt_violation(result.alpha, result.f) / unit
+            certain = found.status in ("converged", "stalled") and not self._indefinite
+            if not found.separable and certain:
+                raise ValueError(why_not(sizes, problem, part, how))
+        unit = 0.5 * found.points.margin
+        if not unit > 0:
+            unit = max(found.points.norm2, 1e-300)
+        violation = hulls.kkt_violation(found.alpha, found.f) / unit
         certificate = hulls.certificate(
-            result.alpha,
-            result.f,
+            found.alpha,
+            found.f,
             tol=self.tol,
-            n_iter=result.n_iter,
+            n_iter=found.n_iter,
             kernel_evaluations=part.evaluations - evaluations,
             converged=violation <= self.tol and not self._indefinite,
         )
         certificate = replace(certificate, kkt_violation=violation)
-        answer = Answer(result, points, unit, certificate, work.history)
-        return HullExpansion.of(answer, chosen, hulls, sizes, self.cut)
+        return HullExpansion.of(found, certificate, unit, chosen, hulls, sizes, self.cut)
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
-        pairs = [m for m in machines if isinstance(m, HullExpansion)]
+        pairs = cast(list[HullExpansion], machines)
         super()._keep_machines(data, codes, machines)
         scales = np.array([0.5 * m.points.margin for m in pairs])
         shifts = np.zeros(len(pairs))
@@ -260,7 +262,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             (float(D[0] / scale), float(D[1] / scale))
             for D, scale in zip(ones, scales, strict=True)
         ]
-        self._note(
+        self._set_per_pair(
             theta_plus_=both[:, 0],
             theta_minus_=both[:, 1],
             nu_=np.array([equivalent_nu(m.hulls) for m in pairs]),
@@ -273,7 +275,7 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             outlier[m.machine.rows[m.outlier]] = True
         self.outliers_ = np.flatnonzero(outlier[data.member])
 
-    def _note(self, **found: Any) -> None:
+    def _set_per_pair(self, **found: Any) -> None:
         """Set attributes: the value itself for two classes, one for each pair for more."""
         for name, values in found.items():
             single = float(values[0]) if isinstance(values, np.ndarray) else values[0]

@@ -1,4 +1,4 @@
-"""The answer of the reduced hulls, read in the scale of the C-machine with the same boundary."""
+"""Express a solution of the reduced hulls in the scale of the C-machine with the same boundary."""
 
 from __future__ import annotations
 
@@ -14,24 +14,13 @@ from widemargin.estimators.hull.sizes import Sizes
 from widemargin.fitted.record import Machine
 from widemargin.problems.reduced_hull import NearestPoints, equivalent_cost
 from widemargin.problems.soft_margin import SoftMargin, c_classification
-from widemargin.solvers.base import DualResult
+from widemargin.solvers.reduced_hull import HullResult
 
 AT_BOUND = 1e-9  # relative: a mass this near its bound is at it
 NEEDS_THETA = (
     "need cut='theta': leave-one-out is that of the machine at its equivalent C, whose boundary "
     "is the middle of the thresholds; this model has cut='hull'"
 )
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a solver found for one pair of classes."""
-
-    result: DualResult
-    points: NearestPoints
-    unit: float  # half the margin
-    certificate: Certificate
-    history: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -46,26 +35,33 @@ class HullExpansion(Expansion):
 
     @classmethod
     def of(
-        cls, answer: Answer, chosen: IntArray, hulls: SoftMargin, sizes: Sizes, cut: str
+        cls,
+        found: HullResult,
+        certificate: Certificate,
+        unit: float,
+        chosen: IntArray,
+        hulls: SoftMargin,
+        sizes: Sizes,
+        cut: str,
     ) -> HullExpansion:
-        """Divide by half the margin."""
-        b, f, points, unit = answer.result.alpha, answer.result.f, answer.points, answer.unit
-        at_bound = np.abs(b) >= (1.0 - AT_BOUND) * (hulls.upper - hulls.lower)
-        beyond = points.slack(hulls, f) > AT_BOUND * unit
+        """Divide by the unit, half the margin."""
+        alpha, points = found.alpha, found.points
+        at_bound = np.abs(alpha) >= (1.0 - AT_BOUND) * (hulls.upper - hulls.lower)
+        beyond = points.slack(hulls, found.f) > AT_BOUND * unit
         label = np.where(hulls.group == 0, 1.0, -1.0)
         problem = c_classification(label, equivalent_cost(hulls, 2.0 * unit))
-        used = np.flatnonzero(b)
+        used = np.flatnonzero(alpha)
         return cls(
             rows=chosen[used],
-            beta=b[used] / unit,
+            beta=alpha[used] / unit,
             intercept=-points.cut(cut) / unit,
             thresholds=np.array([-points.theta_plus, -points.theta_minus]),
-            certificate=answer.certificate,
-            status=answer.result.status,
-            machine=Machine(chosen, problem, b / unit, -points.cut("theta") / unit),
+            certificate=certificate,
+            status=found.status,
+            machine=Machine(chosen, problem, alpha / unit, -points.cut("theta") / unit),
             sizes=sizes,
             hulls=hulls,
             points=points,
             outlier=at_bound & beyond,
-            history=answer.history,
+            history=list(found.history),
         )

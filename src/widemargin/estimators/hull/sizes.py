@@ -1,4 +1,4 @@
-"""How far hulls are reduced: what k and D ask for, what the data allow, and what to say if not."""
+"""Check k and D of ReducedHullSVC, find the smallest k, and explain why a k does not work."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 from widemargin._base.messages import warn
 from widemargin._base.validation import require
+from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import class_masses
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.reduced_hull import HullWork
-from widemargin.solvers.reduced_hull.smallest_k import critical_k, smallest_k, smallest_pair
+from widemargin.solvers.reduced_hull import smallest_k, smallest_pair
 
 Sizes: TypeAlias = tuple[float, float]
 """k_plus and k_minus."""
@@ -66,13 +66,16 @@ def check_limits(sizes: Sizes | None, most: Sizes, name: str) -> None:
             )
 
 
-def smallest_sizes(hulls: SoftMargin, work: HullWork) -> Sizes:
-    """Return the smallest common k that works, or else the smallest pair, with a warning."""
+def smallest_sizes(hulls: SoftMargin, rows: Rows, how: dict[str, Any]) -> Sizes:
+    """Return the smallest common k that works, or else the smallest pair, with a warning.
+
+    `how` holds budget, method and seed of the solver.
+    """
     most = min(class_masses(hulls))
-    k = smallest_k(critical_k(hulls, work.rows, work.nearest), most)
+    k = smallest_k(hulls, rows, **how)
     if k is not None:
         return k, k
-    pair = smallest_pair(hulls, work.rows, work.nearest)
+    pair = smallest_pair(hulls, rows, **how)
     if pair is None:
         raise ValueError(NO_PAIR)
     warn(
@@ -84,14 +87,14 @@ def smallest_sizes(hulls: SoftMargin, work: HullWork) -> Sizes:
     return pair
 
 
-def why_not(sizes: Sizes, hulls: SoftMargin, work: HullWork) -> str:
+def why_not(sizes: Sizes, hulls: SoftMargin, rows: Rows, how: dict[str, Any]) -> str:
     """Say that the hulls meet at this k, and which k would do."""
     meet = f"k={single((tidy(sizes[0]), tidy(sizes[1])))} is too small: the "
     meet += "classes are not separable" if sizes == (1.0, 1.0) else "reduced hulls meet"
-    k = smallest_k(critical_k(hulls, work.rows, work.nearest), min(class_masses(hulls)))
+    k = smallest_k(hulls, rows, **how)
     if k is not None:
         return f"{meet}. The smallest k that works for both is {tidy(k)}: use k >= {tidy(k)}"
-    pair = smallest_pair(hulls, work.rows, work.nearest)
+    pair = smallest_pair(hulls, rows, **how)
     if pair is None:
         return f"{meet}. {NO_PAIR}"
     return (

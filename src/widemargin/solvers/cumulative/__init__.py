@@ -33,6 +33,7 @@ from widemargin.problems.cumulative import CumulativeProblem, Slopes
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.cumulative.result import CumulativeResult
 from widemargin.solvers.cumulative.rows import CentredRows
+from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 
 __all__ = ["CumulativeResult", "solve"]
 
@@ -274,25 +275,14 @@ def _by_conjugate_gradients(
         inner = slopes.bend * utility - problem.to_utilities(slopes, thresholds)
         return np.where(rows.varies, rows.combine(inner), 0.0) + problem.alpha * v
 
-    solution, residual = np.zeros_like(right), right.copy()
-    weighted = residual / scale
-    direction, size = weighted.copy(), float(residual @ weighted)
-    # relative to the gradient at w = 0: superlinear, and at last as exact as rounding allows
-    start = max(size, float(problem.weight.sum()))
-    goal = size * min(0.01, size / start)
-    for _ in range(2 * len(right) + 50):
-        if size <= max(goal, 1e-28 * start):
-            break
-        image = times(direction)
-        curvature = float(direction @ image)
-        if not curvature > 0:
-            break
-        solution += (size / curvature) * direction
-        residual -= (size / curvature) * image
-        weighted = residual / scale
-        size, before = float(residual @ weighted), size
-        direction = weighted + (size / before) * direction
-    return solution
+    def goal(size: float) -> float:
+        # relative to the gradient at w = 0: superlinear, and at last as exact as rounding allows
+        start = max(size, float(problem.weight.sum()))
+        return max(size * min(0.01, size / start), 1e-28 * start)
+
+    most = 2 * len(right) + 50
+    found = conjugate_gradients(times, right, lambda r: r / scale, goal=goal, most=most)
+    return np.asarray(found.x)
 
 
 # ------------------------------------------------------------------------------- the descent

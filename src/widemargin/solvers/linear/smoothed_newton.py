@@ -40,6 +40,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.linear_scan import LinearProblem
+from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 from widemargin.solvers.numerics.data_products import LinearRows
 
 LARGEST_FACTOR = 2000  # order of a matrix that may be factorised: 32 MB, a tenth of a second
@@ -288,9 +289,16 @@ class Level:
                 )
             except LinAlgError:
                 pass  # conjugate gradients bear what a factorisation does not
-        dw, steps = _conjugate_gradients(self.rows, free, weight, middle, right)
-        self.cg_steps = 0.5 * (self.cg_steps + steps)
-        return dw
+        diagonal = 1.0 + self.rows.spread(free, weight, middle)
+        found = conjugate_gradients(
+            lambda p: p + self.rows.curvature(free, weight, middle, p),
+            right,
+            lambda r: r / diagonal,
+            goal=lambda size: FORCING**2 * size,
+            most=MOST_PRODUCTS,
+        )
+        self.cg_steps = 0.5 * (self.cg_steps + found.n_products)
+        return np.asarray(found.x)
 
     def _factor_is_cheaper(self, free: IntArray, order: int) -> bool:
         """Compare a factorisation with the conjugate gradients that it would save.
@@ -316,31 +324,3 @@ def _solve_by_rows(
     inner = cho_solve(cho_factor(system, check_finite=False), projected, check_finite=False)
     everywhere[free] = inner
     return right - (rows.combine(everywhere) - inner.sum() * middle)
-
-
-def _conjugate_gradients(
-    rows: LinearRows, free: IntArray, weight: FloatArray, middle: FloatArray, right: FloatArray
-) -> tuple[FloatArray, int]:
-    """Solve the Newton system approximately, preconditioned by its diagonal."""
-    diagonal = 1.0 + rows.spread(free, weight, middle)
-    x = np.zeros_like(right)
-    r = right.copy()
-    z = r / diagonal
-    p = z.copy()
-    size = float(r @ z)
-    goal = FORCING**2 * size
-    steps = 0
-    while steps < MOST_PRODUCTS and size > goal:
-        steps += 1
-        image = p + rows.curvature(free, weight, middle, p)
-        curvature = float(p @ image)
-        if not curvature > 0.0:  # p is so small that its square is nothing
-            break
-        length = size / curvature
-        x += length * p
-        r -= length * image
-        z = r / diagonal
-        size, last = float(r @ z), size
-        p *= size / last
-        p += z
-    return x, steps

@@ -21,6 +21,7 @@ from scipy.linalg.lapack import dpotrf, dtrtrs, spotrf, spotrs
 from widemargin._base.typing import FloatArray, RealArray
 from widemargin.solvers.mean_field.newton import Direction
 from widemargin.solvers.mean_field.posterior import factorise
+from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 
 FORCING = 1e-5  # relative residual of a direction; looser ones cost more Newton steps
 MOST_LANDMARKS = 128
@@ -93,18 +94,12 @@ def _conjugate_gradients(
     K: RealArray, root: RealArray, right: RealArray, precondition: Preconditioner
 ) -> RealArray:
     """Solve (I + T K T) x = right."""
-    x, residual = np.zeros_like(right), right.copy()
-    search = precondition(residual)
-    size = float(residual @ search)
-    goal = FORCING**2 * float(residual @ residual)
-    for _ in range(len(right)):
-        if float(residual @ residual) <= goal:
-            break
-        product = search + root * (K @ (root * search))
-        length = np.float32(size / float(search @ product))
-        x += length * search
-        residual -= length * product
-        improved = precondition(residual)
-        before, size = size, float(residual @ improved)
-        search = improved + np.float32(size / before) * search
-    return x
+    found = conjugate_gradients(
+        lambda search: search + root * (K @ (root * search)),
+        right,
+        precondition,
+        goal=lambda size: FORCING**2 * size,
+        most=len(right),
+        plain_residual=True,
+    )
+    return np.asarray(found.x)

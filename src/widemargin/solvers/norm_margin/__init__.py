@@ -1,4 +1,4 @@
-r"""Maximum-margin hyperplanes in any l_p norm: which solver finds them, and what they find.
+r"""Find maximum-margin hyperplanes in any l_p norm.
 
 Problem: :mod:`widemargin.problems.norm_margin`.
 
@@ -29,21 +29,19 @@ import scipy.sparse as sp
 
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin._base.validation import SMALLEST_ENTRY
-from widemargin.certificate import Certificate
+from widemargin.certificate import gap_scale, relative_gap
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.norm_margin import NormMargin, length
 from widemargin.problems.reduced_hull import HARD, reduced_hulls
-from widemargin.solvers import linear
-from widemargin.solvers.base import Budget, Monitor, Status
+from widemargin.solvers import linear, reduced_hull
+from widemargin.solvers.base import Budget, LinearResult, Status
 from widemargin.solvers.norm_margin.cone import solve_cone, solve_hard_cone
 from widemargin.solvers.norm_margin.program import solve_program
-from widemargin.solvers.reduced_hull import fastest_method
-from widemargin.solvers.reduced_hull.linear import solve_linear_hulls
-from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
+
+__all__ = ["MarginResult", "solve"]
 
 SHARP = 1e-13  # gap asked of the linear soft margin: w is known to its root, and steps are cheap
 HULL_TOL = 1e-9  # KKT violation asked of the nearest points, in units of the margin
-CACHE_BYTES = 500e6
 SIMPLEX_STEPS, CONE_STEPS, NEWTON_STEPS = 100, 200, 1000  # budgets; the first a row and feature
 OTHERWISE = ({"equilibrate_enable": False}, {"max_step_fraction": 0.9})  # of Clarabel
 ENOUGH = 1e-3  # of the gap asked for: beyond it another solver is tried
@@ -52,82 +50,95 @@ MEETING = 1e-9  # hulls nearer than this, in units of the rows' largest entry, c
 _Found = tuple[FloatArray, FloatArray, int, Status]
 
 
-@dataclass(frozen=True)
-class MarginResult:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MarginResult(LinearResult):
     """A hyperplane and the dual variables that prove how good it is.
+
+    For the hard margin `coef` is such that the least y (w.x + b) is 1; `alpha` is feasible
+    (:meth:`NormMargin.feasible`).
 
     Attributes
     ----------
-    coef : ndarray of shape (n_features,)
-        w; for the hard margin such that the least y (w.x + b) is 1.
-    intercept : float
-        b.
-    dual : ndarray of shape (n_rows,)
-        Feasible dual variables (:meth:`NormMargin.feasible`).
     margin : float
         See :meth:`NormMargin.margin`.
-    certificate : Certificate
-        Recomputed from the above.
-    status : {"converged", "max_iter", "stopped", "stalled"}
-        How it ended.
     separable : bool
         False if the convex hulls of the classes meet, as far as float64 can tell.
     """
 
-    coef: FloatArray
-    intercept: float
-    dual: FloatArray
+    alpha: FloatArray
     margin: float
-    certificate: Certificate
-    status: Status
     separable: bool = True
 
+    @property
+    def gap(self) -> float:
+        """Return primal - dual; infinite where the plane does not separate the classes."""
+        return self.primal - self.dual if np.isfinite(self.primal) else np.inf
 
-def solve_norm_margin(
-    X: Matrix,
+
+def solve(
     problem: NormMargin,
+    data: Matrix,
     *,
     tol: float,
-    max_iter: int = -1,
+    budget: Budget,
+    start: MarginResult | None = None,
+    method: str = "auto",
     seed: int = 0,
     deadline: float = np.inf,
-    monitor: Monitor | None = None,
 ) -> MarginResult:
     """Find the hyperplane of largest margin.
 
     Parameters
     ----------
-    X : ndarray or CSR of shape (n, d)
-        Rows; sparse ones stay sparse.
     problem : NormMargin
         Labels, costs and norm.
+    data : ndarray or CSR of shape (n, d)
+        Rows; sparse ones stay sparse.
     tol : float
-        Relative gap up to which the certificate says converged.
-    max_iter : int
-        Largest number of steps; -1 is the solver's own.
+        Relative gap up to which the result counts as converged.
+    budget : Budget
+        Steps; max_iter=-1 is the solver's own limit. The monitor is called for p = 2 only.
+    start : MarginResult, optional
+        Not used: no method has a warm start.
+    method : {"auto"}
+        The norm decides, see the module.
     seed : int
-        Of samples that predict the solution of large problems for p = 2.
+        Seed of samples that predict the solution of large problems for p = 2.
     deadline : float
-        Value of ``time.monotonic()`` at which to stop.
-    monitor : callable, optional
-        Called between steps for p = 2; returns whether to go on.
+        Value of ``time.monotonic()`` at which HiGHS and Clarabel stop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.problems.norm_margin import NormMargin
+    >>> from widemargin.solvers.base import Budget
+    >>> from widemargin.solvers.norm_margin import solve
+    >>> X, y = np.array([[0.0, 0.0], [2.0, 1.0]]), np.array([-1.0, 1.0])
+    >>> hard = NormMargin(y, np.full(2, np.inf), norm=1.0)
+    >>> found = solve(hard, X, tol=1e-6, budget=Budget(-1))
+    >>> found.coef.round(9), round(found.margin, 9), found.status
+    (array([1., 0.]), 1.0, 'converged')
     """
-    rows, origin, unit = _scaled(X)
+    if method != "auto":
+        raise ValueError(f'method must be "auto"; got {method!r}')
+    rows, origin, unit = _scaled(data)
     per_cost = unit**2 if problem.squared else unit
     inner = replace(problem, cost=problem.cost * per_cost)
+    # Gaps are small against 1; those of the hard margin, whose objective is one over the margin
+    # and so in units of one over the rows, against that of large rows.
+    least = 1.0 / max(1.0, unit) if problem.hard else 1.0
     best: MarginResult | None = None
-    for w, a, n_iter, status in _attempts(rows, inner, max_iter, seed, deadline, monitor):
+    for w, a, n_iter, status in _attempts(rows, inner, budget, seed, deadline):
         w, b = _plane(inner, rows, w)
         a = _proof(inner, rows, w, b, a, tol)
         found = _result(
             problem, rows * unit, w / unit, b, a / per_cost, origin, tol, n_iter, status
         )
-        meeting = found.margin <= 0.0 and found.certificate.dual * unit >= 1.0 / MEETING
-        if meeting:
+        if found.margin <= 0.0 and found.dual * unit >= 1.0 / MEETING:
             return replace(found, separable=False)
-        if best is None or not found.certificate.gap >= best.certificate.gap:
+        if best is None or not found.gap >= best.gap:
             best = found
-        enough = best.certificate.gap <= ENOUGH * tol * _size(best.certificate, problem, unit)
+        enough = best.gap <= ENOUGH * tol * max(least, abs(best.primal))
         if enough or status in ("max_iter", "stopped"):
             break
     assert best is not None
@@ -147,22 +158,8 @@ def _scaled(X: Matrix) -> tuple[Matrix, FloatArray, float]:
     return rows / unit, origin, unit
 
 
-def _size(certificate: Certificate, problem: NormMargin, unit: float) -> float:
-    """Return what gaps are small against: 1, for the hard margin as large rows see it.
-
-    Its objective, one over the margin, is in units of one over the rows: rows of 1e16 have
-    objectives of 1e-16, and any plane would do.
-    """
-    return max(1.0 / max(1.0, unit) if problem.hard else 1.0, abs(certificate.primal))
-
-
 def _attempts(
-    rows: Matrix,
-    problem: NormMargin,
-    max_iter: int,
-    seed: int,
-    deadline: float,
-    monitor: Monitor | None,
+    rows: Matrix, problem: NormMargin, budget: Budget, seed: int, deadline: float
 ) -> Iterator[_Found]:
     """Yield w, a, steps and status of one solver after the other, the likeliest first.
 
@@ -172,15 +169,15 @@ def _attempts(
     variable of that exceeds its cost; or other settings help.
     """
     if problem.squared:
-        yield _soft_margin(rows, problem, max_iter, seed, monitor)
+        yield _soft_margin(rows, problem, budget, seed)
         return
     if problem.norm == 2.0:
-        yield _nearest_points(rows, problem, max_iter, seed, monitor)
+        yield _nearest_points(rows, problem, budget, seed)
     if problem.norm == 1.0 or np.isinf(problem.norm):
-        steps = max_iter if max_iter > 0 else SIMPLEX_STEPS * sum(rows.shape)
+        steps = _steps(budget, SIMPLEX_STEPS * sum(rows.shape))
         yield _by_library(solve_program, rows, problem, steps, deadline)
         return
-    steps = max_iter if max_iter > 0 else CONE_STEPS
+    steps = _steps(budget, CONE_STEPS)
     if problem.hard:
         yield _by_library(solve_hard_cone, rows, problem, steps, deadline)
     else:
@@ -192,6 +189,11 @@ def _attempts(
         yield w, a / size, n_iter, status
     for settings in OTHERWISE:
         yield _by_library(partial(solve_cone, otherwise=settings), rows, problem, steps, deadline)
+
+
+def _steps(budget: Budget, own: int) -> int:
+    """Return how many steps a method may take; its own limit where there is no other."""
+    return budget.max_iter if budget.max_iter > 0 else own
 
 
 def _by_library(
@@ -210,36 +212,26 @@ def _by_library(
     return w, a, n_iter, "max_iter" if n_iter >= steps else "stopped"
 
 
-def _soft_margin(
-    rows: Matrix, problem: NormMargin, max_iter: int, seed: int, monitor: Monitor | None
-) -> _Found:
+def _soft_margin(rows: Matrix, problem: NormMargin, budget: Budget, seed: int) -> _Found:
     """Solve (1.25)."""
-    steps = max_iter if max_iter > 0 else NEWTON_STEPS
-    budget = Budget(steps, monitor)
     found = linear.solve(
-        problem.box, rows, tol=SHARP, budget=budget, method="smoothed_newton", seed=seed
+        problem.box,
+        rows,
+        tol=SHARP,
+        budget=Budget(_steps(budget, NEWTON_STEPS), budget.monitor),
+        method="smoothed_newton",
+        seed=seed,
     )
     assert found.alpha is not None
     return found.coef, problem.y * found.alpha, found.n_iter, found.status
 
 
-def _nearest_points(
-    rows: Matrix, problem: NormMargin, max_iter: int, seed: int, monitor: Monitor | None
-) -> _Found:
+def _nearest_points(rows: Matrix, problem: NormMargin, budget: Budget, seed: int) -> _Found:
     """Solve the hard margin in the Euclidean norm."""
     hulls = reduced_hulls(problem.y, np.full(len(problem.y), HARD))
-    method = fastest_method(rows)
-    if method == "smo":
-        steps = max_iter if max_iter > 0 else max(500_000, 100 * rows.shape[0])
-        result, _, _ = solve_nearest(
-            hulls, Rows(Kernel("linear"), rows), half_margin, tol=HULL_TOL, max_iter=steps,
-            cache_bytes=CACHE_BYTES, seed=seed, monitor=monitor,
-        )  # fmt: skip
-    else:
-        result = solve_linear_hulls(
-            hulls, rows, method, seed=seed, max_iter=max_iter, monitor=monitor
-        ).result
-    return rows.T @ result.alpha, problem.y * result.alpha, result.n_iter, result.status
+    data = Rows(Kernel("linear"), rows)
+    found = reduced_hull.solve(hulls, data, tol=HULL_TOL, budget=budget, seed=seed, fall_back=False)
+    return rows.T @ found.alpha, problem.y * found.alpha, found.n_iter, found.status
 
 
 def _plane(problem: NormMargin, rows: Matrix, w: FloatArray) -> tuple[FloatArray, float]:
@@ -265,7 +257,7 @@ def _proof(
         settled = np.where(margins < 1.0 - AWAY, problem.cost, settled)
     first, second = (problem.feasible(point, f, b) for point in (settled, a))
     values = [problem.dual(point, rows.T @ (problem.y * point)) for point in (first, second)]
-    return first if values[0] >= values[1] - 0.1 * tol * max(1.0, abs(values[1])) else second
+    return first if values[0] >= values[1] - 0.1 * tol * gap_scale(values[1]) else second
 
 
 def _result(
@@ -284,8 +276,16 @@ def _result(
     if problem.hard:  # any multiple of a proves the same
         size = length(v, problem.dual_norm) or 1.0
         a, v = a / size, v / size
-    certificate = problem.certificate(w, f, b, a, v, tol=tol, n_iter=n_iter)
-    margin = problem.margin(w, f, b)
-    if not certificate.converged and status == "converged":
-        status = "stalled"
-    return MarginResult(w, b - float(w @ origin), a, margin, certificate, status)
+    found = MarginResult(
+        coef=w,
+        thresholds=np.array([b - float(w @ origin)]),
+        alpha=a,
+        primal=problem.primal(w, f, b),
+        dual=problem.dual(a, v),
+        margin=problem.margin(w, f, b),
+        n_iter=n_iter,
+        status="converged",
+    )
+    if relative_gap(found.primal, found.dual) <= tol:
+        return found
+    return replace(found, status="stalled" if status == "converged" else status)

@@ -1,4 +1,4 @@
-r"""The duals of :mod:`widemargin.problems.norm_margin` for 1 < p < inf, by Clarabel.
+r"""Solve the duals of :mod:`widemargin.problems.norm_margin` for 1 < p < inf by Clarabel.
 
 The same two problems as in :mod:`widemargin.solvers.norm_margin.program`, with
 :math:`|v|_q \le t` as d power cones: :math:`r_j^{1/q} t^{1 - 1/q} \ge |v_j|`,

@@ -1,4 +1,4 @@
-r"""The duals of :mod:`widemargin.problems.norm_margin` for p = 1 and p = inf, by HiGHS.
+r"""Solve the duals of :mod:`widemargin.problems.norm_margin` for p = 1 and p = inf by HiGHS.
 
 Soft: maximise :math:`\sum a` over :math:`0 \le a \le c`, :math:`\sum_i y_i a_i = 0`,
 :math:`v = \sum_i y_i a_i x_i`, :math:`|v|_q \le 1`. Hard: minimise :math:`|v|_q` over
@@ -18,10 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.typing import FloatArray, Matrix
+from widemargin.solvers.numerics.highs import solve_linear_program
 
-TOLERANCE = 1e-10  # HiGHS takes none smaller
 MANY_FEATURES, MANY_ROWS = 100, 20_000  # beyond, interior points
-STOPPED = 1  # status of linprog: a limit was reached
 
 
 def solve_program(
@@ -45,25 +44,14 @@ def solve_program(
     n, d = X.shape
     hard = bool(np.isinf(cost[0]))
     parts = _hull_program(X, y, norm) if hard else _soft_program(X, y, cost, norm)
-    many = d > MANY_FEATURES or n > MANY_ROWS
-    found = _by_highs(parts, "highs-ipm" if many else "highs-ds", max_iter, seconds)
-    if found.x is None or not hasattr(found, "eqlin"):
-        return np.zeros(d), np.zeros(n), max(1, int(found.nit)), False
-    w = -np.asarray(found.eqlin.marginals[:d], dtype=np.float64)
-    a = np.asarray(found.x[:n], dtype=np.float64)
-    return w, a, max(1, int(found.nit)), found.status != STOPPED
-
-
-def _by_highs(parts: dict[str, Any], method: str, max_iter: int, seconds: float) -> Any:
-    """Solve as sharply as HiGHS can; where that fails, by the method and tolerances it prefers."""
-    from scipy.optimize import linprog
-
-    limits = {"maxiter": max_iter, "time_limit": seconds}
-    sharp = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
-    found = linprog(**parts, method=method, options={**limits, **sharp})
-    if found.status in (0, STOPPED):
-        return found
-    return linprog(**parts, method="highs", options=limits)
+    method = "highs-ipm" if d > MANY_FEATURES or n > MANY_ROWS else "highs-ds"
+    limits: dict[str, Any] = {"max_iter": max_iter, "seconds": seconds}
+    found = solve_linear_program(**parts, **limits, method=method, sharp=True)
+    if found.ended == "failed":  # then by the method and the tolerances that HiGHS prefers
+        found = solve_linear_program(**parts, **limits)
+    if found.x is None:
+        return np.zeros(d), np.zeros(n), max(1, found.n_iter), False
+    return -found.equalities[:d], found.x[:n], max(1, found.n_iter), found.ended != "limit"
 
 
 def _soft_program(X: Matrix, y: FloatArray, cost: FloatArray, norm: float) -> dict[str, Any]:

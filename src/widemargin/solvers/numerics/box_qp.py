@@ -1,14 +1,14 @@
-r"""The small problem that is left when most rows are known to be at a bound.
+r"""Solve quadratic programs with box constraints, few sums and a low-rank quadratic term.
 
-Minimise over s, one multiplier for each row of a band of rows,
+Minimise over s, one dual variable per row,
 
 .. math::
 
     \tfrac12 |c + Z's|^2 - q's \quad\text{subject to}\quad E's = a, \quad 0 \le s \le D .
 
-Z holds the rows :math:`y_i x_i`, c what the rows outside the band contribute to w. Its Lagrange
-dual is the primal problem of a linear machine: with :math:`w = c + Z's` and the multipliers t of
-the sums, the thresholds,
+Z holds the rows :math:`y_i x_i`, c what rows with fixed dual variables contribute to w. Its
+Lagrange dual is the primal problem of a linear machine: with :math:`w = c + Z's` and the
+multipliers t of the sums, the thresholds,
 
 .. math:: \min_{w, t} \; \tfrac12 |w - c|^2 + a't + \sum_i D_i \max(0, q_i - (Zw + Et)_i),
 
@@ -31,15 +31,15 @@ import numpy as np
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.problems.linear_scan import InfeasibleSums as InfeasibleSums
 from widemargin.solvers.numerics.box_qp_finish import GOOD, TOLERABLE, Finish, finish, violation
-from widemargin.solvers.numerics.box_qp_interior import Band, interior_points
+from widemargin.solvers.numerics.box_qp_interior import ScaledBoxQP, interior_points
 
 ROUNDING = 1e-12  # relative: sums this close to the end of their range are at the end
 ZERO = 1e-10  # |w| relative to the sum of the lengths that it is made of: it is zero
 
 
 @dataclass(frozen=True)
-class BandSolution:
-    """Solution of the band problem.
+class BoxSolution:
+    """Solution of the box QP.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class BandSolution:
     exact: bool
 
 
-def solve_band(
+def solve_box_qp(
     Z: FloatArray,
     E: FloatArray,
     a: FloatArray,
@@ -76,7 +76,7 @@ def solve_band(
     *,
     rough: bool = False,
     tick: Callable[[], None] | None = None,
-) -> BandSolution:
+) -> BoxSolution:
     """Solve min_s 1/2 |c + Z's|^2 - q's subject to E's = a, 0 <= s <= D.
 
     Parameters
@@ -102,11 +102,11 @@ def solve_band(
     The nearest points of {2, 3} and {0, -1} are 2 and 0:
 
     >>> import numpy as np
-    >>> from widemargin.solvers.numerics.box_qp import solve_band
+    >>> from widemargin.solvers.numerics.box_qp import solve_box_qp
     >>> Z = np.array([[2.0], [3.0], [0.0], [1.0]])  # y x
     >>> E = np.array([[-1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     >>> D = np.full(4, 2.0)
-    >>> found = solve_band(Z, E, np.array([-1.0, 1.0]), np.zeros(4), D, np.zeros(1))
+    >>> found = solve_box_qp(Z, E, np.array([-1.0, 1.0]), np.zeros(4), D, np.zeros(1))
     >>> found.w.round(12), found.t.round(12), found.exact
     (array([2.]), array([4., 0.]), True)
     """
@@ -114,7 +114,7 @@ def solve_band(
     if not open_rows.any():
         w = c + s @ Z
         t, interval = _thresholds(Z, E, q, D, s, w, np.zeros(len(a)), np.zeros(len(s), dtype=bool))
-        return BandSolution(s, w, t, interval, 0, True)
+        return BoxSolution(s, w, t, interval, 0, True)
     everywhere = bool(open_rows.all())
     pick = slice(None) if everywhere else open_rows
     base, sums = (c, a) if everywhere else (c + s @ Z, a - s @ E)
@@ -131,7 +131,7 @@ def solve_band(
     t = np.zeros(len(a))
     t[columns] = found.v[n:] * (unit_s * unit_w * unit_w)
     t, interval = _thresholds(Z, E, q, D, s, w, t, free)
-    return BandSolution(s, w, t, interval, n_iter, found.violation <= TOLERABLE)
+    return BoxSolution(s, w, t, interval, n_iter, found.violation <= TOLERABLE)
 
 
 def _settle(E: FloatArray, a: FloatArray, D: FloatArray) -> tuple[FloatArray, BoolArray]:
@@ -157,7 +157,7 @@ def _settle(E: FloatArray, a: FloatArray, D: FloatArray) -> tuple[FloatArray, Bo
 
 def _scaled(
     Z: FloatArray, E: FloatArray, a: FloatArray, q: FloatArray, D: FloatArray, c: FloatArray
-) -> tuple[Band, float, float]:
+) -> tuple[ScaledBoxQP, float, float]:
     """Measure s in units of the largest cap and x in units of the rows' root mean square."""
     unit_s = float(D.max())
     unit_w = float(np.sqrt(np.einsum("ij,ij->", Z, Z) / len(Z))) or 1.0
@@ -165,36 +165,38 @@ def _scaled(
     A = np.empty((len(Z), n + E.shape[1]))
     np.divide(Z, unit_w, out=A[:, :n])
     A[:, n:] = E
-    band = Band(A, n, a / unit_s, q / unit_s / unit_w / unit_w, D / unit_s, c / unit_s / unit_w)
-    return band, unit_s, unit_w
+    qp = ScaledBoxQP(
+        A, n, a / unit_s, q / unit_s / unit_w / unit_w, D / unit_s, c / unit_s / unit_w
+    )
+    return qp, unit_s, unit_w
 
 
-def _optimum(band: Band, rough: bool, tick: Callable[[], None] | None) -> tuple[Finish, int]:
+def _optimum(qp: ScaledBoxQP, rough: bool, tick: Callable[[], None] | None) -> tuple[Finish, int]:
     """Go down the interior points until one of them can be finished."""
     best: Finish | None = None
     n_iter = 0
-    for point in interior_points(band, tick):
+    for point in interior_points(qp, tick):
         n_iter = point.n_iter
-        found = None if rough else finish(band, point)
-        for s in (point.s, found.s if found is not None else point.s):
-            if _is_zero(band, s):
+        found = None if rough else finish(qp, point)
+        for s in (point.x, found.s if found is not None else point.x):
+            if _is_zero(qp, s):
                 return Finish(s, np.zeros_like(point.v), np.zeros(len(s), bool), 0.0), n_iter
         if found is not None and (best is None or found.violation < best.violation):
             best = found
         if rough or (best is not None and best.violation <= GOOD):
             break
     if best is None or best.violation > TOLERABLE:
-        free = np.ones(len(point.s), dtype=bool)
-        best = Finish(point.s, point.v, free, violation(band, point.s, point.v))
+        free = np.ones(len(point.x), dtype=bool)
+        best = Finish(point.x, point.v, free, violation(qp, point.x, point.v))
     return best, n_iter
 
 
-def _is_zero(band: Band, s: FloatArray) -> bool:
+def _is_zero(qp: ScaledBoxQP, s: FloatArray) -> bool:
     """Whether w = 0 is the solution: two hulls that meet, so that no threshold parts them."""
-    if band.q.any():
+    if qp.q.any():
         return False
-    w = band.c + s @ band.A[:, : band.n]
-    size = float(np.linalg.norm(band.c)) + float(s.sum())
+    w = qp.c + s @ qp.A[:, : qp.n]
+    size = float(np.linalg.norm(qp.c)) + float(s.sum())
     return float(np.linalg.norm(w)) <= ZERO * size
 
 

@@ -1,4 +1,4 @@
-r"""From a point near the optimum of a band problem to the optimum itself.
+r"""Finish a box QP: solve its optimality conditions exactly from a nearly optimal point.
 
 The optimality conditions of `numerics.box_qp_interior` are linear once it is known
 which rows are at a bound: on the free rows F
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray
-from widemargin.solvers.numerics.box_qp_interior import Band, Point
+from widemargin.solvers.numerics.box_qp_interior import Point, ScaledBoxQP
 
 GOOD = 1e-12  # violation at which the conditions count as solved to rounding
 TOLERABLE = 1e-9  # the largest violation of a result that calls itself exact
@@ -40,18 +40,18 @@ class Finish:
     violation: float
 
 
-def finish(band: Band, point: Point) -> Finish | None:
+def finish(qp: ScaledBoxQP, point: Point) -> Finish | None:
     """Solve the optimality conditions from a guess of the free rows; None where it is no guess."""
-    low = point.s * point.scale < point.z_low * band.D
-    high = (point.above * point.scale < point.z_high * band.D) & ~low
-    weight = 1.0 / (point.z_low / point.s + point.z_high / point.above)
+    low = point.x * point.scale < point.z_low * qp.D
+    high = (point.above * point.scale < point.z_high * qp.D) & ~low
+    weight = 1.0 / (point.z_low / point.x + point.z_high / point.above)
     best: Finish | None = None
     since = 0
     for round_ in range(ROUNDS):
         free = ~(low | high)
-        if float(free.sum()) * band.A.shape[1] ** 2 > LARGEST:
+        if float(free.sum()) * qp.A.shape[1] ** 2 > LARGEST:
             return best
-        found, wants_low, wants_high, wants_free = _solve(band, point, low, high, free, weight)
+        found, wants_low, wants_high, wants_free = _solve(qp, point, low, high, free, weight)
         if best is None or found.violation < best.violation:
             best, since = found, round_
         if best.violation <= GOOD or round_ - since > PATIENCE:
@@ -71,24 +71,29 @@ def _keep_worst(*wishes: FloatArray) -> None:
 
 
 def _solve(
-    band: Band, point: Point, low: BoolArray, high: BoolArray, free: BoolArray, weight: FloatArray
+    qp: ScaledBoxQP,
+    point: Point,
+    low: BoolArray,
+    high: BoolArray,
+    free: BoolArray,
+    weight: FloatArray,
 ) -> tuple[Finish, FloatArray, FloatArray, FloatArray]:
     """Solve on the free rows; tell by how much each row wants to change sides."""
-    v, s_free, lack = _equations(band, point, high, free, weight[free])
-    D = band.D
+    v, s_free, lack = _equations(qp, point, high, free, weight[free])
+    D = qp.D
     s = np.where(high, D, 0.0)
     s[free] = np.clip(s_free, 0.0, D[free])
-    r = band.residual(v)
-    r /= _size(band, v)
+    r = qp.residual(v)
+    r /= _size(qp, v)
     wants_low, wants_high, wants_free = np.zeros((3, len(D)))
     wants_low[free] = -s_free / D[free]
     wants_high[free] = s_free / D[free] - 1.0
     wants_free[low] = -r[low]
     wants_free[high] = r[high]
-    size, before = np.linalg.norm(v[: band.n]), np.linalg.norm(point.v[: band.n])
-    if size < COLLAPSED * before and not band.q.any():
+    size, before = np.linalg.norm(v[: qp.n]), np.linalg.norm(point.v[: qp.n])
+    if size < COLLAPSED * before and not qp.q.any():
         # Equations without a right side hold for v = 0, which is what too many of them leave.
-        r = band.residual(point.v) / _size(band, point.v)
+        r = qp.residual(point.v) / _size(qp, point.v)
     off = np.where(free, r, 0.0)
     inconsistent = float(np.abs(off).max(initial=0.0))
     wishes = (wants_low, wants_high, wants_free)
@@ -103,47 +108,47 @@ def _solve(
     return Finish(s, v, free, worst), wants_low, wants_high, wants_free
 
 
-def _size(band: Band, v: FloatArray) -> float:
+def _size(qp: ScaledBoxQP, v: FloatArray) -> float:
     """The size of the terms in Av - q, whose rows are of length one: rounding is relative to it."""
-    terms = float(np.linalg.norm(v[: band.n])) + float(np.abs(v[band.n :]).max(initial=0.0))
-    return max(terms + float(np.abs(band.q).max(initial=0.0)), 1e-150)
+    terms = float(np.linalg.norm(v[: qp.n])) + float(np.abs(v[qp.n :]).max(initial=0.0))
+    return max(terms + float(np.abs(qp.q).max(initial=0.0)), 1e-150)
 
 
-def violation(band: Band, s: FloatArray, v: FloatArray) -> float:
+def violation(qp: ScaledBoxQP, s: FloatArray, v: FloatArray) -> float:
     """Return by how much the optimality conditions fail at a point, relative to their terms."""
-    r = band.residual(v)
-    share = s / band.D
-    projected = np.clip(share - r / _size(band, v), 0.0, 1.0)
-    pull, total = s @ band.A, float(s.sum())
-    lack = np.abs(np.concatenate([v[: band.n] - band.c, band.a]) - pull)
-    of_sums = np.abs(np.concatenate([band.c, band.a])) + total
+    r = qp.residual(v)
+    share = s / qp.D
+    projected = np.clip(share - r / _size(qp, v), 0.0, 1.0)
+    pull, total = s @ qp.A, float(s.sum())
+    lack = np.abs(np.concatenate([v[: qp.n] - qp.c, qp.a]) - pull)
+    of_sums = np.abs(np.concatenate([qp.c, qp.a])) + total
     return max(float(np.abs(share - projected).max()), float((lack / of_sums).max()))
 
 
 def _equations(
-    band: Band, point: Point, high: BoolArray, free: BoolArray, weight: FloatArray
+    qp: ScaledBoxQP, point: Point, high: BoolArray, free: BoolArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return v, the free part of s, and by how much the equations for s fail.
 
     Corrections to s are spread in proportion to the room that the interior point leaves each
     row, which keeps them inside the box where s is not unique.
     """
-    A, n = band.A, band.n
+    A, n = qp.A, qp.n
     order = A.shape[1]
     A_free = A[free]
     share = np.sqrt(np.clip(weight / max(float(weight.max(initial=0.0)), 1e-300), 1e-8, 1.0))
-    column = band.unit
+    column = qp.unit
     full = len(A_free) <= order  # then the null space is wanted, else U would be huge
     U, values, Vt = np.linalg.svd(share[:, None] * A_free * column, full_matrices=full)
     rank = int(np.sum(values > RANK * values.max(initial=0.0)))
     U, values, V = U[:, :rank], values[:rank], Vt[:rank].T
     null = np.linalg.qr(column[:, None] * Vt[rank:].T)[0]
-    fixed = band.D[high] @ A[high]
-    given = np.concatenate([band.c + fixed[:n], fixed[n:] - band.a])
+    fixed = qp.D[high] @ A[high]
+    given = np.concatenate([qp.c + fixed[:n], fixed[n:] - qp.a])
     v = point.v.copy()
-    s = point.s[free]
+    s = point.x[free]
     for _ in range(3):  # the second and third time refine
-        dv = column * (V @ ((U.T @ (share * (band.q[free] - A_free @ v))) / values))
+        dv = column * (V @ ((U.T @ (share * (qp.q[free] - A_free @ v))) / values))
         v += dv
         if null.shape[1]:
             curved = null[:n]
@@ -152,5 +157,5 @@ def _equations(
         wanted = np.concatenate([v[:n], np.zeros(order - n)]) - given
         s = s + share * (U @ ((V.T @ (column * (wanted - s @ A_free))) / values))
     lack = np.abs(wanted - s @ A_free)
-    size = np.abs(given) + np.abs(wanted) + float(band.D.max())
+    size = np.abs(given) + np.abs(wanted) + float(qp.D.max())
     return v, s, float(np.max(lack / size, initial=0.0))

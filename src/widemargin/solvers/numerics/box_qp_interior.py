@@ -1,7 +1,16 @@
-r"""Mehrotra's predictor and corrector for a box, few sums and a low-rank quadratic term.
+r"""Interior points of box QPs by Mehrotra's predictor-corrector method.
 
-Problem, as in `numerics.box_qp`: minimise :math:`\frac12 |c + Z's|^2 - q's` subject
-to :math:`E's = a`, :math:`0 \le s \le D`. With :math:`A = [Z, E]` and :math:`v = (w, t)` the
+Both box QPs of this package have the optimality conditions
+
+.. math::
+
+    g(x, v) = z_l - z_u, \qquad z_l (x - l) = 0, \qquad z_u (u - x) = 0,
+
+with a gradient g that is linear in x and in the further variables v (weights, multipliers of
+equations). They differ in the linear system of a Newton step, a `System`.
+
+**Low rank**, as in `numerics.box_qp`: minimise :math:`\frac12 |c + Z's|^2 - q's` subject to
+:math:`E's = a`, :math:`0 \le s \le D`. With :math:`A = [Z, E]` and :math:`v = (w, t)` the
 optimality conditions are
 
 .. math::
@@ -9,28 +18,140 @@ optimality conditions are
     w = c + Z's, \quad E's = a, \quad Av - q = z_l - z_u, \quad z_l s = 0, \quad z_u (D - s) = 0 .
 
 However many rows there are, a step factorises one matrix of order n + p.
+
+**Dense**: minimise :math:`\frac12 b'Qb - t'b` subject to :math:`l \le b \le u` and given sums of b
+over groups. A step factorises Q plus a positive diagonal, so neither a singular kernel matrix nor a
+huge C slows the method down: it takes over where pair steps of SMO make no progress.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import FloatArray
 
-MAX_ITERATIONS = 80
-TO_THE_WALL = 0.995  # share of the way to the nearest bound that a step may take
+MAX_ITERATIONS = 80  # low rank
+MAX_DENSE_ITERATIONS = 60
 MILESTONES = (1e-6, 1e-9, 1e-12, 1e-15)  # relative gaps at which the point is handed out
+TO_THE_WALL = 0.995  # share of the way to the nearest bound that a step may take
+SNAP = 1e-9  # a variable this close to its bound, relative to its box, is at the bound
 NO_ROOM = 1e-12  # a step this short means that rounding has taken over
 
 
+@dataclass
+class Point:
+    """A point strictly between its bounds, and the multipliers of both bounds.
+
+    `below` and `above` are the distances to the bounds. Where a bound is infinite they are 1, the
+    multiplier is 0, and `has_low` or `has_high` is 0 instead of 1 (one number for all rows if
+    every bound is finite).
+    """
+
+    x: FloatArray
+    below: FloatArray
+    above: FloatArray
+    v: FloatArray
+    z_low: FloatArray
+    z_high: FloatArray
+    scale: float = 1.0  # of the gradient
+    has_low: FloatArray | float = 1.0
+    has_high: FloatArray | float = 1.0
+    n_iter: int = 0
+    n_bounds: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        flags = (np.broadcast_to(flag, len(self.x)) for flag in (self.has_low, self.has_high))
+        self.n_bounds = sum(int(flag.sum()) for flag in flags)
+
+    def complementarity(self) -> float:
+        """Return the gap between the two objectives, apart from infeasibility."""
+        return float(self.below @ self.z_low + self.above @ self.z_high)
+
+
+class System(Protocol):
+    """The linear system of a Newton step."""
+
+    def factorise(self, point: Point) -> FloatArray | None:
+        """Prepare the system at a point; return g - z_l + z_u, or None if it is singular."""
+        ...
+
+    def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (dx, dv) with dg + (z_l / below + z_u / above) dx = right."""
+        ...
+
+    def move(self, point: Point, length: float, dx: FloatArray, dv: FloatArray) -> None:
+        """Move x, v and the distances to the bounds."""
+        ...
+
+
+def iterates(
+    system: System, point: Point, most: int, tick: Callable[[], None] | None = None
+) -> Iterator[Point]:
+    """Yield the point after each step, always the same object, until no step is possible."""
+    for _ in range(most):
+        if tick is not None:
+            tick()
+        if not _step(system, point):
+            return
+        point.n_iter += 1
+        yield point
+
+
+def _step(system: System, point: Point) -> bool:
+    """Move the point once; return whether that was possible."""
+    below, above, z_low, z_high = point.below, point.above, point.z_low, point.z_high
+    mu = point.complementarity() / point.n_bounds
+    off = system.factorise(point)
+    if off is None or not np.isfinite(mu):
+        return False
+
+    def direction(to_low: Any, to_high: Any) -> tuple[FloatArray, ...]:
+        dx, dv = system.solve((to_low / below - z_low) - (to_high / above - z_high) - off)
+        dl = (to_low - z_low * dx) / below - z_low
+        return dv, dx, dl, (to_high + z_high * dx) / above - z_high
+
+    def room(dx: FloatArray, dl: FloatArray, dh: FloatArray) -> float:
+        low, high = point.has_low, point.has_high
+        of_x = min(_room(below, dx, low), _room(above, -dx, high))
+        return min(of_x, _room(z_low, dl, low), _room(z_high, dh, high))
+
+    _, dx, dl, dh = direction(0.0, 0.0)
+    reach = min(1.0, room(dx, dl, dh))
+    lower, upper = below + reach * dx, above - reach * dx
+    ahead = lower @ (z_low + reach * dl) + upper @ (z_high + reach * dh)
+    target = mu * min(1.0, (float(ahead) / (point.n_bounds * mu)) ** 3)
+    dv, dx, dl, dh = direction(target * point.has_low - dx * dl, target * point.has_high + dx * dh)
+    reach = min(1.0, TO_THE_WALL * room(dx, dl, dh))
+    if not reach > NO_ROOM or not np.isfinite(dv).all() or not np.isfinite(dx).all():
+        return False
+    system.move(point, reach, dx, dv)
+    z_low += reach * dl
+    z_high += reach * dh
+    np.maximum(z_low, 1e-60 * point.scale * point.has_low, out=z_low)
+    np.maximum(z_high, 1e-60 * point.scale * point.has_high, out=z_high)
+    return True
+
+
+def _room(x: FloatArray, dx: FloatArray, counts: FloatArray | float) -> float:
+    """Return how many steps dx fit before the first entry of x > 0 that counts reaches zero."""
+    ratio = dx / x
+    if not isinstance(counts, float):
+        ratio = np.where(counts > 0, ratio, 0.0)
+    steepest = float(np.min(ratio))
+    return np.inf if steepest >= 0 else -1.0 / steepest
+
+
+# -- low rank -----------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class Band:
+class ScaledBoxQP:
     """The data of the problem, every D positive, in units where they are of order one."""
 
     A: FloatArray  # [Z, E]
@@ -53,34 +174,13 @@ class Band:
         return r
 
 
-@dataclass
-class Point:
-    """A point between the bounds: s, its distance to D, and the multipliers of both bounds."""
-
-    s: FloatArray
-    above: FloatArray  # D - s
-    v: FloatArray  # w and t
-    z_low: FloatArray
-    z_high: FloatArray
-    scale: float  # of Av - q
-    n_iter: int = 0
-
-    def complementarity(self) -> float:
-        """The gap between the two objectives, apart from infeasibility."""
-        return float(self.s @ self.z_low + self.above @ self.z_high)
-
-
-def interior_points(band: Band, tick: Callable[[], None] | None) -> Iterator[Point]:
+def interior_points(qp: ScaledBoxQP, tick: Callable[[], None] | None) -> Iterator[Point]:
     """Yield the iterate at each milestone that it passes, and at last the best there is."""
-    point = _start(band)
+    point = _start(qp)
     milestones = list(MILESTONES)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        for _ in range(MAX_ITERATIONS):
-            if tick is not None:
-                tick()
-            if not _step(band, point):
-                break
-            reached = _relative_gap(band, point)
+        for _ in iterates(_LowRank(qp), point, MAX_ITERATIONS, tick):
+            reached = _relative_gap(qp, point)
             if reached <= milestones[0]:
                 yield point
                 milestones = [level for level in milestones if level < reached]
@@ -89,116 +189,194 @@ def interior_points(band: Band, tick: Callable[[], None] | None) -> Iterator[Poi
     yield point
 
 
-def _start(band: Band) -> Point:
+def _start(qp: ScaledBoxQP) -> Point:
     """Return the solution of a smooth problem of the same size, moved off the bounds.
 
     With the loss D x / 2 + D x^2 / (4 h) in place of D max(0, x) it is one linear system; h is
     the typical slack of its own solution. From w = c + Z'D/2 instead, a problem with large caps
     would start many orders of magnitude away from its optimum.
     """
-    A, n, D = band.A, band.n, band.D
+    A, n, D = qp.A, qp.n, qp.D
     gram = (A * D[:, None]).T @ A
-    of_q, half = (band.q * D) @ A, 0.5 * (D @ A)
-    half += np.concatenate([band.c, -band.a])
-    h = float(np.abs(band.q).max()) or float(np.sqrt(np.mean((A[:, :n] @ half[:n]) ** 2))) or 1.0
+    of_q, half = (qp.q * D) @ A, 0.5 * (D @ A)
+    half += np.concatenate([qp.c, -qp.a])
+    h = float(np.abs(qp.q).max()) or float(np.sqrt(np.mean((A[:, :n] @ half[:n]) ** 2))) or 1.0
     flat = np.arange(n)
     for _ in range(4):
         M = gram / (2.0 * h)
         M[flat, flat] += 1.0
         v = np.asarray(np.linalg.lstsq(M, half + of_q / (2.0 * h), rcond=None)[0], np.float64)
-        r = band.residual(v)
+        r = qp.residual(v)
         h = max(float(np.sqrt(np.mean(r * r))), 1e-3 * h)
     s = D * np.clip(0.5 - r / (2.0 * h), 0.1, 0.9)
     z_low, z_high = np.maximum(r, 0.0), np.maximum(-r, 0.0)
     z_low += 0.1 * h
     z_high += 0.1 * h
-    return Point(s, D - s, v, z_low, z_high, h)
+    return Point(s, s, D - s, v, z_low, z_high, h)
 
 
-def _relative_gap(band: Band, point: Point) -> float:
+def _relative_gap(qp: ScaledBoxQP, point: Point) -> float:
     """Return the largest of the gap and the infeasibilities, each relative to its own scale.
 
     Rounding errors of a sum are relative to its terms, which may be far larger than the sum.
     """
-    w, n, total = point.v[: band.n], band.n, float(point.s.sum())
-    size = 0.5 * float(w @ w) + abs(float(band.q @ point.s)) + 1e-22 * total * total
-    pull = point.s @ band.A
-    of_w = float(np.abs(w - band.c - pull[:n]).max(initial=0.0))
-    of_sums = float(np.abs(pull[n:] - band.a).max(initial=0.0))
-    r = band.residual(point.v)
+    w, n, total = point.v[: qp.n], qp.n, float(point.x.sum())
+    size = 0.5 * float(w @ w) + abs(float(qp.q @ point.x)) + 1e-22 * total * total
+    pull = point.x @ qp.A
+    of_w = float(np.abs(w - qp.c - pull[:n]).max(initial=0.0))
+    of_sums = float(np.abs(pull[n:] - qp.a).max(initial=0.0))
+    r = qp.residual(point.v)
     r -= point.z_low
     r += point.z_high
     infeasible = max(
-        of_w / (float(np.abs(band.c).max(initial=0.0)) + total),
-        of_sums / (float(np.abs(band.a).max(initial=0.0)) + total),
+        of_w / (float(np.abs(qp.c).max(initial=0.0)) + total),
+        of_sums / (float(np.abs(qp.a).max(initial=0.0)) + total),
         float(np.abs(r).max()) / point.scale,
     )
     # Infeasibility of the order of rounding says nothing about how far the gap can still fall.
     return max(point.complementarity() / size, infeasible if infeasible > 1e-10 else 0.0)
 
 
-def _step(band: Band, point: Point) -> bool:
-    """Move the point once; say whether that was possible."""
-    A, n = band.A, band.n
-    s, above, z_low, z_high = point.s, point.above, point.z_low, point.z_high
-    pull = s @ A
-    lack = np.concatenate([point.v[:n] - band.c - pull[:n], pull[n:] - band.a])
-    off = band.residual(point.v)
-    off -= z_low
-    off += z_high
-    mu = point.complementarity() / (2 * len(s))
-    freedom = 1.0 / (z_low / s + z_high / above)
-    factor = _factor(band, freedom)
-    if factor is None or not np.isfinite(mu):
-        return False
+class _LowRank:
+    """The system of a Newton step, reduced to the n + p variables v = (w, t)."""
 
-    def direction(to_low: Any, to_high: Any) -> tuple[FloatArray, ...]:
-        wish = (to_low / s - z_low) - (to_high / above - z_high) - off
-        right = (freedom * wish) @ A
-        right[:n] -= lack[:n]
-        right[n:] += lack[n:]
-        dv = cho_solve(factor, right, check_finite=False)
-        ds = freedom * (wish - A @ dv)
-        return dv, ds, (to_low - z_low * ds) / s - z_low, (to_high + z_high * ds) / above - z_high
+    def __init__(self, qp: ScaledBoxQP) -> None:
+        self.qp = qp
 
-    dv, ds, dl, dh = direction(0.0, 0.0)
-    reach = min(1.0, _room(s, ds), _room(above, -ds), _room(z_low, dl), _room(z_high, dh))
-    ahead = (s + reach * ds) @ (z_low + reach * dl) + (above - reach * ds) @ (z_high + reach * dh)
-    target = mu * min(1.0, (float(ahead) / (2 * len(s) * mu)) ** 3)
-    dv, ds, dl, dh = direction(target - ds * dl, target + ds * dh)
-    reach = min(_room(s, ds), _room(above, -ds), _room(z_low, dl), _room(z_high, dh))
-    reach = min(1.0, TO_THE_WALL * reach)
-    if not reach > NO_ROOM or not np.isfinite(dv).all():
-        return False
-    point.v += reach * dv
-    s += reach * ds
-    np.maximum(s, 1e-40 * band.D, out=s)
-    np.subtract(band.D, s, out=above)
-    np.maximum(above, 1e-40 * band.D, out=above)
-    z_low += reach * dl
-    z_high += reach * dh
-    np.maximum(z_low, 1e-60 * point.scale, out=z_low)
-    np.maximum(z_high, 1e-60 * point.scale, out=z_high)
-    point.n_iter += 1
-    return True
+    def factorise(self, point: Point) -> FloatArray | None:
+        """Factorise A'TA plus the identity on w; lift it where rounding has eaten it up."""
+        qp, n = self.qp, self.qp.n
+        pull = point.x @ qp.A
+        self.lack = np.concatenate([point.v[:n] - qp.c - pull[:n], pull[n:] - qp.a])
+        off = qp.residual(point.v)
+        off -= point.z_low
+        off += point.z_high
+        self.freedom = 1.0 / (point.z_low / point.below + point.z_high / point.above)
+        weighted = qp.A * np.sqrt(self.freedom)[:, None]
+        M = weighted.T @ weighted
+        diagonal = np.arange(len(M))
+        M[diagonal[:n], diagonal[:n]] += 1.0
+        for lift in (1e-15, 1e-12):
+            M[diagonal, diagonal] *= 1.0 + lift
+            try:
+                self.factor = cho_factor(M, check_finite=False)
+            except (LinAlgError, ValueError):
+                continue
+            return off
+        return None
+
+    def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Eliminate s, solve for v."""
+        A, n = self.qp.A, self.qp.n
+        reduced = (self.freedom * right) @ A
+        reduced[:n] -= self.lack[:n]
+        reduced[n:] += self.lack[n:]
+        dv = cho_solve(self.factor, reduced, check_finite=False)
+        return self.freedom * (right - A @ dv), dv
+
+    def move(self, point: Point, length: float, dx: FloatArray, dv: FloatArray) -> None:
+        """Move in place, and stay off the bounds."""
+        s, D = point.x, self.qp.D  # s is `below` as well
+        point.v += length * dv
+        s += length * dx
+        np.maximum(s, 1e-40 * D, out=s)
+        np.subtract(D, s, out=point.above)
+        np.maximum(point.above, 1e-40 * D, out=point.above)
 
 
-def _factor(band: Band, freedom: FloatArray) -> Any:
-    """Factorise A'TA plus the identity on w; a little is added where rounding has eaten it up."""
-    weighted = band.A * np.sqrt(freedom)[:, None]
-    M = weighted.T @ weighted
-    diagonal = np.arange(len(M))
-    M[diagonal[: band.n], diagonal[: band.n]] += 1.0
-    for lift in (1e-15, 1e-12):
-        M[diagonal, diagonal] *= 1.0 + lift
+# -- dense --------------------------------------------------------------------------------
+
+
+def solve_dense_box_qp(
+    Q: FloatArray, t: FloatArray, lower: FloatArray, upper: FloatArray, E: FloatArray, e: FloatArray
+) -> FloatArray | None:
+    """Return a nearly optimal b with its bounds snapped to, or None where the method broke down.
+
+    Q of shape (n, n) is positive semi-definite; one bound of a variable may be infinite; Eb = e are
+    the equations, E of shape (m, n), where m may be 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.solvers.numerics.box_qp_interior import solve_dense_box_qp
+    >>> Q, t, E = np.eye(2), np.array([3.0, 1.0]), np.ones((1, 2))
+    >>> solve_dense_box_qp(Q, t, np.zeros(2), np.ones(2), E, np.ones(1)).round(6)
+    array([1., 0.])
+    """
+    system = _Dense(Q, t, lower, upper, E, e)
+    best = None
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        for point in iterates(system, system.start(), MAX_DENSE_ITERATIONS):
+            best = point.x
+            if point.complementarity() <= 1e-12 * max(1.0, abs(float(t @ point.x))):
+                break
+    if best is None:
+        return None
+    width = np.where(np.isfinite(upper - lower), upper - lower, np.abs(best).max(initial=1.0))
+    best = np.where(best - lower < SNAP * width, lower, best)
+    return np.where(upper - best < SNAP * width, upper, best)
+
+
+@dataclass
+class _Dense:
+    """The system of a Newton step: Q plus a diagonal, bordered by the equations."""
+
+    Q: FloatArray
+    t: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    E: FloatArray
+    e: FloatArray
+
+    def start(self) -> Point:
+        """Return the middle of the boxes.
+
+        A variable with one bound starts where a typical diagonal would put it.
+        """
+        Q, t, lower, upper = self.Q, self.t, self.lower, self.upper
+        low, high = np.isfinite(lower), np.isfinite(upper)
+        reach = float(np.abs(t).max(initial=0.0) / max(float(np.diagonal(Q).mean()), 1e-12)) or 1.0
+        one_sided = np.where(low, lower + reach, upper - reach)
+        with np.errstate(invalid="ignore"):
+            b = np.where(low & high, 0.5 * (lower + upper), one_sided)
+        slope = max(float(np.abs(Q @ b - t).max(initial=0.0)), 1e-8)
+        has_low, has_high = low.astype(np.float64), high.astype(np.float64)
+        v = np.zeros(len(self.e))
+        return Point(
+            b, *self._distances(b), v, slope * has_low, slope * has_high,
+            has_low=has_low, has_high=has_high,
+        )  # fmt: skip
+
+    def _distances(self, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+        below = np.where(np.isfinite(self.lower), b - self.lower, 1.0)
+        return below, np.where(np.isfinite(self.upper), self.upper - b, 1.0)
+
+    def factorise(self, point: Point) -> FloatArray | None:
+        """Factorise Q + D; the equations follow by its Schur complement."""
+        self.b = point.x
+        M = self.Q.copy()
+        M[np.diag_indices(len(M))] += point.z_low / point.below + point.z_high / point.above
         try:
-            return cho_factor(M, check_finite=False)
-        except (LinAlgError, ValueError):
-            continue
-    return None
+            self.factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return None
+        self.lifted = cho_solve(self.factor, self.E.T, check_finite=False)
+        gradient = self.Q @ point.x - self.t + self.E.T @ point.v
+        return np.asarray(gradient - point.z_low + point.z_high)
 
+    def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Solve for b, then correct it by the multipliers of the equations."""
+        d = cho_solve(self.factor, right, check_finite=False)
+        dm = np.zeros(len(self.e))
+        if len(self.e):
+            # Least squares, for near the end a group may have no variable left that can move.
+            lack = self.E @ (self.b + d) - self.e
+            dm = np.linalg.lstsq(self.E @ self.lifted, lack, rcond=None)[0]
+            d = d - self.lifted @ dm
+        return d, dm
 
-def _room(x: FloatArray, dx: FloatArray) -> float:
-    """How many steps dx fit before the first entry of x > 0 reaches zero."""
-    steepest = float(np.min(dx / x))
-    return np.inf if steepest >= 0 else -1.0 / steepest
+    def move(self, point: Point, length: float, dx: FloatArray, dv: FloatArray) -> None:
+        """Move to new arrays: the caller keeps the best b."""
+        point.x = point.x + length * dx
+        point.v = point.v + length * dv
+        point.below, point.above = self._distances(point.x)

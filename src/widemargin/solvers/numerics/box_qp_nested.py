@@ -1,4 +1,4 @@
-"""Band problems of many rows in memory: the implicit-outlier method applied to the band itself.
+"""Solve box QPs with many rows: fix rows far from their threshold, solve exactly for the rest.
 
 The interior-point method reads all rows in every step. But once some plane near the solution is
 known, most rows can be left at the bound that it gives them, and few are in doubt:
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
-from widemargin.solvers.numerics.box_qp import BandSolution, InfeasibleSums, solve_band
+from widemargin.solvers.numerics.box_qp import BoxSolution, InfeasibleSums, solve_box_qp
 
 SHARE = 4  # a sample is this part of the rows
-BAND = 1.6  # rows in doubt, in units of m sqrt(n / r)
+IN_DOUBT = 1.6  # rows in doubt, in units of m sqrt(n / r)
 LOOSE = 0.02  # rows on the wrong side, as a share of those in doubt, that a loose solution may have
 ROUNDING = 1e-12  # a slack this small, relative to the margin and the products, is zero
 MAX_ROUNDS = 50
@@ -29,8 +29,8 @@ def few_rows(n_features: int) -> int:
 
 
 @dataclass(frozen=True)
-class BandProblem:
-    """The data of :func:`widemargin.solvers.numerics.box_qp.solve_band`."""
+class BoxQP:
+    """The data of :func:`widemargin.solvers.numerics.box_qp.solve_box_qp`."""
 
     Z: FloatArray
     E: FloatArray
@@ -39,9 +39,9 @@ class BandProblem:
     D: FloatArray
     c: FloatArray
 
-    def solve(self, tick: Callable[[], None] | None, *, rough: bool = False) -> BandSolution:
+    def solve(self, tick: Callable[[], None] | None, *, rough: bool = False) -> BoxSolution:
         """Solve it at once."""
-        return solve_band(self.Z, self.E, self.a, self.q, self.D, self.c, rough=rough, tick=tick)
+        return solve_box_qp(self.Z, self.E, self.a, self.q, self.D, self.c, rough=rough, tick=tick)
 
     def vanishes(self, w: FloatArray) -> bool:
         """Whether w is zero but for rounding, next to the margin that rows should have."""
@@ -56,15 +56,15 @@ class BandProblem:
             slack -= self.E @ t
         return slack
 
-    def sample(self, rows: IntArray) -> BandProblem:
+    def sample(self, rows: IntArray) -> BoxQP:
         """Some rows, with caps scaled up so that they stand for all."""
         D = self.D[rows] * (float(self.D.sum()) / max(float(self.D[rows].sum()), 1e-300))
         return replace(self, Z=self.Z[rows], E=self.E[rows], q=self.q[rows], D=D)
 
-    def some(self, rows: BoolArray, at_cap: BoolArray) -> BandProblem:
+    def some(self, rows: BoolArray, at_cap: BoolArray) -> BoxQP:
         """The problem of some rows, with others at their caps and the rest at zero."""
         D = np.where(at_cap, self.D, 0.0)
-        return BandProblem(
+        return BoxQP(
             self.Z[rows],
             self.E[rows],
             self.a - D @ self.E,
@@ -75,19 +75,19 @@ class BandProblem:
 
 
 def solve_nested(
-    problem: BandProblem,
+    problem: BoxQP,
     *,
     few: int,
     start: tuple[FloatArray, FloatArray, int] | None = None,
     loose: bool = False,
     seed: int = 0,
     tick: Callable[[], None] | None = None,
-) -> BandSolution:
-    """Solve a band problem; the same solution as that of solve_band.
+) -> BoxSolution:
+    """Solve a box QP; the solution is that of `solve_box_qp`.
 
     Parameters
     ----------
-    problem : BandProblem
+    problem : BoxQP
         What to solve.
     few : int
         Number of rows that are solved at once.
@@ -117,7 +117,7 @@ def solve_nested(
 
 
 def _from_sample(
-    problem: BandProblem, few: int, seed: int, tick: Callable[[], None] | None
+    problem: BoxQP, few: int, seed: int, tick: Callable[[], None] | None
 ) -> tuple[FloatArray, FloatArray, int]:
     """Solve a part of the rows, loosely; where that has no solution, a larger part."""
     m, order = len(problem.D), problem.Z.shape[1] + len(problem.a)
@@ -131,12 +131,12 @@ def _from_sample(
             r *= 4
             continue
         if not problem.vanishes(found.w):
-            return found.w, found.t, int(BAND * m * np.sqrt(order / r))
+            return found.w, found.t, int(IN_DOUBT * m * np.sqrt(order / r))
         break  # w = 0 tells no row from another
     return problem.c, np.zeros(len(problem.a)), m
 
 
-def _in_doubt(problem: BandProblem, slack: FloatArray, number: int) -> BoolArray:
+def _in_doubt(problem: BoxQP, slack: FloatArray, number: int) -> BoolArray:
     """Mark the rows nearest their threshold, half of them on each side where there are as many.
 
     Sums with one sign (reduced hulls) are reached by the rows of largest slack, so there the
@@ -158,13 +158,13 @@ def _in_doubt(problem: BandProblem, slack: FloatArray, number: int) -> BoolArray
 
 
 def _rounds(
-    problem: BandProblem,
+    problem: BoxQP,
     explicit: BoolArray,
     at_cap: BoolArray,
     doubt: int,
     loose: bool,
     tick: Callable[[], None] | None,
-) -> BandSolution | None:
+) -> BoxSolution | None:
     """Solve and correct until no row is on the wrong side; None: too few rows are in doubt."""
     for _ in range(MAX_ROUNDS):
         capped = at_cap & ~explicit
@@ -189,8 +189,8 @@ def _rounds(
 
 
 def _narrowed(
-    problem: BandProblem,
-    part: BandSolution,
+    problem: BoxQP,
+    part: BoxSolution,
     slack: FloatArray,
     capped: BoolArray,
     explicit: BoolArray,

@@ -1,4 +1,4 @@
-r"""A kernel matrix as V V' plus a diagonal, from a few of its columns.
+r"""Approximate a kernel matrix by V V' plus a diagonal: pivoted Cholesky on a few columns.
 
 Pivoted Cholesky: the columns of r rows, orthogonalised, give :math:`K = V V' + R` with R positive
 semi-definite, so that :math:`|R_{ij}| \le \sqrt{R_{ii} R_{jj}}` and the diagonal of R, which is

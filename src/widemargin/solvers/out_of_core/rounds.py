@@ -16,8 +16,8 @@ from widemargin.problems.linear_scan import (
     Plane,
     wrong_by,
 )
-from widemargin.solvers.numerics.box_qp import BandSolution
-from widemargin.solvers.numerics.box_qp_nested import BandProblem, few_rows, solve_nested
+from widemargin.solvers.numerics.box_qp import BoxSolution
+from widemargin.solvers.numerics.box_qp_nested import BoxQP, few_rows, solve_nested
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, Scan, gather, scan
 from widemargin.sources.protocol import Source
 
@@ -142,7 +142,7 @@ class Progress:
     round: int = 0
     passes: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
-    solution: BandSolution | None = None
+    solution: BoxSolution | None = None
     checked: Evaluation = UNKNOWN  # of the solution
     wrong: int = 0
     near: tuple[FloatArray, FloatArray, int] | None = None  # a plane, and how many rows it may miss
@@ -188,7 +188,7 @@ class Rounds:
         at, problem = self.at, self.problem
         assert at.explicit is not None
         rows = at.explicit
-        relaxed = BandProblem(
+        relaxed = BoxQP(
             rows.y[:, None] * rows.X,
             problem.columns(rows.y),
             problem.sums(at.mass),
@@ -226,7 +226,7 @@ class Rounds:
         return wrong
 
     def evaluate(
-        self, rows: Explicit, solution: BandSolution, t: FloatArray
+        self, rows: Explicit, solution: BoxSolution, t: FloatArray
     ) -> tuple[Evaluation, Explicit]:
         """Evaluate a solution with thresholds t over all rows; return those on the wrong side too.
 

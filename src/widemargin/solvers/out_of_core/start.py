@@ -14,7 +14,7 @@ import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.problems.linear_scan import InfeasibleSums, LinearProblem
-from widemargin.solvers.numerics.box_qp_nested import BandProblem, few_rows, solve_nested
+from widemargin.solvers.numerics.box_qp_nested import BoxQP, few_rows, solve_nested
 from widemargin.solvers.out_of_core.rounds import Base
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, draw
 from widemargin.sources.protocol import Source
@@ -105,7 +105,7 @@ def _estimate(sample: Sampled, problem: LinearProblem, seed: int) -> Weights:
         weight = sample.weight * softer**power
         lifted = _with_both_classes(problem, replace(sample, weight=weight))
         D = problem.cap * lifted.weight
-        estimate = BandProblem(Z, E, problem.sums(np.zeros(2)), q, D, np.zeros(n))
+        estimate = BoxQP(Z, E, problem.sums(np.zeros(2)), q, D, np.zeros(n))
         found = solve_nested(estimate, few=few_rows(n), loose=True, seed=seed)
         w, t = found.w, found.t
         if not estimate.vanishes(w):

@@ -28,6 +28,7 @@ from widemargin.certificate import gap_scale, relative_gap
 from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.preference.pair_sums import Curvature, DualPoint, PairSums, SortedRows
 from widemargin.solvers.base import Budget, Status
+from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 from widemargin.solvers.numerics.data_products import LinearRows
 from widemargin.solvers.preference.polish import Polish
 
@@ -344,27 +345,19 @@ class Descent(SmoothedDescent):
 
     def _direction(self, r: Element, curvature: Curvature) -> Element:
         """Solve the Newton system, by the preconditioner alone or with conjugate gradients."""
-        z = p = self.space.precondition(r)
         if not self.use_products:
-            return z
-        size = self.space.dot(r, z)
-        goal = FORCING**2 * size
-        x = Element(np.zeros_like(z.coef), np.zeros_like(z.image))
-        for _ in range(MOST_PRODUCTS):
-            bent = curvature.times(p.image)
-            bend = self.space.dot(p, p) + float(p.image @ bent)
-            if not bend > 0:  # nothing but rounding is left
-                return x
-            length = size / bend
-            x = x.plus(length, p)
-            r = r.plus(-length, p).plus(-length, self.space.expand(bent))
-            z = self.space.precondition(r)
-            size, last = self.space.dot(r, z), size
-            if not size > goal:
-                return x
-            p = z.plus(size / last, p)
-        self.exhausted += 1
-        return x
+            return self.space.precondition(r)
+        found = conjugate_gradients(
+            lambda p: p + self.space.expand(curvature.times(p.image)),
+            r,
+            self.space.precondition,
+            goal=lambda size: FORCING**2 * size,
+            most=MOST_PRODUCTS,
+            dot=self.space.dot,
+        )
+        self.exhausted += not found.reached
+        solution: Element = found.x
+        return solution
 
     def _search(self, before: Point, direction: Element, slope: float) -> Point:
         """Go along a direction to where the smoothed objective is lower and nearly flat.

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import linprog
 
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray
+from widemargin.solvers.numerics.highs import solve_linear_program
 
 MOST_ROUNDS, PASSES = 30, 10  # of a model's solution, and over the weights in each
 FORCING = 1e-3  # change of a derivative that ends the rounds, relative to that at their start
@@ -89,14 +89,13 @@ def solve_program(
 ) -> tuple[FloatArray, FloatArray] | None:
     """Solve max sum(a), |pull + differences'a| <= 1, 0 <= a <= cap; return weights and a."""
     rows = sp.csr_array(np.vstack([differences.T, -differences.T]))
-    found = linprog(
+    found = solve_linear_program(
         -np.ones(len(cap)),
         A_ub=rows,
         b_ub=np.concatenate([1.0 - pull, 1.0 + pull]),
         bounds=np.column_stack([np.zeros(len(cap)), cap]),
-        method="highs",
     )
-    if found.status != 0:
+    if found.ended != "optimal" or found.x is None:
         return None
-    plus, minus = np.split(-np.asarray(found.ineqlin.marginals, dtype=np.float64), 2)
+    plus, minus = np.split(-found.inequalities, 2)
     return plus - minus, np.clip(found.x, 0.0, cap)

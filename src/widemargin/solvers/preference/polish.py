@@ -14,7 +14,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray
 from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.preference.pair_sums import DualPoint, Listed, SortedRows
-from widemargin.solvers.numerics.box_qp import solve_band
+from widemargin.solvers.numerics.box_qp import solve_box_qp
 
 REACH = 3.0  # band widths around the kink from which pairs are taken
 WIDEST = 0.05  # a wider band says little about the pairs outside of it
@@ -55,7 +55,7 @@ class Polish:
         upper, lower = near
         problem, weight = self.problem, self.problem.weight
         settled = DualPoint(f, reach, Listed(upper, lower, np.zeros(len(upper))))
-        found = solve_band(
+        found = solve_box_qp(
             self.features[upper] - self.features[lower],
             np.zeros((len(upper), 0)),
             np.zeros(0),

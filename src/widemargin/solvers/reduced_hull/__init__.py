@@ -1,94 +1,110 @@
-"""Which solver finds the nearest points of a pair of hulls: one choice for all that need them."""
+"""Find the nearest points of reduced convex hulls.
+
+Problem: P2 and P3 of :mod:`widemargin.problems.reduced_hull`; tubes are hulls too
+(:mod:`widemargin.problems.tube`).
+
+========  ====================================================  ==================================
+method    algorithm                                             data; taken by "auto"
+========  ====================================================  ==================================
+smo       that of the soft-margin family, to an accuracy that   any kernel; for kernels, sparse
+          is relative to the distance of the hulls              rows, more than 100 features
+qp        interior points on all rows and an exact finish       linear, dense; up to 5,000 rows
+implicit  the same on rows near the thresholds only, in a few   linear, dense; more rows
+          reads of the data (:mod:`~widemargin.solvers.out_of_core`)
+sampling  random samples, for small k                           linear, dense; never
+          (:mod:`~widemargin.solvers.literature.random_sampling`)
+========  ====================================================  ==================================
+
+"qp", "implicit" and "sampling" return the optimum itself, up to rounding. Where rounding keeps them
+from the tolerance, "smo" goes on.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
-import scipy.sparse as sp
-
-from widemargin._base.typing import Matrix
 from widemargin.kernels import Rows
-from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import DualResult
-from widemargin.solvers.reduced_hull.linear import METHODS, LinearHulls, solve_linear_hulls
-from widemargin.solvers.reduced_hull.nearest import Unit, half_margin, solve_nearest
-from widemargin.solvers.reduced_hull.smallest_k import rough_nearest
+from widemargin.solvers.base import Budget
+from widemargin.solvers.reduced_hull.critical_epsilon import smallest_epsilon
+from widemargin.solvers.reduced_hull.critical_k import smallest_k, smallest_pair
+from widemargin.solvers.reduced_hull.linear import (
+    LINEAR_METHODS,
+    resolve_method,
+    solve_linear_hulls,
+)
+from widemargin.solvers.reduced_hull.nearest import HullResult, Unit, half_margin, solve_nearest
 
-QP_ROWS = 5_000  # up to this size all rows go into the quadratic program
-QP_FEATURES = 100  # beyond, its normal matrix costs more than kernel values
+__all__ = [
+    "LINEAR_METHODS",
+    "HullResult",
+    "smallest_epsilon",
+    "smallest_k",
+    "smallest_pair",
+    "solve",
+]
 
 
-def fastest_method(X: Matrix) -> str:
-    """Return the method that is fastest for the linear kernel on these rows."""
-    if sp.issparse(X) or X.shape[1] > QP_FEATURES:
-        return "smo"
-    return "qp" if X.shape[0] <= QP_ROWS else "implicit"
-
-
-class HullWork:
-    """The solver for some rows, and what it says on its way.
+def solve(
+    problem: SoftMargin,
+    data: Rows,
+    *,
+    tol: float,
+    budget: Budget,
+    start: HullResult | None = None,
+    method: str = "auto",
+    seed: int = 0,
+    unit: Unit = half_margin,
+    fall_back: bool = True,
+) -> HullResult:
+    """Find the nearest points of two reduced hulls.
 
     Parameters
     ----------
-    rows : Rows
-        The rows seen through the kernel.
-    solver : str
-        What the user asked for.
+    problem : SoftMargin
+        Of :func:`widemargin.problems.reduced_hull.reduced_hulls`; every class must have a mass of
+        at least 1.
+    data : Rows
+        The rows seen through the kernel; about the origin where the kernel is linear.
     tol : float
-        Violation to reach, in units.
-    max_iter : int
-        The user's; -1 is each solver's own.
-    options : dict
-        What :func:`widemargin.solvers.reduced_hull.nearest.solve_nearest` takes besides.
+        KKT violation to reach, in units.
+    budget : Budget
+        Steps of "smo" or rounds of "implicit" and "sampling"; max_iter=-1 is the method's own
+        limit.
+    start : HullResult, optional
+        Where "smo" starts.
+    method : {"auto", "smo", "qp", "implicit", "sampling"}
+        See the module.
+    seed : int
+        Seed of samples; the result does not depend on it.
     unit : callable
-        What violations are measured by.
+        From dual variables and nearest points to the size that violations are measured by.
+    fall_back : bool
+        Whether "smo" goes on where an exact method does not reach tol.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.kernels import Kernel, Rows
+    >>> from widemargin.problems.reduced_hull import reduced_hulls
+    >>> from widemargin.solvers.base import Budget
+    >>> from widemargin.solvers.reduced_hull import solve
+    >>> X, y = np.array([[-2.0], [-1.0], [2.0], [3.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> hulls = reduced_hulls(y, np.full(4, 0.5))  # k = 2: the means of the classes
+    >>> found = solve(hulls, Rows(Kernel("linear"), X), tol=1e-3, budget=Budget(-1))
+    >>> found.alpha.round(9), found.separable
+    (array([-0.5, -0.5,  0.5,  0.5]), True)
     """
-
-    def __init__(
-        self,
-        rows: Rows,
-        solver: str,
-        tol: float,
-        max_iter: int,
-        options: dict[str, Any],
-        unit: Unit = half_margin,
-    ) -> None:
-        self.rows, self.tol, self.max_iter = rows, tol, max_iter
-        self.options, self.unit = options, unit
-        self.history: list[dict[str, Any]] = []
-        dense = rows.kernel.name == "linear" and isinstance(rows.X, np.ndarray)
-        self.method = solver
-        if solver == "auto":
-            self.method = fastest_method(rows.X) if dense else "smo"
-        if self.method in METHODS and not dense:
-            raise ValueError(f"solver={solver!r} needs dense X: use solver='smo', or X.toarray()")
-
-    def solve(self, hulls: SoftMargin) -> tuple[DualResult, NearestPoints, bool]:
-        """Find the nearest points; also tell whether the hulls are known to be apart."""
-        if self.method in METHODS:
-            found = self._linear(hulls)
-            self.history = found.history
-            allowed = self.tol * self.unit(found.result.alpha, found.points)
-            met = hulls.kkt_violation(found.result.alpha, found.result.f) <= allowed
-            if met or not found.apart or found.result.status in ("max_iter", "stopped"):
-                return found.result, found.points, found.apart
-        return solve_nearest(hulls, self.rows, self.unit, tol=self.tol, **self.options)
-
-    def nearest(self, hulls: SoftMargin) -> tuple[NearestPoints, bool]:
-        """Find the nearest points for Newton's method on k."""
-        if self.method in METHODS:
-            found = self._linear(hulls)
-            return found.points, found.apart
-        return rough_nearest(self.rows, **self.options)(hulls)
-
-    def _linear(self, hulls: SoftMargin) -> LinearHulls:
-        return solve_linear_hulls(
-            hulls,
-            self.rows.X,
-            self.method,
-            seed=self.options["seed"],
-            max_iter=self.max_iter,
-            monitor=self.options["monitor"],
-        )
+    resolved = resolve_method(method, data)
+    history = None
+    if resolved in LINEAR_METHODS:
+        found = solve_linear_hulls(problem, data.X, resolved, budget=budget, seed=seed)
+        met = problem.kkt_violation(found.alpha, found.f) <= tol * unit(found.alpha, found.points)
+        spent = found.status in ("max_iter", "stopped")
+        if met or spent or not found.separable or not fall_back:
+            return found
+        history = found.history
+    found = solve_nearest(
+        problem, data, unit, tol=tol, budget=budget, start=start, sample=method == "auto", seed=seed
+    )
+    return found if history is None else replace(found, history=history)

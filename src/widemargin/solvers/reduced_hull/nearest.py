@@ -1,15 +1,16 @@
-"""Nearest points of reduced hulls to an accuracy that is relative to their distance.
+"""Nearest points of reduced hulls for any kernel, accurate relative to their distance.
 
-Problem: P3 of :mod:`widemargin.problems.reduced_hull`. Its answer is read divided by the margin,
-and the margin is not known before the answer: hulls may be a millionth of the data's extent apart.
-So the solver of the soft-margin family is asked for more and more, each time from where it stood,
-until its violation is small beside the margin it found.
+Problem: P3 of :mod:`widemargin.problems.reduced_hull`. Its solution is divided by the margin, which
+is not known in advance: hulls may be a millionth of the data's extent apart. So the solver of the
+soft-margin family runs with smaller and smaller tolerances, each time from the last solution, until
+its violation is small compared with the margin found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +19,35 @@ from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import soft_margin
-from widemargin.solvers.base import Budget, DualResult, Monitor
+from widemargin.solvers.base import Budget, DualResult
 
 # Hulls nearer than this fraction of the data's extent are not told from hulls that meet: the
 # square of it is what float64 leaves of a squared distance after some thousand additions.
 TOUCHING = 1e-6
 FIRST = 0.1  # the first guess of the unit, relative to the squared distance of the class means
+LEAST_STEPS, STEPS_PER_ROW = 500_000, 100  # of a run where the caller has no limit
 NEXT = 0.03  # how much further the next run goes where the unit is not settled
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HullResult(DualResult):
+    """Nearest points of two reduced hulls; `alpha` is negative for the negative class.
+
+    Attributes
+    ----------
+    points : NearestPoints
+        Thresholds and values of w.x at the nearest points.
+    separable : bool
+        Whether the hulls are known to be apart. If not, and the status is not that of a budget
+        that ran out, they meet as far as float64 can tell.
+    history : list of dict
+        One entry per round of the methods that have rounds.
+    """
+
+    points: NearestPoints
+    separable: bool
+    history: tuple[dict[str, Any], ...] | list[dict[str, Any]] = ()
+
 
 Unit = Callable[[FloatArray, NearestPoints], float]
 """From dual variables and points to the size that violations are measured by."""
@@ -41,72 +64,42 @@ def solve_nearest(
     unit: Unit,
     *,
     tol: float,
-    max_iter: int,
-    cache_bytes: float,
+    budget: Budget,
+    start: HullResult | None = None,
     touching: float = TOUCHING,
     sample: bool = True,
     seed: int = 0,
-    monitor: Monitor | None = None,
-) -> tuple[DualResult, NearestPoints, bool]:
-    """Find the nearest points to a KKT violation of tol units.
+) -> HullResult:
+    """Find the nearest points to a KKT violation of tol units, as the door of the package.
 
-    Parameters
-    ----------
-    hulls : SoftMargin
-        The problem; every class must have a mass of at least 1.
-    rows : Rows
-        The examples seen through the kernel.
-    unit : callable
-        What violations are measured by.
-    tol : float
-        Violation to reach, in units.
-    touching : float
-        Hulls nearer than this fraction of the data's extent count as meeting.
-    max_iter, cache_bytes, monitor
-        Budget of each run of the solver.
-    sample : bool
-        Whether the first run may start from samples of the rows.
-    seed : int
-        Seed of the samples.
-
-    Returns
-    -------
-    result : DualResult
-        The dual variables.
-    points : NearestPoints
-        What they say.
-    apart : bool
-        Whether the hulls are known to be apart. If not, and the status is not that of a budget
-        that ran out, they meet as far as float64 can tell.
+    Hulls nearer than the fraction `touching` of the data's extent count as meeting. `sample` tells
+    whether the first run predicts its solution from samples.
     """
     extent2 = _extent2(hulls, rows)
     floor = touching**2 * extent2
     accuracy = max(floor, FIRST * tol * extent2)
-    start: DualResult | None = None
-    steps = 0
+    max_iter = budget.max_iter if budget.max_iter > 0 else max(LEAST_STEPS, STEPS_PER_ROW * rows.n)
+    nearest: DualResult | None = start
+    method, steps = "auto" if sample else "smo", 0
     while True:
-        result = soft_margin.solve(
-            hulls,
-            rows,
-            tol=accuracy,
-            budget=Budget(max_iter, monitor, cache_bytes),
-            start=start,
-            method="auto" if sample else "smo",
-            seed=seed,
+        run = Budget(max_iter, budget.monitor, budget.cache_bytes)
+        found = soft_margin.solve(
+            hulls, rows, tol=accuracy, budget=run, start=nearest, method=method, seed=seed
         )
-        steps += result.n_iter
-        result = replace(result, n_iter=steps)
-        norm2 = float(result.alpha @ result.f)
-        points = NearestPoints.of(hulls, result.f, norm2)
-        size = unit(result.alpha, points)
+        nearest, alpha = found, found.alpha
+        steps += found.n_iter
+        norm2 = float(alpha @ found.f)
+        points = NearestPoints.of(hulls, found.f, norm2)
+        size = unit(alpha, points)
         apart = points.separated and norm2 > floor
-        if apart and hulls.kkt_violation(result.alpha, result.f) <= tol * size:
-            return result, points, True
-        if result.status != "converged" or accuracy <= floor or norm2 <= floor:
-            return result, points, apart
+        met = apart and hulls.kkt_violation(alpha, found.f) <= tol * size
+        if met or found.status != "converged" or accuracy <= floor or norm2 <= floor:
+            return HullResult(
+                alpha=alpha, f=found.f, n_iter=steps, status=found.status, points=points,
+                separable=apart,
+            )  # fmt: skip
         wanted = 0.9 * tol * size if apart else NEXT * accuracy
         accuracy = max(floor, min(NEXT * accuracy, wanted))
-        start = result
 
 
 def _extent2(hulls: SoftMargin, rows: Rows) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray, RealArray
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget
-from widemargin.solvers.numerics.dense_interior import interior_point
+from widemargin.solvers.numerics.box_qp_interior import solve_dense_box_qp
 from widemargin.solvers.soft_margin.newton_step import newton_move
 from widemargin.solvers.soft_margin.smo_loops import LANES
 from widemargin.solvers.soft_margin.smo_sweep import DenseState
@@ -158,7 +158,7 @@ def _solve_by_interior_point(state: DenseState) -> None:
     members = [state.group[inside] == g for g in range(state.n_groups)]
     E = np.array(members, dtype=np.float64).reshape(-1, len(alpha))
     lower, upper = state.lower[inside], state.upper[inside]
-    found = interior_point(Q, linear, lower, upper, E, E @ alpha)
+    found = solve_dense_box_qp(Q, linear, lower, upper, E, E @ alpha)
     if found is None:
         return
     for member in members:  # what snapping to bounds has shifted goes to the freest variable

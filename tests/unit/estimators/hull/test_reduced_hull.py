@@ -23,17 +23,13 @@ from widemargin.problems.reduced_hull import (
     shrink,
     threshold_interval,
 )
-from widemargin.solvers.reduced_hull import smallest_k as module
-from widemargin.solvers.reduced_hull.linear import solve_linear_hulls
-from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
-from widemargin.solvers.reduced_hull.smallest_k import (
-    critical_k,
-    rough_nearest,
-    smallest_k,
-    smallest_pair,
-)
+from widemargin.solvers.base import Budget
+from widemargin.solvers.reduced_hull import critical_k as module
+from widemargin.solvers.reduced_hull import smallest_k, smallest_pair, solve
+from widemargin.solvers.reduced_hull.critical_k import Solver, critical_k, integer_above
 
-OPTIONS = {"max_iter": 1_000_000, "cache_bytes": 1e8}
+BUDGET = Budget(1_000_000, cache_bytes=1e8)
+BY_SMO = Solver(BUDGET, "smo", 0)
 SOLVERS = ["auto", "qp", "smo", "implicit", "sampling"]
 
 
@@ -44,6 +40,12 @@ def blobs(seed=0, m_minus=40, m_plus=30, d=3, shift=2.2):
     X[y > 0, 0] += shift
     order = rng.permutation(len(y))
     return X[order], y[order]
+
+
+def nearest(hulls, X, method="qp"):
+    """Nearest points of hulls of rows, or of rows seen through a kernel."""
+    rows = X if isinstance(X, Rows) else Rows(Kernel("linear"), X)
+    return solve(hulls, rows, tol=1e-3, budget=BUDGET, method=method)
 
 
 def inside_out(seed=0):
@@ -85,8 +87,8 @@ def test_the_problem_agrees_with_its_formulas() -> None:
     X, y = blobs()
     X = X - X.mean(axis=0)
     hulls = shrink(reduced_hulls(y, np.ones(len(y))), 14, 17)
-    found = solve_linear_hulls(hulls, X, "qp")
-    b, f, points = found.result.alpha, found.result.f, found.points
+    found = nearest(hulls, X)
+    b, f, points = found.alpha, found.f, found.points
     D = hulls.upper - hulls.lower
     xi = np.maximum(0, points.slack(hulls, f))
     assert points.norm2 == pytest.approx(float((b @ X) @ (b @ X)))
@@ -106,7 +108,7 @@ def test_thresholds_need_w_only() -> None:
     """Any w has best thresholds and a bound: the objective there is not below the optimum."""
     X, y = blobs()
     hulls = shrink(reduced_hulls(y, np.ones(len(y))), 15, 15)
-    best = solve_linear_hulls(hulls, X - X.mean(axis=0), "qp").points.norm2
+    best = nearest(hulls, X - X.mean(axis=0)).points.norm2
     rng = np.random.default_rng(1)
     for _ in range(20):
         w = rng.normal(size=3)
@@ -150,11 +152,11 @@ def by_bisection(X, y):
     base = reduced_hulls(y, np.ones(len(y)))
     low, high = 0, int(min(class_masses(base)))
     rows = Rows(Kernel("linear"), X - X.mean(axis=0))
-    if not solve_nearest(shrink(base, high, high), rows, half_margin, tol=1e-3, **OPTIONS)[2]:
+    if not nearest(shrink(base, high, high), rows, "smo").separable:
         return None
     while high - low > 1:
         k = (low + high) // 2
-        _, _, apart = solve_nearest(shrink(base, k, k), rows, half_margin, tol=1e-3, **OPTIONS)
+        apart = nearest(shrink(base, k, k), rows, "smo").separable
         low, high = (low, k) if apart else (k, high)
     return high
 
@@ -186,11 +188,10 @@ def test_newton_ends_where_the_program_does(seed: int, monkeypatch) -> None:
     X, y = blobs(seed, 60, 45)
     hulls = reduced_hulls(y, np.ones(len(y)))
     rows = Rows(Kernel("linear"), X - X.mean(axis=0))
-    nearest = rough_nearest(rows, **OPTIONS)
-    program = critical_k(hulls, rows, nearest)
+    program = critical_k(hulls, rows, BY_SMO)
     monkeypatch.setattr(module, "LP_ENTRIES", 0)
-    newton = critical_k(hulls, rows, nearest)
-    assert smallest_k(newton, 45) == smallest_k(program, 45)
+    newton = critical_k(hulls, rows, BY_SMO)
+    assert integer_above(newton, 45) == integer_above(program, 45)
     assert newton >= program - 1e-9
 
 
@@ -199,8 +200,8 @@ def test_the_critical_k_of_a_kernel() -> None:
     X, y = blobs(3, 50, 40)
     X = np.round(X)
     hulls, rows = reduced_hulls(y, np.ones(len(y))), Rows(Kernel("rbf", 2.0), X)
-    critical = critical_k(hulls, rows, rough_nearest(rows, **OPTIONS))
-    k = smallest_k(critical, 40)
+    critical = critical_k(hulls, rows, BY_SMO)
+    k = smallest_k(hulls, rows, budget=BUDGET)
     _, counts = np.unique(X, axis=0, return_inverse=True)
     both = sum(
         min(np.sum((counts == c) & (y > 0)), np.sum((counts == c) & (y < 0))) for c in set(counts)
@@ -208,7 +209,7 @@ def test_the_critical_k_of_a_kernel() -> None:
     assert critical == pytest.approx(both, rel=1e-2)
     for tried, expected in ((k, True), (k - 1, False)):
         part = shrink(hulls, tried, tried)
-        assert solve_nearest(part, rows, half_margin, tol=1e-3, **OPTIONS)[2] is expected
+        assert nearest(part, rows, "smo").separable is expected
 
 
 def test_auto_with_a_smooth_kernel_has_nearest_points_in_float64() -> None:
@@ -224,19 +225,19 @@ def test_auto_with_a_smooth_kernel_has_nearest_points_in_float64() -> None:
 def test_the_smallest_pair_is_in_proportion_and_least() -> None:
     X, y = inside_out()
     hulls, rows = reduced_hulls(y, np.ones(len(y))), Rows(Kernel("linear"), X)
-    pair = smallest_pair(hulls, rows, rough_nearest(rows, **OPTIONS))
+    pair = smallest_pair(hulls, rows, budget=BUDGET)
     assert pair is not None
-    assert solve_linear_hulls(shrink(hulls, *pair), X, "qp").apart
+    assert nearest(shrink(hulls, *pair), X).separable
     fraction = min((pair[0] - 1) / 8, (pair[1] - 1) / 60)
     smaller = shrink(hulls, fraction * 8, fraction * 60)
-    assert not solve_linear_hulls(smaller, X, "qp").apart
+    assert not nearest(smaller, X).separable
 
 
 def test_integers_near_the_critical_value_are_not_above_it() -> None:
-    assert smallest_k(3.0, 10) == smallest_k(3.0 - 1e-8, 10) == smallest_k(3.0 + 1e-8, 10) == 4
-    assert smallest_k(2.999, 10) == 3
-    assert smallest_k(2.2, 2.5) == 2.5  # weights: the next integer is beyond the class
-    assert smallest_k(10.0, 10) is None
+    assert [integer_above(near, 10) for near in (3.0, 3.0 - 1e-8, 3.0 + 1e-8)] == [4, 4, 4]
+    assert integer_above(2.999, 10) == 3
+    assert integer_above(2.2, 2.5) == 2.5  # weights: the next integer is beyond the class
+    assert integer_above(10.0, 10) is None
 
 
 # ---------------------------------------------------------------- the estimator

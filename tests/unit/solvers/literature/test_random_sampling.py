@@ -10,15 +10,14 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
+from widemargin.problems.linear_scan import LinearProblem
+from widemargin.solvers.base import Budget
 from widemargin.solvers.literature.random_sampling import (
-    NotSeparable,
     Plan,
     basis_size,
-    grow_margin,
-    opt_margin,
-    opt_soft_margin,
     practical_plan,
     proved_plan,
+    solve,
 )
 from widemargin.solvers.literature.random_sampling import tasks as tasks
 from widemargin.solvers.literature.random_sampling.run import Run
@@ -58,6 +57,26 @@ class InParts:
 
     def run(self, task, arguments):
         return [task(part, *each) for part, each in zip(self.parts, arguments, strict=True)]
+
+
+def by_weights(source, k=1, *, plan=proved_plan, rounds=10_000, monitor=None, seed=0):
+    """OptMargin and OptSoftMargin, as printed unless there is another plan."""
+    plan = plan(source.n_features, k) if callable(plan) else plan
+    budget = Budget(rounds, monitor)
+    return solve(
+        LinearProblem("hull", 1.0 / k),
+        source,
+        budget=budget,
+        method="weights",
+        seed=seed,
+        plan=plan,
+    )
+
+
+def growing(source, k=1, *, first=2000, seed=0):
+    budget = Budget(500)
+    form = LinearProblem("hull", 1.0 / k)
+    return solve(form, source, budget=budget, method="growing", seed=seed, first=first)
 
 
 def separable(m, n, gap=0.1, seed=0):
@@ -103,9 +122,9 @@ def assert_optimal(X, y, k, found, tol=1e-9):
 @pytest.mark.parametrize("plan", [proved_plan, practical_plan])
 def test_the_last_sample_has_the_optimum_of_all_rows(n, k, plan) -> None:
     X, y = touching(20_000, n, k)
-    found = opt_soft_margin(InParts(X, y), k, plan=plan(n, k), seed=n)
+    found = by_weights(InParts(X, y), k, plan=plan, seed=n)
     assert found.status == "converged"
-    assert found.rounds > 1
+    assert found.n_iter > 1
     assert_optimal(X, y, k, found)
 
 
@@ -126,7 +145,7 @@ def test_an_independent_solver_agrees(k) -> None:
     cones = [clarabel.NonnegativeConeT(2 * m)]
     theirs = np.array(clarabel.DefaultSolver(P, q, A, np.zeros(2 * m), cones, settings).solve().x)
     plan = Plan(basis_size(n, k), 60, success_test=False)
-    ours = opt_soft_margin(InParts(X, y, cuts=(100,)), k, plan=plan)
+    ours = by_weights(InParts(X, y, cuts=(100,)), k, plan=plan)
     np.testing.assert_allclose(ours.coef, theirs[:n], atol=1e-6)
     for theta, (low, high) in zip(theirs[n : n + 2], ours.intervals, strict=True):
         assert low - 1e-6 <= theta <= high + 1e-6
@@ -136,12 +155,12 @@ def test_an_independent_solver_agrees(k) -> None:
 def test_the_mean_number_of_rounds_keeps_the_proved_bound(n, k) -> None:
     X, y = touching(50_000, n, k)
     source = InParts(X, y, block=50_000)
-    runs = [opt_soft_margin(source, k, seed=seed) for seed in range(6)]
+    runs = [by_weights(source, k, seed=seed) for seed in range(6)]
     assert {run.status for run in runs} == {"converged"}
     delta = basis_size(n, k)
-    assert runs[0].history[0].draws == 6 * delta * delta < len(y)
+    assert runs[0].history[0]["draws"] == 6 * delta * delta < len(y)
     assert runs[0].round_bound == pytest.approx(6 * delta * np.log(len(y)))
-    assert 1 < np.mean([run.rounds for run in runs]) <= runs[0].round_bound
+    assert 1 < np.mean([run.n_iter for run in runs]) <= runs[0].round_bound
 
 
 def test_seeds_parts_and_orders_do_not_matter() -> None:
@@ -154,8 +173,8 @@ def test_seeds_parts_and_orders_do_not_matter() -> None:
         InParts(X[shuffled], y[shuffled], cuts=(4_000,)),
         InParts(X[by_class], y[by_class], cuts=(2_000, 7_900)),
     ]
-    fits = [opt_soft_margin(s, 3, seed=i, plan=practical_plan(4, 3)) for i, s in enumerate(sources)]
-    fits += [grow_margin(s, k=3, start=200, seed=i) for i, s in enumerate(sources)]
+    fits = [by_weights(s, 3, seed=i, plan=practical_plan) for i, s in enumerate(sources)]
+    fits += [growing(s, 3, first=200, seed=i) for i, s in enumerate(sources)]
     for fit in fits[1:]:
         np.testing.assert_allclose(fit.coef, fits[0].coef, rtol=0, atol=1e-10)
         np.testing.assert_allclose(fit.thresholds, fits[0].thresholds, rtol=0, atol=1e-10)
@@ -163,12 +182,10 @@ def test_seeds_parts_and_orders_do_not_matter() -> None:
 
 def test_every_row_three_times_is_three_times_k() -> None:
     X, y = touching(4_000, 3, 2)
-    once = opt_soft_margin(InParts(X, y), 2, plan=practical_plan(3, 2))
+    once = by_weights(InParts(X, y), 2, plan=practical_plan)
     plan = practical_plan(3, 6)
-    copies = opt_soft_margin(
-        InParts(np.tile(X, (3, 1)), np.tile(y, 3), cuts=(5_000,)), 6, plan=plan
-    )
-    weights = opt_soft_margin(InParts(X, y, np.full(len(y), 3.0)), 6, plan=plan)
+    copies = by_weights(InParts(np.tile(X, (3, 1)), np.tile(y, 3), cuts=(5_000,)), 6, plan=plan)
+    weights = by_weights(InParts(X, y, np.full(len(y), 3.0)), 6, plan=plan)
     for other in (copies, weights):
         np.testing.assert_allclose(other.coef, once.coef, atol=1e-10)
         np.testing.assert_allclose(other.thresholds, once.thresholds, atol=1e-10)
@@ -180,9 +197,9 @@ def test_rows_of_weight_zero_are_not_there() -> None:
     both_X, both_y = np.vstack([junk, X]), np.concatenate([np.tile([1.0, -1.0], 250), y])
     weight = np.repeat([0.0, 1.0], [500, len(y)])
     source = InParts(both_X, both_y, weight, cuts=(400, 1_000))
-    expected = opt_margin(InParts(X, y)).coef
-    np.testing.assert_allclose(opt_margin(source).coef, expected, atol=1e-10)
-    np.testing.assert_allclose(grow_margin(source, start=100).coef, expected, atol=1e-10)
+    expected = by_weights(InParts(X, y)).coef
+    np.testing.assert_allclose(by_weights(source).coef, expected, atol=1e-10)
+    np.testing.assert_allclose(growing(source, first=100).coef, expected, atol=1e-10)
 
 
 def test_a_sample_merges_copies() -> None:
@@ -199,19 +216,16 @@ def test_a_row_between_the_ends_of_the_threshold_is_no_violator() -> None:
     X = np.array([[1.0], [2.0], [3.0], [-1.0], [-2.0], [-4.0]])
     y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
     sample = Sample.of([(np.arange(6), X, y, np.ones(6))], 6)
-    optimum = solve_sample(sample, 0.5)
-    assert optimum.coef[0] == pytest.approx(3.0)
+    optimum = solve_sample(sample, 0.5, 1e-10)
+    assert optimum.plane.coef[0] == pytest.approx(3.0)
     np.testing.assert_allclose(optimum.thresholds, [6.0, -6.0])
-    none = tasks.Past(tasks.Planes.none(1), np.empty(0, dtype=np.intp))
 
     def violators(x):
         part = Stretch(np.array([[x]]), np.ones(1), np.ones(1), 1)
-        return tasks.scan(
-            part, optimum.plane, 0.5, np.empty(0, np.intp), none, None, True
-        ).violators
+        return tasks.scan(part, optimum.plane, 0.5, np.empty(0, np.intp)).violators
 
     assert [violators(x) for x in (2.5, 2.0, 1.9)] == [0, 0, 1]
-    found = opt_soft_margin(InParts(X, y), 2)
+    found = by_weights(InParts(X, y), 2)
     np.testing.assert_allclose(found.intervals, [[6.0, 9.0], [-12.0, -6.0]])
     np.testing.assert_allclose(found.thresholds, [7.5, -9.0])
 
@@ -220,8 +234,7 @@ def _drawn(exponents, weights):
     """Draw one row at a time; return how often each came and the p-value for the weights."""
     m = len(exponents)
     part = Stretch(np.arange(m, dtype=float)[:, None], np.ones(m), np.ones(m), 100)
-    past = tasks.Past(tasks.Planes.none(1), np.empty(0, dtype=np.intp))
-    draws = [tasks.draw(part, m, 1, [7, i], past, exponents)[0][0] for i in range(4_000)]
+    draws = [tasks.draw(part, 1, [7, i], exponents)[0][0] for i in range(4_000)]
     counts = np.bincount(draws, minlength=m)
     return chisquare(counts, counts.sum() * weights / weights.sum()).pvalue
 
@@ -234,7 +247,7 @@ def test_rows_of_a_part_are_drawn_by_weight() -> None:
 
 def test_parts_share_the_draws_by_weight() -> None:
     X, y = separable(900, 2)
-    run = Run(InParts(X, y, cuts=(100, 600)), 1.0, np.inf, Plan(3, 50), 0, True)
+    run = Run(InParts(X, y, cuts=(100, 600)), 1.0, Plan(3, 50), 0, 1e-10)
     run.exponents[0][:50] = 4
     run.exponents[2][:10] = 6
     run.histograms = [np.bincount(e) for e in run.exponents]
@@ -252,36 +265,19 @@ def test_parts_share_the_draws_by_weight() -> None:
     assert abs(heavy - expected) < 60
 
 
-@pytest.mark.parametrize("k", [1, 3])
-def test_exponents_are_a_cache_of_the_history(k) -> None:
-    X, y = touching(5_000, 4, k)
-    source = InParts(X, y, cuts=(1_200, 1_200, 3_000), block=500)
-    plan = practical_plan(4, k)
-    kept = opt_soft_margin(source, k, plan=plan, seed=3)
-    replayed = opt_soft_margin(source, k, plan=plan, seed=3, keep_exponents=False)
-    assert kept.rounds > 5
-    assert kept.history == replayed.history
-    np.testing.assert_array_equal(kept.coef, replayed.coef)
-
-
-def test_the_history_rebuilds_the_exponents() -> None:
+def test_exponents_and_their_histograms_agree() -> None:
     X, y = touching(3_000, 3, 3)
     source = InParts(X, y, cuts=(1_000,), block=300)
-    run = Run(source, 3.0, 1 / 3, Plan(8, 40, success_test=False), 0, True)
+    run = Run(source, 3.0, Plan(8, 40, success_test=False), 0, 1e-10)
     for _ in range(6):
         sample = run.draw()
-        optimum = run.solve(sample)
-        found = run.scan(optimum, sample)
-        run.double_weights(optimum, sample)
+        found = run.scan(run.solve(sample), sample)
+        run.double_weights()
         assert found.violators > 0
-    for i, part in enumerate(source.parts):
+    for histogram, exponents in zip(run.histograms, run.exponents, strict=True):
         np.testing.assert_array_equal(
-            tasks.replay(part, len(part.y), run._past(i)), run.exponents[i]
+            tasks.added([histogram]), np.bincount(exponents, minlength=7)[:7]
         )
-        np.testing.assert_array_equal(
-            tasks.added([run.histograms[i]]), np.bincount(run.exponents[i], minlength=7)[:7]
-        )
-    assert sum(len(spared) for spared in run.spared) > 0  # outliers inside the sample
 
 
 def test_weights_do_not_overflow() -> None:
@@ -293,10 +289,10 @@ def test_weights_do_not_overflow() -> None:
 
 def test_bounds_enclose_the_distance_and_tighten() -> None:
     X, y = touching(20_000, 5, 3)
-    found = opt_soft_margin(InParts(X, y), 3, plan=practical_plan(5, 3))
+    found = by_weights(InParts(X, y), 3, plan=practical_plan)
     distance = np.linalg.norm(found.coef)
-    lower = np.array([each.lower for each in found.history])
-    upper = np.array([each.upper for each in found.history])
+    lower = np.array([each["lower"] for each in found.history])
+    upper = np.array([each["upper"] for each in found.history])
     assert (lower <= distance * (1 + 1e-12)).all()
     assert (upper >= distance * (1 - 1e-12)).all()
     assert (np.diff(lower) >= 0).all()
@@ -306,29 +302,27 @@ def test_bounds_enclose_the_distance_and_tighten() -> None:
 
 def test_a_budget_that_ends_leaves_a_plane_with_bounds() -> None:
     X, y = separable(20_000, 5)
-    best = np.linalg.norm(opt_margin(InParts(X, y)).coef)
-    short = opt_margin(InParts(X, y), max_rounds=3)
-    stopped = opt_margin(InParts(X, y), monitor=lambda rounds, gap: rounds < 4 and gap > 0)
-    assert (short.status, short.rounds) == ("max_iter", 3)
-    assert (stopped.status, stopped.rounds) == ("stopped", 4)
-    assert short.history[-1].lower <= best <= short.history[-1].upper
-    with pytest.raises(ValueError, match="max_rounds=0"):
-        opt_margin(InParts(X, y), max_rounds=0)
+    best = np.linalg.norm(by_weights(InParts(X, y)).coef)
+    short = by_weights(InParts(X, y), rounds=3)
+    stopped = by_weights(InParts(X, y), monitor=lambda rounds, gap: rounds < 4 and gap > 0)
+    assert (short.status, short.n_iter) == ("max_iter", 3)
+    assert (stopped.status, stopped.n_iter) == ("stopped", 4)
+    assert short.history[-1]["lower"] <= best <= short.history[-1]["upper"]
 
 
 def test_small_samples_double_when_rounds_run_out() -> None:
     X, y = separable(5_000, 5)
     plan = Plan(delta=2, sample_size=8, success_test=False, patience=5)
-    found = opt_margin(InParts(X, y), plan=plan)
-    draws = [each.draws for each in found.history]
+    found = by_weights(InParts(X, y), plan=plan)
+    draws = [each["draws"] for each in found.history]
     assert draws[:11] == [8] * 5 + [16] * 5 + [32]
     assert_optimal(X, y, 1, found)
 
 
 def test_no_fewer_rows_than_the_sample_are_solved_at_once() -> None:
     X, y = touching(150, 4, 3)
-    found = opt_soft_margin(InParts(X, y, cuts=(60,)), 3)
-    assert (found.rounds, found.history[0].rows) == (1, 150)
+    found = by_weights(InParts(X, y, cuts=(60,)), 3)
+    assert (found.n_iter, found.history[0]["rows"]) == (1, 150)
 
 
 def test_a_rare_class_is_topped_up() -> None:
@@ -336,8 +330,8 @@ def test_a_rare_class_is_topped_up() -> None:
     rare = np.concatenate([np.flatnonzero(y < 0), np.flatnonzero(y > 0)[:6]])
     X, y = X[rare], y[rare]
     for fit in (
-        opt_soft_margin(InParts(X, y, cuts=(500,)), 5, plan=practical_plan(3, 5)),
-        grow_margin(InParts(X, y, cuts=(500,)), k=5, start=50),
+        by_weights(InParts(X, y, cuts=(500,)), 5, plan=practical_plan),
+        growing(InParts(X, y, cuts=(500,)), 5, first=50),
     ):
         g = X @ fit.coef
         distance = np.linalg.norm(fit.coef)
@@ -345,43 +339,24 @@ def test_a_rare_class_is_topped_up() -> None:
             distance**2, rel=1e-9
         )
     with pytest.raises(ValueError, match="k=7 must be at most 6"):
-        opt_soft_margin(InParts(X, y, cuts=(500,)), 7, plan=practical_plan(3, 5))
+        by_weights(InParts(X, y, cuts=(500,)), 7, plan=practical_plan)
     with pytest.raises(ValueError, match="one class"):
-        opt_margin(InParts(X[y < 0], y[y < 0]))
+        by_weights(InParts(X[y < 0], y[y < 0]))
 
 
-@pytest.mark.parametrize("k", [0, 0.5, np.nan, np.inf])
-def test_k_below_one_is_refused(k) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        opt_soft_margin(InParts(*separable(50, 2)), k)
-
-
-def test_hulls_that_meet_are_an_error_or_raise_k() -> None:
+def test_hulls_that_meet_are_not_separable() -> None:
     X, y = touching(3_000, 2, 6)
-    for fit in (opt_margin, grow_margin):
-        with pytest.raises(NotSeparable, match="k > 1"):
-            fit(InParts(X, y))
-    with pytest.raises(NotSeparable, match="k=2 is too small"):
-        opt_soft_margin(InParts(X, y), 2)
-    found = opt_soft_margin(InParts(X, y), 2, double_k=True, plan=practical_plan(2, 2))
-    assert found.k in (4, 8)
-    assert found.history[-1].draws >= practical_plan(2, found.k).sample_size
-    assert_optimal(X, y, int(found.k), found)
-
-
-def test_a_class_inside_the_other_has_no_k() -> None:
-    angle = np.linspace(0, 2 * np.pi, 40, endpoint=False)
-    ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    X, y = np.vstack([ring, 0.01 * ring[::4]]), np.repeat([1.0, -1.0], [40, 10])
-    with pytest.raises(NotSeparable, match="different k"):
-        opt_soft_margin(InParts(X, y), 2, double_k=True)
+    source = InParts(X, y)
+    for found in (by_weights(source), growing(source), by_weights(source, 2)):
+        assert not found.separable
+        assert not found.coef.any()
 
 
 def test_float32_rows_have_their_own_exact_optimum() -> None:
     X, y = touching(20_000, 5, 3)
     single = X.astype(np.float32)
     fits = [
-        opt_soft_margin(InParts(rows, y), 3, plan=practical_plan(5, 3), seed=seed)
+        by_weights(InParts(rows, y), 3, plan=practical_plan, seed=seed)
         for seed, rows in enumerate((single, single.astype(np.float64)))
     ]
     np.testing.assert_allclose(fits[0].coef, fits[1].coef, rtol=0, atol=1e-10)
@@ -389,13 +364,13 @@ def test_float32_rows_have_their_own_exact_optimum() -> None:
 
 def test_growing_samples_never_shrink_and_need_few_passes() -> None:
     X, y = separable(100_000, 10)
-    found = grow_margin(InParts(X, y, cuts=(30_000,), block=20_000), seed=2)
+    found = growing(InParts(X, y, cuts=(30_000,), block=20_000), seed=2)
     g = X @ found.coef
     width = g[y > 0].min() - g[y < 0].max()
     assert width == pytest.approx(found.coef @ found.coef, rel=1e-9)
     assert found.passes <= 8
-    assert (np.diff([each.rows for each in found.history]) > 0).all()
-    assert found.history[0].rows == 2_000
+    assert (np.diff([each["rows"] for each in found.history]) > 0).all()
+    assert found.history[0]["rows"] == 2_000
 
 
 @pytest.mark.parametrize(("n", "k", "delta"), [(2, 1, 3), (10, 30, 69), (3, 3, 8), (3, 2.5, 8)])

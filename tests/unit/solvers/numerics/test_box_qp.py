@@ -1,4 +1,4 @@
-"""The band problem: optimality conditions, ties, ends of ranges, errors."""
+"""Box QPs: optimality conditions, ties, ends of ranges, errors."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from widemargin.problems.linear_scan import LinearProblem
-from widemargin.solvers.numerics.box_qp import BandSolution, InfeasibleSums, solve_band
-from widemargin.solvers.numerics.box_qp_nested import BandProblem, solve_nested
+from widemargin.solvers.numerics.box_qp import BoxSolution, InfeasibleSums, solve_box_qp
+from widemargin.solvers.numerics.box_qp_nested import BoxQP, solve_nested
 
 KINDS = ["gauss", "integer", "duplicates", "heavy tails", "constant column", "scales", "no signal"]
 
 
-def make(kind: str, form: str, seed: int, m: int = 200) -> BandProblem:
-    """A band problem of one of the forms on data of some kind."""
+def make(kind: str, form: str, seed: int, m: int = 200) -> BoxQP:
+    """A box QP of one of the forms on data of some kind."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 9))
     X = rng.standard_normal((m, n))
@@ -40,7 +40,7 @@ def make(kind: str, form: str, seed: int, m: int = 200) -> BandProblem:
         cap = rng.choice([1.0, 1.3, 3.0]) / smaller
     intercept = form != "hinge_no_intercept"
     problem = LinearProblem("hull" if form == "hull" else "hinge", cap, intercept)
-    return BandProblem(
+    return BoxQP(
         y[:, None] * X,
         problem.columns(y),
         problem.sums(np.zeros(2)),
@@ -50,7 +50,7 @@ def make(kind: str, form: str, seed: int, m: int = 200) -> BandProblem:
     )
 
 
-def kkt_violation(problem: BandProblem, found: BandSolution) -> float:
+def kkt_violation(problem: BoxQP, found: BoxSolution) -> float:
     """The worst failure of the optimality conditions, relative to the terms in them."""
     Z, E, a, q, D, c = (getattr(problem, name) for name in ("Z", "E", "a", "q", "D", "c"))
     s, w, t = found.s, found.w, found.t
@@ -95,7 +95,7 @@ def test_the_solution_scales_with_the_data(scale: float) -> None:
     """Z -> kZ and D -> D/k^2 is the same problem: w -> w/k, t unchanged."""
     problem = make("gauss", "hinge", 3)
     here = problem.solve(None)
-    there = solve_band(
+    there = solve_box_qp(
         problem.Z * scale, problem.E, problem.a, problem.q, problem.D / scale**2, problem.c
     )
     assert there.exact
@@ -107,7 +107,7 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
     problem = make("gauss", "hinge", 5)
     here = problem.solve(None)
     order = np.random.default_rng(0).permutation(len(problem.D))
-    there = solve_band(
+    there = solve_box_qp(
         problem.Z[order], problem.E[order], problem.a, problem.q[order], problem.D[order], problem.c
     )
     np.testing.assert_allclose(there.w, here.w, rtol=1e-11, atol=1e-13)
@@ -130,7 +130,7 @@ def test_nearest_points_by_hand() -> None:
     y = np.array([1.0, 1.0, -1.0, -1.0])
     X = np.array([[2.0, 0.0], [4.0, 1.0], [0.0, 0.0], [-3.0, 1.0]])
     form = LinearProblem("hull", 2.0)
-    found = solve_band(
+    found = solve_box_qp(
         y[:, None] * X,
         form.columns(y),
         form.sums(np.zeros(2)),
@@ -147,7 +147,7 @@ def test_a_threshold_without_a_free_row_is_the_middle_of_its_interval() -> None:
     """One row each at cap 0.1: w = 0.2, and b is anything that leaves both inside the margin."""
     Z = np.array([[1.0], [1.0]])  # x = 1, y = 1 and x = -1, y = -1
     y = np.array([1.0, -1.0])
-    found = solve_band(Z, y[:, None], np.zeros(1), np.ones(2), np.full(2, 0.1), np.zeros(1))
+    found = solve_box_qp(Z, y[:, None], np.zeros(1), np.ones(2), np.full(2, 0.1), np.zeros(1))
     np.testing.assert_allclose(found.w, [0.2])
     np.testing.assert_allclose(found.interval, [[-0.8, 0.8]])
     np.testing.assert_allclose(found.t, [0.0], atol=1e-15)
@@ -158,7 +158,7 @@ def test_a_half_open_interval_gives_its_finite_end() -> None:
     y = np.array([1.0, 1.0, -1.0, -1.0])
     X = np.array([[2.0], [3.0], [0.0], [-1.0]])
     form = LinearProblem("hull", 0.5)
-    found = solve_band(
+    found = solve_box_qp(
         y[:, None] * X,
         form.columns(y),
         form.sums(np.zeros(2)),
@@ -177,7 +177,7 @@ def test_hulls_that_meet_have_no_direction() -> None:
     X = rng.standard_normal((60, 3))
     y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
     form = LinearProblem("hull", 1.0)
-    found = solve_band(
+    found = solve_box_qp(
         y[:, None] * X,
         form.columns(y),
         form.sums(np.zeros(2)),
@@ -192,7 +192,7 @@ def test_hulls_that_meet_have_no_direction() -> None:
 
 def test_sums_out_of_reach_are_named() -> None:
     with pytest.raises(InfeasibleSums, match=r"a\[0\] = 3 cannot be reached.*between -1 and 1"):
-        solve_band(
+        solve_box_qp(
             np.ones((2, 1)),
             np.array([[1.0], [-1.0]]),
             np.array([3.0]),
@@ -207,7 +207,7 @@ def test_rows_without_a_cap_do_not_count() -> None:
     keep = problem.D > 0
     assert not keep.all()
     here = problem.solve(None)
-    there = solve_band(
+    there = solve_box_qp(
         problem.Z[keep], problem.E[keep], problem.a, problem.q[keep], problem.D[keep], problem.c
     )
     np.testing.assert_allclose(there.w, here.w, rtol=1e-12)

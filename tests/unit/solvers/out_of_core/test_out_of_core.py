@@ -11,7 +11,7 @@ import pytest
 from widemargin import sources
 from widemargin.problems.linear_scan import InfeasibleSums, LinearProblem
 from widemargin.solvers.base import Budget, LinearResult
-from widemargin.solvers.numerics.box_qp import solve_band
+from widemargin.solvers.numerics.box_qp import solve_box_qp
 from widemargin.solvers.out_of_core import OutOfCoreResult, draw_sample, dual_variables, solve
 from widemargin.sources.memory import Memory
 
@@ -69,7 +69,7 @@ def source_of(X, y, weight=None, cuts=()):
 def all_at_once(X, y, form: LinearProblem, weight=None):
     """The same problem with every row explicit."""
     weight = np.ones(len(y)) if weight is None else weight
-    return solve_band(
+    return solve_box_qp(
         y[:, None] * X,
         form.columns(y),
         form.sums(np.zeros(2)),

@@ -1,4 +1,4 @@
-r"""Exact margins from random samples: OptMargin, OptSoftMargin and a growing sample.
+r"""Nearest points of reduced hulls by random sampling (Balcázar et al. 2008): a historical method.
 
 Problem (Balcázar et al. 2008, P2): the nearest points of reduced convex hulls,
 
@@ -13,6 +13,15 @@ hard margin, P1. The optimum is determined by few rows, a *basis*, and the optim
 holds a basis is the optimum of all. So: solve a random sample, read the data once for rows that
 the sample's optimum misclassifies (*violators*), make them likelier to be drawn, and draw again.
 Without a violator the sample's optimum is that of all rows, whatever the draws were.
+
+========  ===================================================================================
+method    algorithm
+========  ===================================================================================
+weights   OptMargin (Fig. 1, k = 1) and OptSoftMargin (Fig. 3): violators are made likelier
+growing   violators are added to the sample, nothing is dropped: two to six reads of the data
+          for hard margins
+auto      "growing" for k = 1, else "weights" with the paper's practical plan
+========  ===================================================================================
 
 **Size of a basis.** :math:`\delta = n + 2k - 1` for whole k (n + 1 for k = 1), and it is attained.
 The multipliers s that give the optimal w form a polytope {sum y s x = w, class sums 1,
@@ -36,14 +45,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin.solvers.base import Monitor, Status
+from widemargin.problems.linear_scan import LinearProblem
+from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.literature.random_sampling import tasks as tasks
 from widemargin.solvers.literature.random_sampling.run import MOST_ROUNDS, Run
 from widemargin.solvers.literature.random_sampling.state import (
-    NotSeparable,
     Optimum,
     Plan,
-    Round,
     Sample,
     SamplingResult,
     basis_size,
@@ -51,20 +59,69 @@ from widemargin.solvers.literature.random_sampling.state import (
 from widemargin.solvers.literature.random_sampling.tasks import Offenders, Sampled, Scan
 from widemargin.sources.protocol import Source
 
-__all__ = [
-    "NotSeparable",
-    "Plan",
-    "Round",
-    "SamplingResult",
-    "basis_size",
-    "grow_margin",
-    "opt_margin",
-    "opt_soft_margin",
-    "practical_plan",
-    "proved_plan",
-]
+__all__ = ["Plan", "SamplingResult", "basis_size", "practical_plan", "proved_plan", "solve"]
 
-START, WORST, RANDOM = 2000, 500, 500  # rows of a growing sample: at first, and added a round
+FIRST, WORST, RANDOM = 2000, 500, 500  # rows of a growing sample: at first, and added per round
+WHOLE = 1e-12  # relative: 1 / cap this near an integer is that integer
+
+
+def solve(
+    problem: LinearProblem,
+    source: Source,
+    *,
+    tol: float = 1e-10,
+    budget: Budget,
+    start: SamplingResult | None = None,
+    method: str = "auto",
+    seed: int = 0,
+    plan: Plan | None = None,
+    first: int = FIRST,
+) -> SamplingResult:
+    """Find the nearest points of reduced hulls; for small k only.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Of the kind "hull". Each row may have at most the cap 1/k times its weight of its hull's
+        point; caps from 1 on are the hard margin, for which weights count only as zero or not.
+    source : Source
+        Rows with labels -1 and +1.
+    tol : float
+        Slack of a violator, in units of the length of w times the spread of the rows.
+    budget : Budget
+        Rounds, and the monitor that is called after each with the relative distance of the bounds.
+    start : SamplingResult, optional
+        Not used: every run starts from a random sample.
+    method : {"auto", "weights", "growing"}
+        See the module.
+    seed : int
+        Seed of the draws; the result does not depend on it beyond rounding.
+    plan : Plan, optional
+        How "weights" samples; by default :func:`practical_plan`.
+    first : int
+        Rows of the first sample of "growing".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin import sources
+    >>> from widemargin.problems.linear_scan import LinearProblem
+    >>> from widemargin.solvers.base import Budget
+    >>> from widemargin.solvers.literature.random_sampling import solve
+    >>> X, y = np.array([[0.0], [-1.0], [2.0], [3.0]]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> source = sources.from_arrays(X, y).binary(1.0, -1.0)
+    >>> found = solve(LinearProblem("hull", 1.0), source, budget=Budget(100))
+    >>> found.status, found.coef.round(9)
+    ('converged', array([2.]))
+    """
+    k = max(1.0, 1.0 / problem.cap)
+    if abs(k - round(k)) <= WHOLE * k:
+        k = float(round(k))
+    n = source.n_features
+    budget = Budget(min(budget.max_iter, MOST_ROUNDS), budget.monitor)
+    if method == "growing" or (method == "auto" and k == 1.0):
+        return _growing(Run(source, k, proved_plan(n, k), seed, tol), budget, first)
+    return _weights(Run(source, k, plan or practical_plan(n, k), seed, tol), budget)
 
 
 def proved_plan(n_features: int, k: float = 1) -> Plan:
@@ -83,177 +140,56 @@ def practical_plan(n_features: int, k: float = 1) -> Plan:
     return Plan(delta, 10 * delta, success_test=False, patience=40)
 
 
-def opt_margin(
-    source: Source,
-    *,
-    plan: Plan | None = None,
-    seed: int = 0,
-    max_rounds: int = 10_000,
-    keep_exponents: bool = True,
-    monitor: Monitor | None = None,
-) -> SamplingResult:
-    """Find the widest margin of separable data: OptMargin, Balcázar et al. (2008), Fig. 1.
-
-    Parameters
-    ----------
-    source : Source
-        Rows with labels -1 and +1. Weights count only as zero or not.
-    plan : Plan, optional
-        By default that of the figure, r = 6 delta^2 with the success test.
-    seed : int
-        Seed of the draws; the result does not depend on it beyond rounding.
-    max_rounds : int
-        Rounds after which the last plane is returned, with bounds.
-    keep_exponents : bool
-        Keep two bytes a row between rounds. Otherwise every task rebuilds the exponents from the
-        past planes: no state, and more arithmetic.
-    monitor : callable, optional
-        Called after each round with (rounds, relative distance of the bounds); returns whether
-        to go on.
-
-    Raises
-    ------
-    NotSeparable
-        A sample's classes cannot be separated, so neither can all rows.
-    """
-    plan = plan or proved_plan(source.n_features)
-    run = Run(source, 1.0, np.inf, plan, seed, keep_exponents)
-    return _opt_soft_margin(run, False, max_rounds, monitor)
-
-
-def opt_soft_margin(
-    source: Source,
-    k: float,
-    *,
-    plan: Plan | None = None,
-    double_k: bool = False,
-    seed: int = 0,
-    max_rounds: int = 10_000,
-    keep_exponents: bool = True,
-    monitor: Monitor | None = None,
-) -> SamplingResult:
-    """Find the nearest points of reduced hulls: OptSoftMargin, Balcázar et al. (2008), Fig. 3.
-
-    For small k only: samples must hold the 2 k outliers that the optimum may have.
-
-    Parameters
-    ----------
-    source : Source
-        Rows with labels -1 and +1.
-    k : float
-        1 / D, at least 1: each row may have at most 1/k times its weight of its hull's point.
-    plan : Plan, optional
-        By default that of the figure for this k.
-    double_k : bool
-        Where a sample shows that k is too small for a margin, double k and go on with the weights
-        there are (section 6 of the paper) instead of raising an error.
-    seed, max_rounds, keep_exponents, monitor
-        As in :func:`opt_margin`.
-
-    Raises
-    ------
-    NotSeparable
-        A sample's reduced hulls meet, so those of all rows do: k is too small.
-    """
-    if not (np.isfinite(k) and k >= 1):
-        raise ValueError(f"k={k!r} must be a finite number of at least 1 (1 is the hard margin)")
-    plan = plan or proved_plan(source.n_features, k)
-    run = Run(source, float(k), 1.0 / k, plan, seed, keep_exponents)
-    return _opt_soft_margin(run, double_k, max_rounds, monitor)
-
-
-def _opt_soft_margin(
-    run: Run, double_k: bool, max_rounds: int, monitor: Monitor | None
-) -> SamplingResult:
+def _weights(run: Run, budget: Budget) -> SamplingResult:
     """Figs. 1 and 3, line by line."""
-    _check_rounds(max_rounds)
-    status: Status = "max_iter"
-    while len(run.history) < max_rounds:
+    status: Status | None = None
+    while status is None:
         sample = run.draw()
         optimum = run.solve(sample)
         if optimum.is_zero:
-            run.raise_k(double_k)
-            continue
+            return run.not_separable()
         found = run.scan(optimum, sample)
         success = run.succeeds(found)
         run.record(optimum, sample, found, success)
-        if found.violators == 0:
-            status = "converged"
-            break
         if success:
-            run.double_weights(optimum, sample)
-        if monitor is not None and not monitor(len(run.history), run.relative_gap()):
-            status = "stopped"
-            break
+            run.double_weights()
+        status = _ended(run, found, budget)
         run.widen_if_patience_ends()
     return run.result(optimum, sample, found, status)
 
 
-def grow_margin(
-    source: Source,
-    *,
-    k: float = 1,
-    start: int = START,
-    worst: int = WORST,
-    some: int = RANDOM,
-    seed: int = 0,
-    max_rounds: int = 500,
-    monitor: Monitor | None = None,
-) -> SamplingResult:
-    """Find the margin by a sample that grows: violators are added to it, nothing is dropped.
+def _growing(run: Run, budget: Budget, first: int) -> SamplingResult:
+    """Add the worst violators of each round, and as many random ones.
 
-    The practical way for hard margins, two to six reads of the data: the worst violators of each
-    round are added, and as many random ones, so that the sample does not follow outliers only.
-
-    Parameters
-    ----------
-    source : Source
-        Rows with labels -1 and +1.
-    k : float
-        1 is the hard margin, for which weights count only as zero or not.
-    start : int
-        Rows of the first sample.
-    worst, some : int
-        Violators added in a round: the worst ones, and random ones.
-    seed, max_rounds, monitor
-        As in :func:`opt_margin`.
-
-    Raises
-    ------
-    NotSeparable
-        The (reduced) hulls of the sample meet.
+    Without the random ones the sample would follow outliers only.
     """
-    _check_rounds(max_rounds)
-    cap = np.inf if k == 1 else 1.0 / k
-    run = Run(source, float(k), cap, proved_plan(source.n_features, k), seed, False)
-    sample = run.draw_uniformly(start)
-    offenders: list[Offenders] = []
-    status: Status = "max_iter"
-    while len(run.history) < max_rounds:
-        if offenders:
-            sample = sample.and_also(_chosen(run, offenders, worst, some))
+    sample = run.draw_uniformly(first)
+    status: Status | None = None
+    while status is None:
         optimum = run.solve(sample)
         if optimum.is_zero:
-            run.raise_k(False)
-        found, offenders = _offenders(run, optimum, sample, worst, some)
+            return run.not_separable()
+        found, offenders = _offenders(run, optimum, sample)
         run.record(optimum, sample, found, found.violators > 0)
-        if found.violators == 0:
-            status = "converged"
-            break
-        if monitor is not None and not monitor(len(run.history), run.relative_gap()):
-            status = "stopped"
-            break
+        status = _ended(run, found, budget)
+        if status is None:
+            sample = sample.and_also(_chosen(run, offenders))
     return run.result(optimum, sample, found, status)
 
 
-def _offenders(
-    run: Run, optimum: Optimum, sample: Sample, worst: int, some: int
-) -> tuple[Scan, list[Offenders]]:
+def _ended(run: Run, found: Scan, budget: Budget) -> Status | None:
+    """Return how the run ends after this round; None if it goes on."""
+    if found.violators == 0:
+        return "converged"
+    return None if budget.spend(1, run.spread()) else budget.status
+
+
+def _offenders(run: Run, optimum: Optimum, sample: Sample) -> tuple[Scan, list[Offenders]]:
     """Read all rows once; every part proposes its worst violators and some random ones."""
     offenders = run.source.run(
         tasks.offenders,
         [
-            (optimum.plane, run.cap, sample.rows_of(i), worst, some, run.next_seed(i))
+            (optimum.plane, run.cap, sample.rows_of(i), WORST, RANDOM, run.next_seed(i))
             for i in range(len(run.sizes))
         ],
     )
@@ -261,12 +197,12 @@ def _offenders(
     return tasks.merged([of_part.scan for of_part in offenders]), offenders
 
 
-def _chosen(run: Run, offenders: list[Offenders], worst: int, some: int) -> list[Sampled]:
+def _chosen(run: Run, offenders: list[Offenders]) -> list[Sampled]:
     """Of what the parts propose, keep the worst of all and a uniform sample of all violators."""
     slack = np.concatenate([of_part.slack for of_part in offenders])
-    bar = np.sort(slack)[-worst] if len(slack) > worst else -np.inf
+    bar = np.sort(slack)[-WORST] if len(slack) > WORST else -np.inf
     counts = [of_part.scan.violators for of_part in offenders]
-    number = min(some, sum(counts))
+    number = min(RANDOM, sum(counts))
     quota = run.rng.multivariate_hypergeometric(counts, number, method="marginals")
     kept = []
     for of_part, random in zip(offenders, quota, strict=True):
@@ -275,8 +211,3 @@ def _chosen(run: Run, offenders: list[Offenders], worst: int, some: int) -> list
         rows, X, y, weight = (np.concatenate([w[bad], s[:random]]) for w, s in pairs)
         kept.append((rows, X, y, weight))
     return kept
-
-
-def _check_rounds(max_rounds: int) -> None:
-    if not 1 <= max_rounds <= MOST_ROUNDS:
-        raise ValueError(f"max_rounds={max_rounds!r} must be between 1 and {MOST_ROUNDS}")

@@ -1,9 +1,9 @@
-"""A sampling run over a source: what is drawn, what is known, what has happened."""
+"""State of a sampling run over a source: exponents, draws, bounds and history."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,40 +12,36 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin.solvers.base import Status
 from widemargin.solvers.literature.random_sampling import tasks as tasks
 from widemargin.solvers.literature.random_sampling.state import (
-    NotSeparable,
     Optimum,
     Plan,
-    Round,
     Sample,
     SamplingResult,
     basis_size,
     solve_sample,
 )
-from widemargin.solvers.literature.random_sampling.tasks import Exponents, Past, Planes, Scan
+from widemargin.solvers.literature.random_sampling.tasks import Exponents, Scan
 from widemargin.sources.protocol import Source
 
 MOST_ROUNDS = 2**16 - 1  # exponents are two bytes
 
 
 class Run:
-    """One run over a source: what is drawn, what is known, what has happened."""
+    """One run over a source.
 
-    def __init__(
-        self, source: Source, k: float, cap: float, plan: Plan, seed: int, keep_exponents: bool
-    ) -> None:
+    `k` is the reduction of the hulls, 1 for the hard margin; `tol` the slack of a violator in
+    units of |w| times the spread of the rows.
+    """
+
+    def __init__(self, source: Source, k: float, plan: Plan, seed: int, tol: float) -> None:
         self.source, self.sizes = source, source.sizes
-        self.k, self.cap, self.plan, self.seed = k, cap, plan, seed
+        self.k, self.plan, self.seed, self.tol = k, plan, seed, tol
+        self.cap = np.inf if k == 1 else 1.0 / k
         self.rng = np.random.default_rng(seed)
-        self.planes = Planes.none(source.n_features)
-        parts = range(len(self.sizes))
-        self.spared: list[IntArray] = [np.empty(0, dtype=np.intp) for _ in parts]
-        self.exponents: list[Exponents | None] = [
-            np.zeros(size, dtype=np.uint16) if keep_exponents else None for size in self.sizes
-        ]
+        self.exponents: list[Exponents] = [np.zeros(size, np.uint16) for size in self.sizes]
         self.histograms = [np.array([size]) for size in self.sizes]
         self.scans: list[Scan] = []
         self.counts: list[IntArray] | None = None
-        self.history: list[Round] = []
+        self.history: list[dict[str, Any]] = []
         self.passes = self.gathers = self.waited = 0
         self.lower, self.upper = 0.0, math.inf
 
@@ -61,10 +57,7 @@ class Run:
         draws = self.rng.multinomial(self.plan.sample_size, shares)
         fetched = self.source.run(
             tasks.draw,
-            [
-                (size, int(draws[i]), self.next_seed(i), self._past(i), self.exponents[i])
-                for i, size in enumerate(self.sizes)
-            ],
+            [(int(draws[i]), self.next_seed(i), self.exponents[i]) for i in range(len(self.sizes))],
         )
         return self.topped_up(Sample.of(fetched, self.plan.sample_size))
 
@@ -86,9 +79,6 @@ class Run:
         self.gathers += 1
         return [self.seed, self.gathers, part]
 
-    def _past(self, part: int) -> Past:
-        return Past(self.planes, self.spared[part])
-
     def topped_up(self, sample: Sample) -> Sample:
         """Add rows of a class whose caps in the sample do not add up to 1: P2 needs that much."""
         for label in (0, 1):
@@ -99,12 +89,20 @@ class Run:
                 sample, complete = self._add_of_class(sample, label == 0, lacking)
                 mass = sample.mass(self.cap)[label]
                 if complete and mass < 1.0 - 1e-12:
-                    raise ValueError(_too_few(self.k, mass, present))
+                    if present == 0 and mass == 0:
+                        raise ValueError("y holds one class only: both are needed to separate them")
+                    raise ValueError(
+                        f"k={self.k:g} must be at most {mass * self.k:g}, the weight of the "
+                        "smaller class"
+                    )
         return sample
 
     def _add_of_class(self, sample: Sample, positive: bool, number: int) -> tuple[Sample, bool]:
         """Add random rows of a class; also tell whether they are all of it."""
-        counts = np.array([count[0 if positive else 1] for count in self.class_counts()])
+        if self.counts is None:
+            self.counts = self.source.run(tasks.count_classes, [() for _ in self.sizes])
+            self.passes += 1
+        counts = np.array([count[0 if positive else 1] for count in self.counts])
         number = min(number, int(counts.sum()))
         quota = self.rng.multivariate_hypergeometric(counts, number, method="marginals")
         fetched = self.source.run(
@@ -113,33 +111,19 @@ class Run:
         )
         return sample.and_also(fetched), number == int(counts.sum())
 
-    def class_counts(self) -> list[IntArray]:
-        """Count the rows of both classes in each part, by one read of the data at first."""
-        if self.counts is None:
-            self.counts = self.source.run(tasks.count_classes, [() for _ in self.sizes])
-            self.passes += 1
-        return self.counts
-
     # -- rounds ----------------------------------------------------------------------------
 
     def solve(self, sample: Sample) -> Optimum:
         """Solve P2 for the sample."""
         with worker_threads():
-            return solve_sample(sample, self.cap)
+            return solve_sample(sample, self.cap, self.tol)
 
     def scan(self, optimum: Optimum, sample: Sample) -> Scan:
         """Read all rows once to find the violators of the sample's optimum."""
         self.scans = self.source.run(
             tasks.scan,
             [
-                (
-                    optimum.plane,
-                    self.cap,
-                    sample.rows_of(i),
-                    self._past(i),
-                    self.exponents[i],
-                    self.exponents[i] is not None,
-                )
+                (optimum.plane, self.cap, sample.rows_of(i), self.exponents[i])
                 for i in range(len(self.sizes))
             ],
         )
@@ -155,32 +139,14 @@ class Run:
         violating = tasks.total_weight(found.violating)
         return 3 * self.plan.delta * violating <= tasks.total_weight(found.histogram)
 
-    def double_weights(self, optimum: Optimum, sample: Sample) -> None:
+    def double_weights(self) -> None:
         """Raise the exponents of the violators by one."""
-        self.planes = self.planes.and_then(optimum.plane)
-        misclassified = optimum.plane.slacks(sample.X, sample.y)[:, 0] > optimum.plane.tol[0]
         for i, scan in enumerate(self.scans):
-            here = sample.row[misclassified & (sample.part == i)]
-            self.spared[i] = np.concatenate([self.spared[i], here])
-            exponents = self.exponents[i]
-            if exponents is not None:
-                exponents[scan.rows] += np.uint16(1)
+            self.exponents[i][scan.rows] += np.uint16(1)
             moved = np.concatenate([[0], scan.violating])
             stay = np.zeros_like(scan.histogram)
             stay[: len(scan.violating)] = scan.violating
             self.histograms[i] = tasks.added([scan.histogram - stay, moved])
-
-    def raise_k(self, allowed: bool) -> None:
-        """Double k, as section 6 of the paper has it, and go on with the weights there are."""
-        limit = int(np.sum(self.class_counts(), axis=0).min())
-        if not allowed or self.k >= limit:
-            raise NotSeparable(_no_margin(self.k, limit))
-        self.k = min(2.0 * self.k, float(limit))
-        self.cap = 1.0 / self.k
-        delta = max(self.plan.delta, basis_size(self.source.n_features, self.k))
-        growth = (delta / self.plan.delta) ** (2 if self.plan.success_test else 1)
-        size = math.ceil(growth * self.plan.sample_size)
-        self.plan = replace(self.plan, delta=delta, sample_size=size)
 
     def widen_if_patience_ends(self) -> None:
         """Double delta and the sample size after so many rounds."""
@@ -201,23 +167,22 @@ class Run:
             width = max(width, theta[0] - theta[1] - np.maximum(found.worst, 0.0).sum())
         self.upper = min(self.upper, optimum.distance)
         self.lower = max(self.lower, float(width) / optimum.distance)
-        weight = math.log2(tasks.total_weight(found.histogram))
         self.history.append(
-            Round(
-                self.k,
-                sample.draws,
-                len(sample.y),
-                found.violators,
-                success,
-                weight,
-                min(self.lower, self.upper),
-                self.upper,
-            )
+            {
+                "k": self.k,
+                "draws": sample.draws,
+                "rows": len(sample.y),
+                "violators": found.violators,
+                "success": success,
+                "log2_weight": math.log2(tasks.total_weight(found.histogram)),
+                "lower": min(self.lower, self.upper),
+                "upper": self.upper,
+            }
         )
 
-    def relative_gap(self) -> float:
+    def spread(self) -> float:
         """Return how far the bounds on the distance are apart, relative to the upper one."""
-        return (self.history[-1].upper - self.history[-1].lower) / self.upper
+        return (self.upper - min(self.lower, self.upper)) / self.upper
 
     def result(
         self, optimum: Optimum, sample: Sample, found: Scan, status: Status
@@ -225,19 +190,45 @@ class Run:
         """Wrap up the last round."""
         intervals = _intervals(optimum.thresholds, found)
         used = np.flatnonzero(optimum.s)
-        m = sum(self.sizes)
+        return self._result(
+            optimum.plane.coef, intervals, (sample.part[used], sample.row[used], optimum.s[used]),
+            status, separable=True,
+        )  # fmt: skip
+
+    def not_separable(self) -> SamplingResult:
+        """Return w = 0: the reduced hulls of a sample meet, so those of all rows do."""
+        self.lower = self.upper = 0.0
+        none = np.empty(0, dtype=np.intp)
+        support = (none, none, np.empty(0))
+        w = np.zeros(self.source.n_features)
+        return self._result(w, np.zeros((2, 2)), support, "converged", separable=False)
+
+    def _result(
+        self,
+        coef: FloatArray,
+        intervals: FloatArray,
+        support: tuple[IntArray, IntArray, FloatArray],
+        status: Status,
+        *,
+        separable: bool,
+    ) -> SamplingResult:
+        delta = basis_size(self.source.n_features, self.k)
+        finite = np.isfinite(intervals)
         return SamplingResult(
-            coef=optimum.coef,
-            thresholds=_middle(intervals),
-            intervals=intervals,
-            k=self.k,
-            support_part=sample.part[used],
-            support_row=sample.row[used],
-            multipliers=optimum.s[used],
-            history=self.history,
+            coef=coef,
+            thresholds=np.where(finite, intervals, 0.0).sum(axis=1) / finite.sum(axis=1),
+            primal=-0.5 * min(self.lower, self.upper) ** 2,
+            dual=-0.5 * self.upper**2,
             passes=self.passes,
-            round_bound=6 * basis_size(self.source.n_features, self.k) * math.log(m),
+            history=self.history,
+            n_iter=max(1, len(self.history)),
             status=status,
+            intervals=intervals,
+            support_part=support[0],
+            support_row=support[1],
+            multipliers=support[2],
+            round_bound=6 * delta * math.log(sum(self.sizes)),
+            separable=separable,
         )
 
 
@@ -249,26 +240,3 @@ def _intervals(theta: FloatArray, found: Scan) -> FloatArray:
             reach = -found.nearest[label]  # to the first row that has no part in the hull's point
             intervals[label, outward] += reach if label == 0 else -reach
     return intervals
-
-
-def _middle(intervals: FloatArray) -> FloatArray:
-    """Return the middle of each interval, or its finite end."""
-    finite = np.isfinite(intervals)
-    return np.where(finite, intervals, 0.0).sum(axis=1) / finite.sum(axis=1)
-
-
-def _too_few(k: float, mass: float, present: int) -> str:
-    if present == 0 and mass == 0:
-        return "y holds one class only: both are needed to separate them"
-    return f"k={k:g} must be at most {mass * k:g}, the weight of the smaller class"
-
-
-def _no_margin(k: float, limit: int) -> str:
-    if k >= limit:
-        return (
-            f"k={k:g}: the reduced hulls of a sample meet, and k cannot be larger than the smaller "
-            f"class, {limit} rows. Use different k for the two classes"
-        )
-    if k == 1:
-        return "the classes cannot be separated by a hyperplane: use k > 1 (reduced hulls)"
-    return f"k={k:g} is too small: the reduced hulls of a sample meet. Use a larger k"

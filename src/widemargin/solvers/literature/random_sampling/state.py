@@ -1,4 +1,4 @@
-"""What a sampling run is made of: plan, sample, the sample's optimum, record and result."""
+"""Plan, sample, optimum of a sample, and result of the sampling solver."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin.solvers.base import Status
+from widemargin.solvers.base import LinearResult
 from widemargin.solvers.literature.random_sampling import tasks as tasks
-from widemargin.solvers.literature.random_sampling.tasks import Planes, Sampled
-from widemargin.solvers.numerics.box_qp import solve_band
+from widemargin.solvers.literature.random_sampling.tasks import Sampled, SamplePlane
+from widemargin.solvers.numerics.box_qp import solve_box_qp
 
-TOL = 1e-10  # slack of a violator, in units of |w| times the spread of the rows
 NO_MARGIN = 1e-9  # |w| in units of the spread of the rows that counts as zero
 
 
@@ -31,10 +30,6 @@ def basis_size(n_features: int, k: float = 1) -> int:
     """
     whole = float(k).is_integer()
     return n_features + (2 * int(k) - 1 if whole else 2 * math.floor(k) + 1)
-
-
-class NotSeparable(ValueError):
-    """The reduced hulls meet: w = 0, no hyperplane separates the data at this k."""
 
 
 @dataclass(frozen=True)
@@ -63,80 +58,43 @@ class Plan:
         return replace(self, delta=2 * self.delta, sample_size=2 * self.sample_size)
 
 
-@dataclass(frozen=True)
-class Round:
-    """What happened in one round.
-
-    Attributes
-    ----------
-    k : float
-        Reduction of the hulls.
-    draws, rows : int
-        Size of the sample with and without copies.
-    violators : int
-        Rows outside the sample that its optimum misclassifies.
-    success : bool
-        Whether their weights were doubled (growing sample: whether some were added).
-    log2_weight : float
-        Binary logarithm of the total weight before the round.
-    lower, upper : float
-        Bounds on the distance of the reduced hulls, the length of w at the optimum.
-    """
-
-    k: float
-    draws: int
-    rows: int
-    violators: int
-    success: bool
-    log2_weight: float
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True)
-class SamplingResult:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SamplingResult(LinearResult):
     r"""A separating plane and how it was found.
 
+    `coef` has the distance of the reduced hulls as its length; `thresholds` are theta_plus and
+    theta_minus, the middle of their intervals or the finite end. An entry of `history` has the
+    numbers of a round:
+
+    ===========  ==================================================================================
+    k            reduction of the hulls
+    draws, rows  size of the sample with and without copies
+    violators    rows outside the sample that its optimum misclassifies
+    success      whether their weights were doubled (growing sample: whether some were added)
+    log2_weight  binary logarithm of the total weight before the round
+    lower, upper bounds on the distance of the reduced hulls, the length of w at the optimum
+    ===========  ==================================================================================
+
     Attributes
     ----------
-    coef : ndarray of shape (n_features,)
-        w; its length is the distance of the reduced hulls.
-    thresholds : ndarray of shape (2,)
-        theta_plus and theta_minus: the middle of their intervals, or the finite end.
     intervals : ndarray of shape (2, 2)
         All optimal values of both thresholds.
-    k : float
-        The k that was solved for (it may have been doubled).
     support_part, support_row : ndarray of int
         Part and row of the rows with a multiplier.
     multipliers : ndarray
         Their multipliers s in (0, D].
-    history : list of Round
-        One entry a round.
-    passes : int
-        Complete reads of the data.
     round_bound : float
         :math:`6 \delta \ln m`, which bounds the expected number of rounds of the paper's plan.
-    status : {"converged", "max_iter", "stopped"}
-        "converged" if no row violates: then this is the optimum of all rows.
+    separable : bool
+        False if the reduced hulls of a sample meet, and so those of all rows; then w = 0.
     """
 
-    coef: FloatArray
-    thresholds: FloatArray
     intervals: FloatArray
-    k: float
     support_part: IntArray
     support_row: IntArray
     multipliers: FloatArray
-    history: list[Round]
-    passes: int
     round_bound: float
-    status: Status
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds."""
-        return len(self.history)
+    separable: bool = True
 
 
 @dataclass(frozen=True)
@@ -182,23 +140,18 @@ class Sample:
 class Optimum:
     """The optimum of a sample: w, the thresholds that violators are judged by, multipliers."""
 
-    plane: Planes
+    plane: SamplePlane
     s: FloatArray
     distance: float
     is_zero: bool
 
     @property
-    def coef(self) -> FloatArray:
-        """The weights w."""
-        return self.plane.coef[:, 0]
-
-    @property
     def thresholds(self) -> FloatArray:
         """Return theta_plus and theta_minus."""
-        return np.array([self.plane.plus[0], self.plane.minus[0]])
+        return np.array([self.plane.plus, self.plane.minus])
 
 
-def solve_sample(sample: Sample, cap: float) -> Optimum:
+def solve_sample(sample: Sample, cap: float, tol: float) -> Optimum:
     """Solve P2 on a sample. Its rows are centred: a shift of all rows changes no multiplier."""
     centre = sample.X.mean(axis=0)
     shifted = sample.X - centre
@@ -207,7 +160,7 @@ def solve_sample(sample: Sample, cap: float) -> Optimum:
     ends = np.array([-1.0, 1.0])
     zero = np.zeros(len(D))
     Z = shifted * sample.y[:, None]
-    found = solve_band(Z, E, ends, zero, D, np.zeros(sample.X.shape[1]))
+    found = solve_box_qp(Z, E, ends, zero, D, np.zeros(sample.X.shape[1]))
     g = sample.X @ found.w
     positive, negative = sample.y > 0, sample.y < 0
     plus = _entering(g[positive], D[positive])
@@ -215,8 +168,8 @@ def solve_sample(sample: Sample, cap: float) -> Optimum:
     distance = float(np.linalg.norm(found.w))
     spread = math.sqrt(float(np.einsum("ij,ij->", shifted, shifted)) / len(D))
     rounding = 16 * np.finfo(np.float64).eps * float(np.abs(sample.X).max()) * len(centre)
-    tol = distance * (TOL * spread + rounding)
-    plane = Planes.one(found.w, plus, minus, tol)
+    tol = distance * (tol * spread + rounding)
+    plane = SamplePlane(found.w, plus, minus, tol)
     return Optimum(plane, found.s, distance, distance <= NO_MARGIN * spread)
 
 

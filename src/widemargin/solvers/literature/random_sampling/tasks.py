@@ -1,4 +1,4 @@
-r"""What the sampling solvers ask of the data: tasks that run beside a part and return little.
+r"""Tasks of the sampling solver that run beside a part of the data and return little.
 
 A *plane* is a weight vector with the thresholds of both classes. The **slack** of a row is by how
 much it lies on the wrong side of the threshold of its own class,
@@ -6,9 +6,7 @@ much it lies on the wrong side of the threshold of its own class,
 .. math:: \theta_+ - w \cdot x \;\; (y = +1), \qquad w \cdot x - \theta_- \;\; (y = -1),
 
 and rows outside the sample with a positive slack are the violators. The weight of a row is
-:math:`2^{e}`, where the exponent e counts the planes that doubled it: it is known from the planes
-alone. So exponents are only a cache. A task gets them, or replays the past with one product of the
-data with all planes.
+:math:`2^{e}`, where the exponent e counts the planes that doubled it.
 """
 
 from __future__ import annotations
@@ -26,80 +24,32 @@ Sampled = tuple[IntArray, RealArray, FloatArray, FloatArray]  # local rows, X, y
 
 
 @dataclass(frozen=True)
-class Planes:
-    """Hyperplanes as columns: weights (n_features, T) and, for each, thresholds and tolerance.
-
-    A row violates a plane if its slack exceeds `tol`.
-    """
+class SamplePlane:
+    """Weights, thresholds and tolerance: a row violates the plane if its slack exceeds `tol`."""
 
     coef: FloatArray
-    plus: FloatArray
-    minus: FloatArray
-    tol: FloatArray
-
-    @classmethod
-    def none(cls, n_features: int) -> Planes:
-        """Return no plane at all: the past before the first round."""
-        empty = np.empty(0)
-        return cls(np.empty((n_features, 0)), empty, empty, empty)
-
-    @classmethod
-    def one(cls, coef: FloatArray, plus: float, minus: float, tol: float) -> Planes:
-        """Return a single plane."""
-        return cls(coef[:, None], np.array([plus]), np.array([minus]), np.array([tol]))
-
-    def and_then(self, other: Planes) -> Planes:
-        """Return these planes followed by others."""
-        return Planes(
-            np.hstack([self.coef, other.coef]),
-            np.concatenate([self.plus, other.plus]),
-            np.concatenate([self.minus, other.minus]),
-            np.concatenate([self.tol, other.tol]),
-        )
+    plus: float
+    minus: float
+    tol: float
 
     def slacks(self, X: RealArray, y: FloatArray) -> FloatArray:
-        """Return the slack of each row at each plane, right in float64 wherever its sign is not.
+        """Return the slack of each row, right in float64 wherever its sign is not.
 
         Products of float32 rows are made in float32. Those within their rounding error of a
         threshold are made again in float64.
         """
-        coef = self.coef.astype(X.dtype)
-        # One plane is a product with a vector, for which BLAS has a faster routine.
-        g = (X @ coef[:, 0])[:, None] if coef.shape[1] == 1 else X @ coef
-        slack = self._signed(g, y)
+        slack = self._signed(X @ self.coef.astype(X.dtype), y)
         if X.dtype != np.float64:
             norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
             rounding = X.shape[1] * float(np.finfo(X.dtype).eps)
-            doubt = rounding * np.outer(norms, np.linalg.norm(self.coef, axis=0))
-            near = np.flatnonzero((np.abs(slack) <= doubt + self.tol).any(axis=1))
+            doubt = rounding * norms * np.linalg.norm(self.coef)
+            near = np.flatnonzero(np.abs(slack) <= doubt + self.tol)
             slack[near] = self._signed(X[near].astype(np.float64) @ self.coef, y[near])
         return slack
 
     def _signed(self, g: RealArray, y: FloatArray) -> FloatArray:
-        threshold = np.where(y[:, None] > 0, self.plus, -self.minus)
-        return np.asarray(threshold - y[:, None] * g, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Past:
-    """The planes that doubled weights, and the rows of a part that they spared.
-
-    `spared` holds, once for each such plane, the sampled rows that it misclassified: a row that
-    had its say in the sample is no violator.
-    """
-
-    planes: Planes
-    spared: IntArray
-
-    def exponents(self, first: int, X: RealArray, y: FloatArray, weight: FloatArray) -> Exponents:
-        """Rebuild the exponents of a block of rows that starts at row `first`."""
-        if not len(self.planes.tol):
-            return np.zeros(len(y), dtype=np.uint16)
-        violated = (self.planes.slacks(X, y) > self.planes.tol) & (weight > 0)[:, None]
-        e = violated.sum(axis=1)
-        inside = (self.spared >= first) & (self.spared < first + len(y))
-        np.subtract.at(e, self.spared[inside] - first, 1)
-        return np.maximum(e, 0).astype(np.uint16)
+        threshold = np.where(y > 0, self.plus, -self.minus)
+        return np.asarray(threshold - y * g, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -164,21 +114,17 @@ def caps(weight: FloatArray, cap: float) -> FloatArray:
 
 def scan(
     part: Part,
-    plane: Planes,
+    plane: SamplePlane,
     cap: float,
     sampled: IntArray,
-    past: Past,
-    exponents: Exponents | None,
-    keep_rows: bool,
+    exponents: Exponents | None = None,
 ) -> Scan:
     """Read a part once: who violates a plane, with which weight, and what the loss is."""
-    found = [_scan_block(*block, plane, cap, sampled, past, exponents) for block in part.blocks()]
+    found = [_scan_block(*block, plane, cap, sampled, exponents) for block in part.blocks()]
     if not found:
         none = np.zeros(1, dtype=np.intp)
         never = np.full(2, -np.inf)
         return Scan(none[:0], never[:0], none, none, 0.0, never, never, np.zeros(2))
-    if not keep_rows:
-        return merged(found)
     rows = np.concatenate([block.rows for block in found])
     return replace(merged(found), rows=rows, slack=np.concatenate([b.slack for b in found]))
 
@@ -188,19 +134,15 @@ def _scan_block(
     X: RealArray,
     y: FloatArray,
     weight: FloatArray,
-    plane: Planes,
+    plane: SamplePlane,
     cap: float,
     sampled: IntArray,
-    past: Past,
     exponents: Exponents | None,
 ) -> Scan:
-    tol = float(plane.tol[0])
-    slack = plane.slacks(X, y)[:, 0]
+    tol = plane.tol
+    slack = plane.slacks(X, y)
     slack[weight <= 0] = -np.inf  # as if the row were not there
-    if exponents is None:
-        e = past.exponents(first, X, y, weight)
-    else:
-        e = exponents[first : first + len(y)]
+    e = np.zeros(len(y), np.uint16) if exponents is None else exponents[first : first + len(y)]
     beyond = np.flatnonzero(slack >= -tol)
     D = caps(weight[beyond], cap)
     violating = beyond[slack[beyond] > tol]
@@ -224,9 +166,7 @@ def _scan_block(
     )
 
 
-def draw(
-    part: Part, size: int, draws: int, seed: list[int], past: Past, exponents: Exponents | None
-) -> Sampled:
+def draw(part: Part, draws: int, seed: list[int], exponents: Exponents) -> Sampled:
     """Draw rows with probability proportional to 2^e, with replacement; copies are merged.
 
     A multinomial over the exponents, then uniformly among the rows that share one: exact, and no
@@ -234,23 +174,13 @@ def draw(
     """
     if draws == 0:
         return take(part, np.empty(0, dtype=np.intp))
-    e = replay(part, size, past) if exponents is None else exponents
     rng = np.random.default_rng(seed)
     drawn = []
-    for exponent, number in enumerate(rng.multinomial(draws, shares(np.bincount(e)))):
+    for exponent, number in enumerate(rng.multinomial(draws, shares(np.bincount(exponents)))):
         if number:
-            members = np.flatnonzero(e == exponent)
+            members = np.flatnonzero(exponents == exponent)
             drawn.append(members[rng.integers(len(members), size=number)])
     return take(part, np.unique(np.concatenate(drawn)))
-
-
-def replay(part: Part, size: int, past: Past) -> Exponents:
-    """Rebuild all exponents of a part from the planes that doubled weights."""
-    e = np.zeros(size, dtype=np.uint16)
-    if past.planes.plus.size:
-        for first, X, y, weight in part.blocks():
-            e[first : first + len(y)] = past.exponents(first, X, y, weight)
-    return e
 
 
 def shares(histogram: IntArray) -> FloatArray:
@@ -317,7 +247,7 @@ class Offenders:
 
 def offenders(
     part: Part,
-    plane: Planes,
+    plane: SamplePlane,
     cap: float,
     sampled: IntArray,
     worst: int,
@@ -325,8 +255,7 @@ def offenders(
     seed: list[int],
 ) -> Offenders:
     """Read a part once; fetch its worst violators and a random sample of all of them."""
-    none = Past(Planes.none(len(plane.coef)), np.empty(0, dtype=np.intp))
-    found = scan(part, plane, cap, sampled, none, None, True)
+    found = scan(part, plane, cap, sampled)
     order = np.argsort(-found.slack, kind="stable")[:worst]
     random = np.random.default_rng(seed).permutation(len(found.rows))[:some]
     chosen = np.union1d(order, random)

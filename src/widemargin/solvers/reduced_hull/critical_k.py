@@ -1,4 +1,4 @@
-r"""The critical k: how far the convex hulls must shrink before they come apart.
+r"""Find the smallest k at which the reduced hulls are apart.
 
 The reduced hulls meet at k as long as the classes can share mass: as long as there are
 
@@ -32,24 +32,28 @@ next k to look at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
-from widemargin.problems.reduced_hull import NearestPoints, shrink
+from widemargin.problems.reduced_hull import class_masses, shrink
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
+from widemargin.solvers.base import Budget
+from widemargin.solvers.numerics.highs import solve_linear_program
+from widemargin.solvers.reduced_hull.linear import (
+    LINEAR_METHODS,
+    resolve_method,
+    solve_linear_hulls,
+)
+from widemargin.solvers.reduced_hull.nearest import HullResult, half_margin, solve_nearest
 
 # An integer this near the critical value (relatively) is not above it. Data with ties put the
 # critical value on integers, and the program's answer is good to 1e-9 or so; on the other side,
-# a k nearer than this would leave hulls nearer than nearest_points.TOUCHING.
+# a k nearer than this would leave hulls nearer than nearest.TOUCHING.
 STRICTLY = 1e-6
 NEAR = 1e-5  # kernels: hulls nearer than this fraction of the data's extent count as meeting
 LP_ENTRIES = 4_000_000  # of the program's matrix; beyond that Newton's method is faster
@@ -65,12 +69,33 @@ class Span:
     near: FloatArray
 
 
-Nearest = Callable[[SoftMargin], tuple[NearestPoints, bool]]
-"""Find the nearest points of hulls, roughly, and whether they are apart."""
+@dataclass(frozen=True)
+class Solver:
+    """How nearest points are found, where the linear program is too large."""
+
+    budget: Budget
+    method: str
+    seed: int
+
+    def nearest(self, hulls: SoftMargin, rows: Rows) -> HullResult:
+        """Find nearest points, roughly where the method is iterative: any w gives a bound.
+
+        The distance is Euclidean here, and some hundred coordinates of NEAR are about ten times
+        NEAR.
+        """
+        resolved = resolve_method(self.method, rows)
+        if resolved in LINEAR_METHODS:
+            return solve_linear_hulls(hulls, rows.X, resolved, budget=self.budget, seed=self.seed)
+        return solve_nearest(
+            hulls, rows, half_margin, tol=1e-2, touching=10.0 * NEAR, budget=self.budget,
+            sample=self.method == "auto", seed=self.seed,
+        )  # fmt: skip
 
 
-def critical_k(hulls: SoftMargin, rows: Rows, nearest: Nearest) -> float:
-    """Return the largest mass that the classes share, in units of the hulls' D.
+def smallest_k(
+    hulls: SoftMargin, rows: Rows, *, budget: Budget, method: str = "auto", seed: int = 0
+) -> float | None:
+    """Return the smallest common k at which the hulls are apart; None if there is none.
 
     Parameters
     ----------
@@ -78,19 +103,43 @@ def critical_k(hulls: SoftMargin, rows: Rows, nearest: Nearest) -> float:
         The hulls at k = 1, with D the weight of each example.
     rows : Rows
         The examples seen through the kernel.
-    nearest : callable
-        Solver for the places of Newton's method, where the linear program is too large.
-
-    Returns
-    -------
-    float
-        Every k above it has hulls that are apart. It is at most the mass of the smaller class;
-        if it is that, no common k works.
+    budget, method, seed
+        As for :func:`widemargin.solvers.reduced_hull.solve`.
     """
-    smaller = float(min(hulls.upper.sum(), -hulls.lower.sum()))
+    critical = critical_k(hulls, rows, Solver(budget, method, seed))
+    return integer_above(critical, min(class_masses(hulls)))
+
+
+def smallest_pair(
+    hulls: SoftMargin, rows: Rows, *, budget: Budget, method: str = "auto", seed: int = 0
+) -> tuple[float, float] | None:
+    """Return the smallest workable (k_plus, k_minus) in proportion to the classes.
+
+    Each is the first integer above the same fraction of its class. None if the means coincide:
+    then no pair works. The parameters are those of :func:`smallest_k`.
+    """
+    plus, minus = class_masses(hulls)
+    larger = max(plus, minus)
+    # Both classes in the units of the larger one, so that steps of 1 are fine enough for both.
+    even = replace(hulls, upper=hulls.upper * (larger / plus), lower=hulls.lower * (larger / minus))
+    fraction = critical_k(even, rows, Solver(budget, method, seed)) / larger
+    if fraction >= 1.0 - STRICTLY:
+        return None
+    k_plus, k_minus = (integer_above(fraction * most, most) or most for most in (plus, minus))
+    return k_plus, k_minus
+
+
+def critical_k(hulls: SoftMargin, rows: Rows, solver: Solver) -> float:
+    """Return the largest mass that the classes share, in units of the hulls' D.
+
+    Every k above it has hulls that are apart. It is at most the mass of the smaller class; if it
+    is that, no common k works.
+    """
+    resolve_method(solver.method, rows)  # raises an error before any work
+    smaller = min(class_masses(hulls))
     found = span(rows)
     mass = None if found is None else shared_mass(found, hulls.upper + hulls.lower)
-    return min(smaller, _newton(hulls, smaller, nearest) if mass is None else mass)
+    return min(smaller, _newton(hulls, rows, smaller, solver) if mass is None else mass)
 
 
 def shared_mass(span: Span, signed: FloatArray) -> float | None:
@@ -106,7 +155,7 @@ def shared_mass(span: Span, signed: FloatArray) -> float | None:
     Examples
     --------
     >>> import numpy as np
-    >>> from widemargin.solvers.reduced_hull.smallest_k import Span, shared_mass
+    >>> from widemargin.solvers.reduced_hull.critical_k import Span, shared_mass
     >>> points = np.array([[-2.0], [1.0], [2.0], [-1.0]])  # one of each class in the other
     >>> round(shared_mass(Span(points, np.zeros(1)), np.array([-1.0, -1.0, 1.0, 1.0])), 6)
     1.5
@@ -117,7 +166,7 @@ def shared_mass(span: Span, signed: FloatArray) -> float | None:
     exact = not span.near.any()
     equations = np.vstack([directions, y]) if exact else y[None, :]
     slack = 0.5 * span.near[:, None]
-    program = linprog(
+    program = solve_linear_program(
         np.full(len(y), -0.5),
         A_eq=equations,
         b_eq=np.zeros(len(equations)),
@@ -125,20 +174,20 @@ def shared_mass(span: Span, signed: FloatArray) -> float | None:
         b_ub=None if exact else np.zeros(2 * len(directions)),
         bounds=np.column_stack([np.zeros(len(y)), mass]),
         method="highs-ipm",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        sharp=True,
     )
-    if program.status != 0:
+    if program.ended != "optimal":
         return None
     # The multipliers are halves of w and b; the hinge loss of these is what is proved.
-    plane = -2.0 * np.asarray(program.eqlin.marginals, dtype=np.float64)
+    plane = -2.0 * program.equalities
     margins = plane @ equations
     if not exact:
-        plus, minus = np.split(np.maximum(0.0, -2.0 * program.ineqlin.marginals), 2)
+        plus, minus = np.split(np.maximum(0.0, -2.0 * program.inequalities), 2)
         margins += (plus - minus) @ directions - 0.5 * float((plus + minus) @ span.near)
     return float(0.5 * mass @ np.maximum(0.0, 1.0 - margins))
 
 
-def smallest_k(critical: float, most: float) -> float | None:
+def integer_above(critical: float, most: float) -> float | None:
     """Return the smallest workable k: the first integer strictly above the critical value.
 
     `most` is the mass of the smaller class. With weights it need not be whole, and is itself the
@@ -146,32 +195,15 @@ def smallest_k(critical: float, most: float) -> float | None:
 
     Examples
     --------
-    >>> from widemargin.solvers.reduced_hull.smallest_k import smallest_k
-    >>> smallest_k(0.0, 10), smallest_k(3.2, 10), smallest_k(4 - 1e-9, 10), smallest_k(10, 10)
-    (1, 4, 5, None)
+    >>> from widemargin.solvers.reduced_hull.critical_k import integer_above
+    >>> [integer_above(critical, 10) for critical in (0.0, 3.2, 4 - 1e-9, 10)]
+    [1, 4, 5, None]
     """
     barely = critical + STRICTLY * max(1.0, critical)
     if barely >= most:
         return None
     above = int(np.floor(barely)) + 1
     return above if above <= most else most
-
-
-def smallest_pair(hulls: SoftMargin, rows: Rows, nearest: Nearest) -> tuple[float, float] | None:
-    """Return the smallest workable (k_plus, k_minus) in proportion to the classes.
-
-    Each is the first integer above the same fraction of its class. None if the means coincide:
-    then no pair works.
-    """
-    plus, minus = float(hulls.upper.sum()), float(-hulls.lower.sum())
-    larger = max(plus, minus)
-    # Both classes in the units of the larger one, so that steps of 1 are fine enough for both.
-    even = replace(hulls, upper=hulls.upper * (larger / plus), lower=hulls.lower * (larger / minus))
-    critical = critical_k(even, rows, nearest)
-    fraction = critical / larger
-    if fraction >= 1.0 - STRICTLY:
-        return None
-    return smallest_k(fraction * plus, plus) or plus, smallest_k(fraction * minus, minus) or minus
 
 
 def span(rows: Rows) -> Span | None:
@@ -199,31 +231,16 @@ def span(rows: Rows) -> Span | None:
     return Span(vectors[:, kept] * np.sqrt(rows.n), near * extent / unit)
 
 
-def rough_nearest(rows: Rows, **options: Any) -> Nearest:
-    """Return a solver for any kernel: rough, since any w gives a bound.
-
-    The distance is Euclidean here, and some hundred coordinates of NEAR are about ten times NEAR.
-    """
-
-    def nearest(hulls: SoftMargin) -> tuple[NearestPoints, bool]:
-        near = 10.0 * NEAR
-        _, points, apart = solve_nearest(
-            hulls, rows, half_margin, tol=1e-2, touching=near, **options
-        )
-        return points, apart
-
-    return nearest
-
-
-def _newton(hulls: SoftMargin, most: float, nearest: Nearest) -> float:
+def _newton(hulls: SoftMargin, rows: Rows, most: float, solver: Solver) -> float:
     """Return an upper bound of the critical k with the same smallest k above it."""
     bound = k = most
     while True:
-        points, apart = nearest(shrink(hulls, k, k))
-        if not apart:
+        found = solver.nearest(shrink(hulls, k, k), rows)
+        if not found.separable:
             return bound
+        points = found.points
         bound = min(bound, k * (1.0 - (points.eta_plus - points.eta_minus) / points.margin))
         if k <= 1.0:
             return bound
         # The smallest k that this bound leaves, or one less if that is where we are.
-        k = min(smallest_k(bound, most) or most, k - 1.0)
+        k = min(integer_above(bound, most) or most, k - 1.0)

@@ -1,4 +1,4 @@
-r"""The smallest tube there is: how small eps may be before the lifted curves meet.
+r"""Find the smallest eps of a tube: below it the hulls of the lifted and lowered rows meet.
 
 For residuals :math:`r_i = t_i - f(x_i)` let :math:`e(f)` be half the difference between the mean of
 the k largest and the mean of the k smallest (masses D in general). The hulls of P7 are apart if
@@ -16,22 +16,23 @@ is too large, Newton's method takes its place: the answer of P7 at eps has a sma
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy.optimize import linprog
 
 from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import threshold_interval
 from widemargin.problems.tube import lifted_rows, lifted_targets, tube_hulls
+from widemargin.solvers.base import Budget
+from widemargin.solvers.numerics.highs import solve_linear_program
+from widemargin.solvers.reduced_hull.critical_k import span
 from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
-from widemargin.solvers.reduced_hull.smallest_k import span
 
 GAIN = 1e-3  # Newton's method ends when it gains less, relatively
 
 
-def smallest_epsilon(rows: Rows, t: FloatArray, D: FloatArray, **options: Any) -> float:
+def smallest_epsilon(
+    rows: Rows, t: FloatArray, D: FloatArray, *, budget: Budget, seed: int = 0
+) -> float:
     """Return the eps above which a tube exists.
 
     Parameters
@@ -40,12 +41,14 @@ def smallest_epsilon(rows: Rows, t: FloatArray, D: FloatArray, **options: Any) -
         The examples seen through the kernel.
     t, D : ndarray of shape (m,)
         Targets and largest masses.
-    **options
-        For the solver, where the linear program is too large.
+    budget : Budget
+        As for :func:`widemargin.solvers.reduced_hull.solve`, where the linear program is too large.
+    seed : int
+        Seed of samples.
     """
     found = span(rows)
     value = None if found is None else _program(found.points, t, D)
-    return _newton(rows, t, D, **options) if value is None else value
+    return _newton(rows, t, D, budget, seed) if value is None else value
 
 
 def tube_of_residuals(r: FloatArray, D: FloatArray) -> float:
@@ -54,7 +57,7 @@ def tube_of_residuals(r: FloatArray, D: FloatArray) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from widemargin.solvers.reduced_hull.smallest_epsilon import tube_of_residuals
+    >>> from widemargin.solvers.reduced_hull.critical_epsilon import tube_of_residuals
     >>> tube_of_residuals(np.array([0.0, 1.0, 2.0, 9.0]), np.full(4, 0.5))
     2.5
     """
@@ -72,34 +75,34 @@ def _program(points: FloatArray, t: FloatArray, D: FloatArray) -> float | None:
     scaled = (t - t.mean()) / unit
     sums = np.repeat(np.eye(2), m, axis=1)
     equations = np.vstack([np.hstack([-points.T, points.T]), sums])
-    program = linprog(
+    program = solve_linear_program(
         0.5 * np.concatenate([scaled, -scaled]),
         A_eq=equations,
         b_eq=np.concatenate([np.zeros(points.shape[1]), [1.0, 1.0]]),
         bounds=np.column_stack([np.zeros(2 * m), np.tile(D, 2)]),
         method="highs-ipm",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        sharp=True,
     )
-    if program.status != 0:
+    if program.ended != "optimal":
         return None
     # The multipliers of the equations of the points are half of f, with the other sign.
-    f = -2.0 * (points @ np.asarray(program.eqlin.marginals[:-2], dtype=np.float64))
+    f = -2.0 * (points @ program.equalities[:-2])
     return unit * min(tube_of_residuals(scaled - f, D), tube_of_residuals(scaled, D))
 
 
-def _newton(rows: Rows, t: FloatArray, D: FloatArray, **options: Any) -> float:
+def _newton(rows: Rows, t: FloatArray, D: FloatArray, budget: Budget, seed: int) -> float:
     """Follow the answers of P7 down to the eps where there is none."""
     epsilon = tube_of_residuals(t, D)
     while True:
         z = lifted_targets(t, epsilon)
         lifted = lifted_rows(rows, z)
-        result, points, apart = solve_nearest(
-            tube_hulls(D), lifted, half_margin, tol=1e-2, **options
+        found = solve_nearest(
+            tube_hulls(D), lifted, half_margin, tol=1e-2, budget=budget, seed=seed
         )
-        sigma = float(z @ result.alpha)
-        if not apart or sigma <= 0:
+        sigma = float(z @ found.alpha)
+        if not found.separable or sigma <= 0:
             return epsilon
-        smaller = epsilon - (points.eta_plus - points.eta_minus) / (2.0 * sigma)
+        smaller = epsilon - (found.points.eta_plus - found.points.eta_minus) / (2.0 * sigma)
         if smaller > (1.0 - GAIN) * epsilon:
             return smaller
         epsilon = smaller
