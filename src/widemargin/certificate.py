@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from widemargin._base.messages import warn
+from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import Matrix
 
-ROUNDING = 1e-12  # of the objective: what its sums may be wrong by
 CROSSED = 1e-9  # of the objective: a bound that much above it is none
 
 
@@ -132,7 +132,7 @@ def relative_gap(primal: float, dual: float) -> float:
 
 def in_print(relative_gap: float) -> float:
     """Return a relative gap to be shown: one that only rounding makes negative is none."""
-    return 0.0 if -ROUNDING <= relative_gap < 0.0 else relative_gap
+    return 0.0 if -OBJECTIVE_ROUNDING <= relative_gap < 0.0 else relative_gap
 
 
 def sure_bound(primal: float, dual: float) -> float:

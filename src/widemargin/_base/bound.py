@@ -6,9 +6,8 @@ import math
 import numbers
 from typing import Any, Self
 
+from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.validation import require, require_integer
-
-ROUNDING = 1e-12  # a product may be this much too small; a floor must not turn that into 1
 
 
 class Bound(float):
@@ -92,7 +91,7 @@ def ratio_squared(R: float, rho: float) -> float:
 
 def rounded_down(size: float) -> float:
     """Return the integer below `size`, which may be infinite or a rounding error too small."""
-    return math.floor(size * (1.0 + ROUNDING)) if math.isfinite(size) else math.inf
+    return math.floor(size * (1.0 + OBJECTIVE_ROUNDING)) if math.isfinite(size) else math.inf
 
 
 def check_rows(name: str, value: Any) -> None:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from widemargin._base.threads import worker_threads
+from widemargin._base.tolerances import KERNEL_ROUNDING, SUM_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, Matrix
 from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import TIE, LeavingRows, LeftOutValues, PairedModel, Refused, first_in
@@ -26,8 +27,6 @@ from widemargin.solvers.soft_margin import padded
 EXACT_ROWS = 5_000  # "auto" follows the paths of so many samples
 POLISHED = 1e-11  # KKT violation, relative to the size of the values, that a path starts from
 UNPOLISHED = 1e-6  # beyond that the model is not at its optimum and a path would lead nowhere
-KERNEL_ROUNDING = 1e-6  # error of a narrow kernel's values, relative to the margin
-ROUNDING = 1e-14  # error of a sum, relative to its terms
 DENSE_ROWS = 5_000  # up to this size the kernel matrix is formed
 BLOCK = 512
 SINGULAR = (
@@ -315,7 +314,7 @@ def _at_optimum(
     )
     # Sums of huge kernel values have rounding errors that no solver can see through.
     terms = float(np.abs(K[:n, :n]).max(initial=0.0) * np.abs(problem.coefficients(alpha)).sum())
-    if violation > max(UNPOLISHED * size, ROUNDING * terms):
+    if violation > max(UNPOLISHED * size, SUM_ROUNDING * terms):
         raise Refused(
             f"leave-one-out needs a model at its optimum, and this one cannot be brought there: "
             f"its KKT violation is {violation:.1e}. Scale the features or lower C"

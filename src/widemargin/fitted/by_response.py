@@ -12,6 +12,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from widemargin._base.tolerances import EPS
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import FittedModel, LeftOutValues, first_in
@@ -28,7 +29,6 @@ from widemargin.solvers.mean_field import (
     leave_out,
 )
 
-ROUNDING = float(np.finfo(np.float64).eps)  # of a variance, in units of the prior one
 TINY = 1e-300  # a variance whose root is a number
 
 
@@ -90,7 +90,7 @@ def scores(
         by_fit = reading.variance == "posterior"
         variance = _variance(record, latent, k, cross, prior) if by_fit else prior
         # Without noise there may be no variance: none is known better than to rounding.
-        spread = np.maximum(variance + latent.input_noise, ROUNDING * prior + TINY)
+        spread = np.maximum(variance + latent.input_noise, EPS * prior + TINY)
         found[:, k] *= reading.scale / np.sqrt(spread)
     return found
 

@@ -41,11 +41,10 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base.tolerances import PRODUCT_ROUNDING
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin.certificate import Certificate, relative_gap
 from widemargin.problems.soft_margin import SoftMargin, c_classification
-
-ROUNDING = 1e-13  # values of y f this small, relative to the terms of f, may be of either sign
 
 
 def length(vector: FloatArray, p: float) -> float:
@@ -125,7 +124,7 @@ class NormMargin:
     def functional_margin(self, f: FloatArray, b: float) -> float:
         """Return the least y (f + b), or 0 where it is within its rounding error."""
         least = float((self.y * (f + b)).min())
-        return least if abs(least) > ROUNDING * (float(np.abs(f).max()) + abs(b)) else 0.0
+        return least if abs(least) > PRODUCT_ROUNDING * (float(np.abs(f).max()) + abs(b)) else 0.0
 
     def margin(self, w: FloatArray, f: FloatArray, b: float) -> float:
         """Return the l_q distance of the nearest row (hard) or of the planes w.x + b = +-1 (soft).

@@ -6,7 +6,6 @@ import math
 import numbers
 
 from widemargin._base.bound import (
-    ROUNDING,
     Bound,
     check_lengths,
     check_positive,
@@ -15,6 +14,7 @@ from widemargin._base.bound import (
     ratio_squared,
     rounded_down,
 )
+from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.validation import require
 
 
@@ -107,7 +107,11 @@ def adaptive_margin(m: int, R: float, W: float, D: float, delta: float) -> Bound
     check_rows("m", m)
     check_probability("delta", delta)
     check_lengths(R=R, W=W, D=D)
-    unmet = () if W * R >= 1.0 - ROUNDING else (f"W R >= 1, as a margin of 1 takes (is {W * R:g})",)
+    unmet = (
+        ()
+        if W * R >= 1.0 - OBJECTIVE_ROUNDING
+        else (f"W R >= 1, as a margin of 1 takes (is {W * R:g})",)
+    )
     return _covered(
         "adaptive margin, theorem 2.2", m, 65.0 * ratio_squared(W * R + 3.0 * D, 1.0), delta, unmet
     )

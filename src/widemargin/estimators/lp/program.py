@@ -11,6 +11,7 @@ from widemargin._base.messages import warn
 from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
+from widemargin._base.tolerances import SHORT_SUM_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, canonical, class_costs, require_number, seed_of
 from widemargin.certificate import Certificate, warn_unconverged, worst
@@ -26,7 +27,6 @@ from widemargin.solvers.linear_program import ProgramResult, solve, zero_result
 
 DEFAULT_STEPS = 100  # Newton steps, or sweeps of pivots; the solvers need far fewer as a rule
 ASYMMETRY = {"f": 1e-5, "d": 1e-8}  # of a kernel matrix by dtype, in units of its largest entry
-ROUNDING = 1e-15  # of a sum, in units of its terms
 AT_LIMIT = 1 - 1e-6
 ALONE = 1e-3  # largest value of k(x, .) for other rows, in units of k(x, x)
 BLOCK = 512
@@ -219,7 +219,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
     def _lam_max(self, problem: MarginProgram, of_weights: FloatArray, kernel: KernelData) -> float:
         """Return the lam from which on nothing is learnt; a pull within its rounding is none."""
         pull = problem.y * of_weights
-        certain = pull > ROUNDING * problem.kernel_sizes() * problem.weight.sum()
+        certain = pull > SHORT_SUM_ROUNDING * problem.kernel_sizes() * problem.weight.sum()
         unit = kernel.diagonal if self._lam_times_diagonal else np.ones(kernel.rows.n)
         return largest_lam(np.where(certain, pull, 0.0), unit)
 

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.threads import worker_threads
+from widemargin._base.tolerances import PRODUCT_ROUNDING
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin.certificate import gap_scale, relative_gap
 from widemargin.problems.cumulative import CumulativeProblem, Slopes
@@ -42,7 +43,6 @@ FEW_ROWS = 1500  # up to which one of at most n x n is, or the products of the r
 STILL = 1e-4  # a step that moves no row by more than this has converged, without a penalty
 PATIENCE = 6  # steps that promise nothing and yet move rows: the ranks are separated
 DEPENDENT = 1e-13  # eigenvalue of the scaled Hessian that counts as zero
-ROUNDING = 1e-13  # of the objective
 SETTLING = 30  # Newton steps of the thresholds alone, which read no data; three suffice as a rule
 
 
@@ -296,7 +296,7 @@ def _descend(problem: CumulativeProblem, point: _Point, step: _Step) -> _Point |
     meets = closing < 0
     room = np.diff(point.thresholds)[meets] / -closing[meets]
     length = min(1.0, 0.95 * float(room.min(initial=np.inf)))
-    allowance = ROUNDING * max(1.0, abs(point.objective))
+    allowance = PRODUCT_ROUNDING * max(1.0, abs(point.objective))
     for _ in range(40):
         w = point.w + length * step.w
         thresholds = point.thresholds + length * step.thresholds
@@ -317,7 +317,7 @@ def _settled(problem: CumulativeProblem, point: _Point) -> _Point:
         slopes = problem.slopes(point.utility, point.thresholds)
         move = -slopes.solve_thresholds(slopes.threshold)
         promise = -0.5 * float(slopes.threshold @ move)
-        if promise <= 0.01 * ROUNDING * max(1.0, abs(point.objective)):
+        if promise <= 0.01 * PRODUCT_ROUNDING * max(1.0, abs(point.objective)):
             break
         moved = _descend(problem, point, _Step(still_w, move, still_rows, promise))
         if moved is None:

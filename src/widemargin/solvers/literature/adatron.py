@@ -45,6 +45,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from widemargin._base.jit import jit
+from widemargin._base.tolerances import SUM_ROUNDING
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
@@ -57,7 +58,6 @@ LEFT_OVER = 0.3  # passes go on until they leave this fraction of the error of t
 # the error of the sum stays above SLOW times the one before.
 STIFFNESS, STIFFEST, STIFFER, SLOW = 0.1, 1e3, 4.0, 0.5
 UNBOUNDED = 1e12  # a violation this many times the first one: the kernel is indefinite
-ROUNDING = 1e-14  # an error of the sum below this, relative to sum |alpha|, is none
 
 
 def solve(
@@ -239,7 +239,7 @@ class _Run:
         """Make the variables feasible and the decision values exact; return the KKT violation."""
         problem, excess = self.problem, self.excess
         self.threshold += self.stiffness * excess
-        if abs(excess) > ROUNDING * float(np.abs(self.alpha).sum()):
+        if abs(excess) > SUM_ROUNDING * float(np.abs(self.alpha).sum()):
             # Those farthest from their bounds give way, else those nearest to the margin.
             room = np.minimum(self.alpha - problem.lower, problem.upper - self.alpha)
             distance = np.abs(problem.scores(self.alpha, self.f) - self.threshold)

@@ -28,12 +28,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.problems.linear_scan import InfeasibleSums as InfeasibleSums
 from widemargin.solvers.numerics.box_qp_finish import GOOD, TOLERABLE, Finish, finish, violation
 from widemargin.solvers.numerics.box_qp_interior import ScaledBoxQP, interior_points
 
-ROUNDING = 1e-12  # relative: sums this close to the end of their range are at the end
 ZERO = 1e-10  # |w| relative to the sum of the lengths that it is made of: it is zero
 
 
@@ -141,7 +141,7 @@ def _settle(E: FloatArray, a: FloatArray, D: FloatArray) -> tuple[FloatArray, Bo
     for j in range(len(a)):
         column = E[:, j]
         most, least = float(np.maximum(column, 0.0) @ D), float(np.minimum(column, 0.0) @ D)
-        rounding = ROUNDING * (most - least + abs(float(a[j])))
+        rounding = OBJECTIVE_ROUNDING * (most - least + abs(float(a[j])))
         if not least - 1e3 * rounding <= a[j] <= most + 1e3 * rounding:
             raise InfeasibleSums(
                 f"a[{j}] = {a[j]:.6g} cannot be reached: with 0 <= s <= D the sum lies between "

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.solvers.numerics.box_qp import BoxSolution, InfeasibleSums, solve_box_qp
 
 SHARE = 4  # a sample is this part of the rows
 IN_DOUBT = 1.6  # rows in doubt, in units of m sqrt(n / r)
 LOOSE = 0.02  # rows on the wrong side, as a share of those in doubt, that a loose solution may have
-ROUNDING = 1e-12  # a slack this small, relative to the margin and the products, is zero
 MAX_ROUNDS = 50
 
 
@@ -176,7 +176,7 @@ def _rounds(
             return None
         slack = problem.slack(part.w, part.t)
         size = float(np.abs(problem.q).max()) + float(np.sqrt(np.mean((problem.q - slack) ** 2)))
-        wrong = ((slack > 0) != capped) & (np.abs(slack) > ROUNDING * size) & ~explicit
+        wrong = ((slack > 0) != capped) & (np.abs(slack) > OBJECTIVE_ROUNDING * size) & ~explicit
         number = int(wrong.sum())
         if number <= (LOOSE * doubt if loose else 0):
             s = np.where(capped, problem.D, 0.0)

@@ -93,8 +93,11 @@ def start_of_sample(
     if not ((present > 0).any() and (present < 0).any()):
         return None, number / total
     scaled = replace(problem, cap=problem.cap * total / number)
-    in_memory = Memory(sample.X, sample.y, sample.weight)
-    return solve_squared(scaled, in_memory, tol=1e-4, budget=Budget(100)), number / total
+    # Far from the origin all digits of products of samples would be those of the offset.
+    centre = sample.X.mean(axis=0) if problem.intercept else np.zeros(sample.X.shape[1])
+    in_memory = Memory(sample.X - centre, sample.y, sample.weight)
+    found = solve_squared(scaled, in_memory, tol=1e-4, budget=Budget(100))
+    return replace(found, thresholds=found.thresholds - found.coef @ centre), number / total
 
 
 def solve_squared(

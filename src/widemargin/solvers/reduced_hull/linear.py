@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 from widemargin.problems.linear_scan import LinearProblem
@@ -26,7 +27,6 @@ LINEAR_METHODS = ("qp", "implicit", "sampling")
 QP_ROWS = 5_000  # up to this size all rows go into the quadratic program
 QP_FEATURES = 100  # beyond, its normal matrix costs more than kernel values
 ZERO = 1e-10  # |w| relative to the longest row: less is rounding
-ROUNDING = 1e-12
 ROUNDS = {"qp": 1, "implicit": 100, "sampling": 10_000}
 
 
@@ -55,7 +55,9 @@ def solve_linear_hulls(
     s, n_iter, status, history = solve(hulls, X, seed, rounds)
     # Caps went through divisions: what is at its cap up to rounding is at its cap.
     D = hulls.upper - hulls.lower
-    s = np.where(s >= (1.0 - ROUNDING) * D, D, np.where(s <= ROUNDING * D, 0.0, s))
+    s = np.where(
+        s >= (1.0 - OBJECTIVE_ROUNDING) * D, D, np.where(s <= OBJECTIVE_ROUNDING * D, 0.0, s)
+    )
     alpha = np.where(hulls.group == 0, s, -s)
     alpha = hulls.repair(alpha, _order(hulls, alpha, X))
     w = alpha @ X

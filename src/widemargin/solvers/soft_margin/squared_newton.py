@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from widemargin._base.tolerances import MARGIN_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers.base import Budget, Result
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 
 NEWTON_ITERATIONS = 40
-MARGIN_ROUNDING = 1e-10  # of a margin: rows this close to it may stay on the side where they are
 MOST_PAIR_STEPS = 1_000_000  # where Newton steps do not settle
 
 

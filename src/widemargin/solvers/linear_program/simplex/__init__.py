@@ -25,11 +25,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._base.threads import worker_threads
+from widemargin._base.tolerances import EPS, PRODUCT_ROUNDING
 from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.base import Budget, Result, Status
-from widemargin.solvers.linear_program.simplex.descent import ROUNDING, SimplexDescent
+from widemargin.solvers.linear_program.simplex.descent import SimplexDescent
 
 ROUGH = 1e-10  # of the sum of the costs: pulls that are worth a pivot before the end is near
 
@@ -118,17 +119,18 @@ def _last_points(
     if not settled:
         return points
     if problem.nu is not None:
-        walk.descend(ROUNDING * total, ROUNDING)  # the objective may be small beside the kernel
+        # The objective may be small beside the kernel.
+        walk.descend(PRODUCT_ROUNDING * total, PRODUCT_ROUNDING)
         if walk.has_no_margin(ROUGH):
             points.append(walk.point())
-            walk.descend(np.finfo(float).eps * np.sqrt(problem.n_rows) * total, ROUNDING)
-    elif walk.objective() <= ROUNDING * total:
+            walk.descend(EPS * np.sqrt(problem.n_rows) * total, PRODUCT_ROUNDING)
+    elif walk.objective() <= PRODUCT_ROUNDING * total:
         walk.forbid_slack(diagonal)
         walk.descend(ROUGH * total, ROUGH)
         return [(walk.point()[0], np.zeros(problem.n_rows))]
     else:
         if walk.large():
-            walk.descend(np.finfo(float).eps * total, ROUNDING)
+            walk.descend(EPS * total, PRODUCT_ROUNDING)
             points.append(walk.point())
         hair = walk.lower_prices(tol)
         walk.descend(0.5 * hair, min(ROUGH, hair))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import qr
 
+from widemargin._base.tolerances import PRODUCT_ROUNDING
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import gap_scale
 from widemargin.kernels import Rows
@@ -31,7 +32,6 @@ from widemargin.solvers.linear_program.simplex.state import (
 
 RENEW = 100  # pivots after which the inverse is computed afresh
 WORK = 1e9  # kernel values read between two looks at the clock
-ROUNDING = 1e-13  # of the sum of the costs: multipliers are not known better
 LARGE = 1e-4  # of their limit
 TRUST, DISTRUST = 1e-6, 0.1  # relative errors of pivots: all is well, all is lost
 SAME = 1e-12  # margins this close to what is asked may be on either side
@@ -51,7 +51,7 @@ class SimplexDescent:
         self.budget = budget
         self.random = np.random.default_rng(seed)
         self.stalled = False
-        self.least = ROUNDING * float(problem.cost.sum())
+        self.least = PRODUCT_ROUNDING * float(problem.cost.sum())
         self.sweep = max(50, problem.n_rows // 10)
         self.sweeps, self.most_sweeps = 0, budget.left
         self.renewed = 0  # number of pivots at the last new inverse
@@ -285,7 +285,7 @@ class SimplexDescent:
         total = float(self.problem.cost.sum())
         weight = float(sizes @ t.alpha)
         hair = 0.1 * tol * gap_scale(self.objective()) / max(weight, 1e-300)
-        hair = float(np.clip(hair, ROUNDING * total, 1e-8 * total))
+        hair = float(np.clip(hair, PRODUCT_ROUNDING * total, 1e-8 * total))
         t.price[:] = self.problem.price - hair * sizes
         self.renew()
         return hair
