@@ -73,6 +73,11 @@ def require_choice(name: str, value: Any, choices: Collection[str]) -> None:
     require(isinstance(value, str) and value in choices, name, value, fix)
 
 
+def check_calibration(method: Any) -> None:
+    """Require a calibration of probabilities that exists."""
+    require_choice("calibration", method, ("sigmoid", "isotonic"))
+
+
 def require_bool(name: str, value: Any) -> None:
     """Require True or False."""
     require(isinstance(value, bool | np.bool_), name, value, "True or False")

@@ -23,9 +23,9 @@ from widemargin._base.validation import (
     require_number,
 )
 from widemargin.certificate import reason_of, warn_unconverged
-from widemargin.estimators._base.display import Displayed
+from widemargin.estimators._base.classification import ScoredClassifier
+from widemargin.estimators._base.diagnostics import Displayed
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators._base.scored import ProbabilisticClassifier
 from widemargin.problems.cumulative import CumulativeProblem
 from widemargin.problems.cumulative.links import LINKS, log_probabilities
 from widemargin.problems.ranks import ordered_classes, used_ranks
@@ -36,7 +36,7 @@ LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
 LOG_LEAST = -float(np.finfo(np.float64).max)  # cloglog's logarithms are exponentials of utilities
 
 
-class CumulativeLinkClassifier(ProbabilisticClassifier, Displayed, BaseEstimator):
+class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
     r"""Cumulative link model (proportional odds and its kin) for ordered ranks.
 
     :math:`\Pr(y \le r_k \mid x) = P(\theta_k - w \cdot x)` with increasing thresholds

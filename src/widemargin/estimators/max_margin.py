@@ -17,6 +17,7 @@ from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
     TrainingSet,
     canonical,
+    check_calibration,
     check_fit,
     check_scale,
     check_X,
@@ -27,11 +28,10 @@ from widemargin._base.validation import (
     seed_of,
 )
 from widemargin.certificate import Certificate, warn_unconverged, worst
-from widemargin.estimators._base.diagnosed import Diagnosed
-from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
+from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
+from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.fitted.by_path import Training
-from widemargin.fitted.calibration import check_calibration
 from widemargin.fitted.plane import NormMachine, PlaneTraining
 from widemargin.fitted.record import Machine, Record
 from widemargin.kernels import Kernel
@@ -41,7 +41,9 @@ from widemargin.solvers.base import Budget
 from widemargin.solvers.norm_margin import MarginResult
 
 
-class MaxMarginClassifier(OneVsOneClassifier, Diagnosed, BaseEstimator):
+class MaxMarginClassifier(
+    OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, BaseEstimator
+):
     r"""Linear classifier with the largest margin in an l_q norm.
 
     The weights are measured in l_p and, which is the same, distances from the hyperplane in the

@@ -16,9 +16,9 @@ from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin._base.validation import TrainingSet, check_fit, check_scale, check_X, require_number
+from widemargin.estimators._base.classification import OneVsRestClassifier, ScoredClassifier
 from widemargin.estimators._base.kernel import KernelEstimator, check_square
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators._base.scored import AgainstRest
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems import training_bounds
 from widemargin.problems.perceptron import SeparatingPlane
@@ -28,7 +28,7 @@ from widemargin.solvers.literature.perceptron import PerceptronResult, solve
 DEFAULT_PASSES = 1000
 
 
-class PerceptronClassifier(AgainstRest, KernelEstimator):
+class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimator):
     r"""The perceptron: rows in turn, and a step for each one that is wrong.
 
     Table 1.1 of Smola et al. (2000). Starting from w = 0 and b = 0 it visits the rows in their
@@ -159,7 +159,7 @@ class PerceptronClassifier(AgainstRest, KernelEstimator):
         self.classes_, codes = check_classes(y)
         every = np.arange(len(ones))
         data = TrainingSet(X, y, ones, every, every, y, ones, X[:0])
-        rows = Rows(Kernel("linear"), X) if self.kernel is None else self._begin(data)
+        rows = Rows(Kernel("linear"), X) if self.kernel is None else self._kernel_rows(data)
         labels = rest_labels(codes, len(self.classes_))
         name = type(self).__name__
         with (

@@ -19,8 +19,8 @@ from widemargin._base.validation import (
     require_number,
     seed_of,
 )
+from widemargin.estimators._base.classification import OneVsRestClassifier, ScoredClassifier
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators._base.scored import AgainstRest
 from widemargin.problems.rbf_net import RBFNetProblem, network_values
 from widemargin.solvers import rbf_net
 from widemargin.solvers.base import Budget
@@ -30,7 +30,7 @@ LEAST_RIDGE = 1e-12  # with less, bumps that are nearly equal could not be told 
 LARGEST = 1e150  # its square is a float64, and so is one over it
 
 
-class RBFNetClassifier(AgainstRest, BaseEstimator):
+class RBFNetClassifier(OneVsRestClassifier, ScoredClassifier, BaseEstimator):
     r"""Radial-basis network with adaptive centres.
 
     A sum of Gaussian bumps is fitted to labels of -1 and +1 by regularised least squares:

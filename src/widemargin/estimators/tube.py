@@ -13,8 +13,8 @@ from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import check_X, require, require_number, seed_of
-from widemargin.estimators._base.centred import CentredRows
-from widemargin.estimators._base.soft_margin import Expansion
+from widemargin.estimators._base.kernel import CentredRows
+from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportRegressor
 from widemargin.fitted.record import Machine
 from widemargin.kernels import Rows
@@ -155,7 +155,7 @@ class TubeSVR(CentredRows, SupportRegressor):
         self.nu_ = 2.0 / float(D.sum())
         return nu_tube(y, D, self.nu_)
 
-    def _solve(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
+    def _expansion(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
         n = problem.n_rows
         t, D = problem.target[:n], problem.upper[:n]
         watch.next_part()

@@ -41,7 +41,7 @@ from scipy.special import expit, logit
 from sklearn.isotonic import isotonic_regression
 
 from widemargin._base.typing import BoolArray, FloatArray
-from widemargin._base.validation import require, require_choice
+from widemargin._base.validation import check_calibration, require
 
 PSEUDO_ROWS = 0.25
 LENT_ROWS = 20.0
@@ -113,11 +113,6 @@ def without_contradiction(p: FloatArray, values: FloatArray) -> FloatArray:
     lowest = np.where(values > 0, 0.5 + HALF_STEP, np.where(values < 0, LIMIT, 0.5))
     highest = np.where(values < 0, 0.5 - HALF_STEP, np.where(values > 0, 1 - LIMIT, 0.5))
     return np.asarray(np.clip(p, lowest, highest))
-
-
-def check_calibration(method: str) -> None:
-    """Refuse a calibration that does not exist."""
-    require_choice("calibration", method, ("sigmoid", "isotonic"))
 
 
 def fit_calibration(

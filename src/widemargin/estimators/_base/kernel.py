@@ -1,9 +1,8 @@
-"""What the kernel machines share: parameters, kernels, training rows, decision values."""
+"""Base of the kernel estimators: parameters, kernels, training rows, decision values."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from widemargin._base.messages import warn
-from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
@@ -23,16 +21,18 @@ from widemargin._base.validation import (
     require_budget,
     require_number,
     scale_gamma,
-    seed_of,
 )
-from widemargin.estimators._base.diagnosed import Diagnosed
-from widemargin.fitted.by_refit import RefitMachine, RefitTraining
-from widemargin.fitted.record import Record
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
 
 SINGLE_ERROR = 1e-3  # of a decision value, whose unit is the margin, by sums in float32
 # Of k(x, x): products of three such values, and one over it times a cost, still fit float64.
 SMALLEST_VALUE, LARGEST_VALUE = 1e-200, 1e100
+# Name, default and the kernels that use it.
+KERNEL_PARAMETERS = (
+    ("degree", 3, ("poly",)),
+    ("coef0", 0.0, ("poly", "sigmoid")),
+    ("gamma", "scale", ("poly", "rbf", "sigmoid")),
+)
 MERCER_ROWS = 2_000  # a principal block of this size is checked: an indefinite one proves it all
 
 
@@ -74,10 +74,9 @@ class KernelEstimator(BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Check every parameter that does not need the data."""
-        require(
-            self._knows_kernel(),
-            "kernel", self.kernel, f"one of {', '.join(NAMES)} or a function of two arrays",
-        )  # fmt: skip
+        known = self._knows_kernel()
+        fix = f"one of {', '.join(NAMES)} or a function of two arrays"
+        require(known, "kernel", self.kernel, fix)
         require_number("tol", self.tol, "a positive number")
         require_number("cache_size", self.cache_size, "a positive number of megabytes")
         require_budget(self.max_iter, self.time_limit, default=True)
@@ -85,47 +84,33 @@ class KernelEstimator(BaseEstimator):
             require_number("degree", self.degree, "a positive number")
         if self.kernel in ("poly", "sigmoid"):
             require_number("coef0", self.coef0, "a finite number", above=-np.inf)
-        self._check_gamma()
-        self._warn_unused()
+        fix = '"scale", "auto" or a positive number'
+        if isinstance(self.gamma, str):
+            require(self.gamma in ("scale", "auto"), "gamma", self.gamma, fix)
+        elif isinstance(self.gamma, numbers.Real):
+            require_number("gamma", self.gamma, "a positive number")
+        else:
+            self._check_widths(np.asarray(self.gamma))
+        # Kernel parameters that were set although the kernel does not use them.
+        for name, default, users in KERNEL_PARAMETERS:
+            value = getattr(self, name)
+            changed = isinstance(value, np.ndarray) or value != default
+            if changed and self.kernel not in users:
+                warn(f"{name}={value!r} has no effect: kernel={self.kernel!r} does not use it")
 
     def _knows_kernel(self) -> bool:
         named = isinstance(self.kernel, str)
         return callable(self.kernel) or (named and self.kernel in NAMES)
 
-    def _check_gamma(self) -> None:
-        gamma = self.gamma
-        if isinstance(gamma, str):
-            require(
-                gamma in ("scale", "auto"), "gamma", gamma, '"scale", "auto" or a positive number'
-            )
-        elif isinstance(gamma, numbers.Real):
-            require_number("gamma", gamma, "a positive number")
-        else:
-            values = np.asarray(gamma)
-            good = values.ndim == 1 and np.issubdtype(values.dtype, np.number)
-            require(good, "gamma", gamma, '"scale", "auto", a number or one number per feature')
-            require(
-                self.kernel == "rbf", "gamma", gamma, "a number: only rbf takes one per feature"
-            )
-            finite = bool(np.isfinite(values).all() and (values >= 0).all() and values.any())
-            require(finite, "gamma", gamma, "finite, not negative and not all zero")
-
-    def _warn_unused(self) -> None:
-        """Warn of kernel parameters that were set although the kernel does not use them."""
-        users = {
-            "degree": ("poly",),
-            "coef0": ("poly", "sigmoid"),
-            "gamma": ("poly", "rbf", "sigmoid"),
-        }
-        defaults = {"degree": 3, "coef0": 0.0, "gamma": "scale"}
-        for name, kernels in users.items():
-            value = getattr(self, name)
-            changed = isinstance(value, np.ndarray) or value != defaults[name]
-            if self.kernel not in kernels and changed:
-                warn(
-                    f"{name}={value!r} has no effect: kernel={self.kernel!r} does not use it",
-                    UserWarning,
-                )  # fmt: skip
+    def _check_widths(self, gamma: Any) -> None:
+        """Check a gamma that has one number per feature."""
+        good = gamma.ndim == 1 and np.issubdtype(gamma.dtype, np.number)
+        fix = '"scale", "auto", a number or one number per feature'
+        require(good, "gamma", self.gamma, fix)
+        fix = "a number: only rbf takes one per feature"
+        require(self.kernel == "rbf", "gamma", self.gamma, fix)
+        finite = bool(np.isfinite(gamma).all() and (gamma >= 0).all() and gamma.any())
+        require(finite, "gamma", self.gamma, "finite, not negative and not all zero")
 
     def _resolved_kernel(self, X: Matrix, weight: FloatArray) -> Kernel:
         """Return the kernel with numbers for its parameters."""
@@ -176,8 +161,8 @@ class KernelEstimator(BaseEstimator):
         y = y.astype(np.float64) if numeric else y
         return canonical(X, y, weight, precomputed=precomputed, always=always_merge)
 
-    def _begin(self, data: TrainingSet) -> Rows:
-        """Prepare the training rows for the solver and note what prediction needs."""
+    def _kernel_rows(self, data: TrainingSet) -> Rows:
+        """Return the training rows seen through the kernel; keep what prediction needs."""
         kernel = self._resolved_kernel(data.X, data.weight)
         self._indefinite = self._check_kernel_matrix(kernel, data.X)
         self.gamma_ = kernel.gamma
@@ -186,16 +171,6 @@ class KernelEstimator(BaseEstimator):
         check_range(rows)
         self._centre_ = rows.centre
         return rows
-
-    def _solver_options(self, n: int, watch: Watch) -> dict[str, Any]:
-        """Return what the solvers take besides the problem and the tolerance."""
-        budget = self.max_iter if self.max_iter > 0 else max(500_000, 100 * n)
-        return {
-            "max_iter": int(budget),
-            "cache_bytes": self.cache_size * 1e6,
-            "seed": seed_of(self.random_state),
-            "monitor": watch,
-        }
 
     def _keep_support(self, data: TrainingSet, rows: IntArray) -> None:
         """Store the support vectors, given as rows of the training set."""
@@ -230,18 +205,22 @@ class KernelEstimator(BaseEstimator):
         return np.float32 if single else np.float64
 
 
-class KernelMachine(Diagnosed, KernelEstimator):
-    """Base of the kernel machines that can leave out each of their rows."""
+class CentredRows:
+    """Mixin of estimators whose masses add up to zero: dense linear samples are centred.
 
-    def _keep_refits(
-        self,
-        data: TrainingSet,
-        machines: Iterable[RefitMachine],
-        seed: int,
-        kind: type[RefitTraining] = RefitTraining,
-    ) -> None:
-        """Keep machines that can be trained again, for leave-one-out and what rests on it."""
-        self._record_ = Record(kind(data, self._kernel_, self._centre_, list(machines), seed))
+    Far from the origin all digits of products of samples would be those of the offset. Stands
+    before the kernel estimator.
+    """
+
+    _origin_: FloatArray | None
+
+    def _kernel_rows(self, data: TrainingSet) -> Rows:
+        rows: Rows = super()._kernel_rows(data)  # type: ignore[misc]
+        self._origin_ = None
+        if rows.kernel.name == "linear" and not sp.issparse(data.X):
+            self._origin_ = data.X.mean(axis=0, dtype=np.float64)
+            rows = Rows(rows.kernel, data.X.astype(np.float64) - self._origin_)
+        return rows
 
 
 def same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:

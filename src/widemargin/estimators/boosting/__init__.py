@@ -26,8 +26,8 @@ from widemargin._base.validation import (
     require_time_limit,
     seed_of,
 )
+from widemargin.estimators._base.classification import OneVsRestClassifier, ScoredClassifier
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators._base.scored import AgainstRest, ProbabilisticClassifier
 from widemargin.estimators.boosting.base_learner import ClassifierLearner, check_base
 from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEnsemble
 from widemargin.estimators.boosting.prediction import BoostedPrediction, normalised
@@ -36,7 +36,7 @@ from widemargin.solvers.base import Budget
 from widemargin.solvers.boosting import BoostingResult, Learner, solve, stump_learners
 
 
-class AdaBoostClassifier(BoostedPrediction, AgainstRest, ProbabilisticClassifier, BaseEstimator):
+class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifier, BaseEstimator):
     r"""AdaBoost: a convex combination of weak classifiers, as a large-margin method.
 
     Smola et al. (2000), Table 1.2. Each round adds the hypothesis :math:`g_t` of least weighted

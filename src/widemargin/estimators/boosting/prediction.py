@@ -23,7 +23,7 @@ from widemargin.problems.boosting import margins_of
 class BoostedPrediction:
     """Mixin of the weighted votes of hypotheses, one ensemble for two classes, else one per class.
 
-    Stands before AgainstRest and ProbabilisticClassifier.
+    Stands before OneVsRestClassifier and ScoredClassifier.
     """
 
     classes_: Any

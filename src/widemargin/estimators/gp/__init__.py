@@ -12,19 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin._base.validation import (
-    TrainingSet,
-    check_X,
-    require,
-    require_bool,
-    require_number,
-)
+from widemargin._base.validation import TrainingSet, check_X, require, require_bool, require_number
 from widemargin.certificate import Certificate, worst
-from widemargin.estimators._base.diagnosed import Diagnosed
+from widemargin.estimators._base.classification import (
+    OneVsRestClassifier,
+    ScoredClassifier,
+    of_given_rows,
+    set_per_machine,
+)
+from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator, same_container
-from widemargin.estimators._base.one_vs_rest import of_given_rows
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators._base.scored import AgainstRest, ProbabilisticClassifier
 from widemargin.estimators.gp.fit import (
     certificates,
     check_memory,
@@ -51,7 +49,9 @@ from widemargin.solvers.mean_field import MeanFieldResult
 BLOCK_ROWS = 2_048  # new rows whose kernel values are held at once
 
 
-class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, Diagnosed, KernelEstimator):
+class MeanFieldGPClassifier(
+    OneVsRestClassifier, ScoredClassifier, Diagnosed, Displayed, KernelEstimator
+):
     r"""Gaussian-process classification with leave-one-out and evidence from the fit itself.
 
     A latent function with covariance k gives labels by its sign, after Gaussian noise of variance
@@ -233,7 +233,7 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, Diagnosed, Ker
         data = self._training_set(X, y, sample_weight, numeric=False)
         self.classes_, codes = check_classes(data.y)
         labels = rest_labels(codes, len(self.classes_))
-        rows = self._begin(data)
+        rows = self._kernel_rows(data)
         check_memory(rows, len(labels), self.inference, self.cache_size)
         K = covariance(rows, self.kernel, self.mean_variance, self.input_noise)
         name = type(self).__name__
@@ -278,7 +278,8 @@ class MeanFieldGPClassifier(AgainstRest, ProbabilisticClassifier, Diagnosed, Ker
         calibrate = bool(self.calibrate)
         self._record_ = Record(LatentTraining(data, self._latent_, results, calibrate, has_choice))
         strengths = np.array([np.abs(r.coefficients) / data.weight for r in results])
-        self._note(
+        set_per_machine(
+            self,
             alpha_=of_given_rows(strengths, data) * data.given_weight,
             omega_=of_given_rows(np.array([r.problem.omega(r.z) for r in results]), data),
             log_evidence_=np.array([result.log_evidence for result in results]),

@@ -14,9 +14,16 @@ from widemargin._base.multiclass import class_pairs
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin._base.validation import TrainingSet, check_X, require, require_choice, seed_of
-from widemargin.estimators._base.centred import CentredRows
-from widemargin.estimators._base.soft_margin import Expansion
+from widemargin._base.validation import (
+    TrainingSet,
+    check_calibration,
+    check_X,
+    require,
+    require_choice,
+    seed_of,
+)
+from widemargin.estimators._base.classification import set_per_machine
+from widemargin.estimators._base.kernel import CentredRows
 from widemargin.estimators.hull.expansion import NEEDS_THETA, HullExpansion
 from widemargin.estimators.hull.sizes import (
     Sizes,
@@ -28,8 +35,8 @@ from widemargin.estimators.hull.sizes import (
     tidy,
     why_not,
 )
+from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportClassifier
-from widemargin.fitted.calibration import check_calibration
 from widemargin.fitted.record import Machine
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import (
@@ -262,7 +269,8 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             (float(D[0] / scale), float(D[1] / scale))
             for D, scale in zip(ones, scales, strict=True)
         ]
-        self._set_per_pair(
+        set_per_machine(
+            self,
             theta_plus_=both[:, 0],
             theta_minus_=both[:, 1],
             nu_=np.array([equivalent_nu(m.hulls) for m in pairs]),
@@ -274,12 +282,6 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
         for m in pairs:
             outlier[m.machine.rows[m.outlier]] = True
         self.outliers_ = np.flatnonzero(outlier[data.member])
-
-    def _set_per_pair(self, **found: Any) -> None:
-        """Set attributes: the value itself for two classes, one for each pair for more."""
-        for name, values in found.items():
-            single = float(values[0]) if isinstance(values, np.ndarray) else values[0]
-            setattr(self, name, single if len(values) == 1 else values)
 
     def _keep_record(
         self,
@@ -323,19 +325,3 @@ class ReducedHullSVC(CentredRows, SupportClassifier):
             Probabilities in the order of `classes_`.
         """
         return super().predict_proba(X)
-
-    @available_if(_cut_is_theta)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithm of the probability of each class; not with ``cut="hull"``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Logarithms of :meth:`predict_proba`.
-        """
-        return super().predict_log_proba(X)

@@ -9,8 +9,8 @@ import numpy as np
 
 from widemargin._base.typing import BoolArray, IntArray
 from widemargin.certificate import Certificate
-from widemargin.estimators._base.soft_margin import Expansion
 from widemargin.estimators.hull.sizes import Sizes
+from widemargin.estimators.svm.expansion import Expansion
 from widemargin.fitted.record import Machine
 from widemargin.problems.reduced_hull import NearestPoints, equivalent_cost
 from widemargin.problems.soft_margin import SoftMargin, c_classification

@@ -16,6 +16,7 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
     canonical,
+    check_calibration,
     check_fit,
     check_scale,
     check_X,
@@ -28,13 +29,12 @@ from widemargin._base.validation import (
     seed_of,
 )
 from widemargin.certificate import Certificate, warn_unconverged, worst
-from widemargin.estimators._base.diagnosed import Diagnosed
-from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
+from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
+from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.linear.parts import calibrations_of, check_labels, fit_pairs
 from widemargin.fitted.by_path import Training
 from widemargin.fitted.by_reading import ReadTraining
-from widemargin.fitted.calibration import check_calibration
 from widemargin.fitted.record import Machine, Record
 from widemargin.kernels import Kernel
 from widemargin.problems.linear_scan import LinearProblem, linear_certificate
@@ -46,7 +46,7 @@ from widemargin.sources import Dataset, as_dataset
 METHODS = {"auto": "auto", "newton": "smoothed_newton", "sampling": "out_of_core"}
 
 
-class LinearSVC(OneVsOneClassifier, Diagnosed, BaseEstimator):
+class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, BaseEstimator):
     r"""Linear support vector classifier for many rows or many features.
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \ell(1 - y_i (w \cdot x_i + b))`, the problem of

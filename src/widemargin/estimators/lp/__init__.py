@@ -10,6 +10,7 @@ import numpy as np
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, require_number
+from widemargin.estimators._base.classification import set_per_machine
 from widemargin.estimators.lp.program import BinaryFit, KernelData, ProgramClassifier, check_lam
 from widemargin.problems.linear_program import MarginProgram, lp_machine, nu_lp_machine
 from widemargin.solvers.linear_program import ProgramResult, solve
@@ -247,7 +248,8 @@ class NuLPSVC(ProgramClassifier):
 
     def _keep_model(self, data: TrainingSet, codes: IntArray, fits: list[BinaryFit]) -> None:
         super()._keep_model(data, codes, fits)
-        self._note(
+        set_per_machine(
+            self,
             rho_=np.array([fit.rho for fit in fits]),
             lam_=np.array([fit.problem.price for fit in fits]),
         )

@@ -13,13 +13,27 @@ from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.tolerances import SHORT_SUM_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
-from widemargin._base.validation import TrainingSet, canonical, class_costs, require_number, seed_of
+from widemargin._base.validation import (
+    TrainingSet,
+    canonical,
+    check_calibration,
+    class_costs,
+    require_number,
+    seed_of,
+)
 from widemargin.certificate import Certificate, warn_unconverged, worst
-from widemargin.estimators._base.kernel import KernelMachine
-from widemargin.estimators._base.one_vs_rest import OneVsRestClassifier, of_given_rows
+from widemargin.estimators._base.classification import (
+    CalibratedOneVsRest,
+    OneVsRestClassifier,
+    ScoredClassifier,
+    of_given_rows,
+    set_per_machine,
+)
+from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
+from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.fitted.calibration import check_calibration
 from widemargin.fitted.program import ProgramMachine, ProgramTraining
+from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
 from widemargin.solvers.base import Budget
@@ -85,7 +99,14 @@ class BinaryFit:
         return np.asarray((limit > 0) & (alpha >= AT_LIMIT * limit) & (self.problem.nu is None))
 
 
-class ProgramClassifier(OneVsRestClassifier, KernelMachine):
+class ProgramClassifier(
+    OneVsRestClassifier,
+    CalibratedOneVsRest,
+    ScoredClassifier,
+    Diagnosed,
+    Displayed,
+    KernelEstimator,
+):
     """One-vs-rest classification by a linear program; subclasses state the program."""
 
     # -- what the machines differ in -------------------------------------------------------
@@ -154,7 +175,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
         return class_costs(class_weight, self.classes_, codes, weight)[codes]
 
     def _kernel_data(self, data: TrainingSet) -> KernelData:
-        rows = self._begin(data)
+        rows = self._kernel_rows(data)
         with worker_threads() as rows.threads:
             diagonal = rows.diagonal()
             self._check_diagonal(diagonal)
@@ -242,7 +263,8 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
         self.certificate_ = worst(self.certificates_)
         self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
         share = data.given_weight / np.append(data.weight, 1.0)[data.member]
-        self._note(
+        set_per_machine(
+            self,
             alpha_=of_given_rows(alpha, data) * share,
             slack_=of_given_rows(np.array([fit.slack for fit in fits]), data),
             lam_max_=np.array([fit.lam_max for fit in fits]),
@@ -262,7 +284,7 @@ class ProgramClassifier(OneVsRestClassifier, KernelMachine):
             )
             for fit in fits
         ]
-        self._keep_refits(data, machines, seed, ProgramTraining)
+        self._record_ = Record(ProgramTraining(data, self._kernel_, self._centre_, machines, seed))
 
     # -- warnings --------------------------------------------------------------------------
 

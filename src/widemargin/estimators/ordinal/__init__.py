@@ -225,7 +225,7 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         seed = seed_of(self.random_state)
         rows = self._ranked_rows(X, y, sample_weight, qid)
         problem = self._problem(rows)
-        result = self._result(problem, self._begin(rows.data))
+        result = self._result(problem, self._kernel_rows(rows.data))
         self._keep_model(rows, problem, result)
         self._keep_record(rows, problem, result, seed)
         warn_unconverged(

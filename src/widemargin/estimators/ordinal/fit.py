@@ -10,7 +10,7 @@ import numpy as np
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.validation import canonical, check_fit
-from widemargin.estimators._base.diagnosed import Diagnosed
+from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator, check_square
 from widemargin.estimators.ordinal.data import RankedRows, check_queries, check_ranks, query_codes
 from widemargin.fitted.ordinal import OrdinalMachine, RankTraining, rank_thresholds
@@ -29,7 +29,7 @@ OF_QUERIES = (
 )
 
 
-class PreferenceMachine(Diagnosed, KernelEstimator):
+class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
     """Base of OrdinalSVC: everything between its arguments and its predictions."""
 
     C: float

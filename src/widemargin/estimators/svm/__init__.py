@@ -9,15 +9,15 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import (
     TrainingSet,
+    check_calibration,
     class_costs,
     require_bool,
     require_choice,
     require_number,
 )
-from widemargin.estimators._base.soft_margin import Expansion
 from widemargin.estimators.svm import nu as by_nu
+from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportClassifier, SupportRegressor
-from widemargin.fitted.calibration import check_calibration
 from widemargin.fitted.record import Machine
 from widemargin.problems import soft_margin as problems
 
@@ -242,7 +242,7 @@ class NuSVC(SupportClassifier):
     def _problem(self, y: FloatArray, cost: FloatArray) -> problems.SoftMargin:
         return problems.nu_classification(y, cost, self.nu)
 
-    def _rescale(self, machine: Expansion) -> Expansion:
+    def _rescaled(self, machine: Expansion) -> Expansion:
         return by_nu.divided_by_margin(machine, self.nu)
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:

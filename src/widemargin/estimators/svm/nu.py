@@ -14,7 +14,7 @@ import numpy as np
 from widemargin._base.multiclass import class_pairs
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import require_number
-from widemargin.estimators._base.soft_margin import Expansion
+from widemargin.estimators.svm.expansion import Expansion
 from widemargin.fitted.record import Machine
 from widemargin.problems.soft_margin import c_classification, epsilon_tube
 

@@ -13,10 +13,12 @@ from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet
-from widemargin.certificate import warn_unconverged, worst
-from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
+from widemargin.certificate import worst
+from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
+from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
+from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators._base.soft_margin import Expansion, SoftMarginMachine
+from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.fitted.record import Machine
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
@@ -25,7 +27,9 @@ Part: TypeAlias = tuple[IntArray, SoftMargin]
 """Rows of the training set and the problem on them."""
 
 
-class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
+class SupportClassifier(
+    OneVsOneClassifier, ScoredClassifier, SoftMarginFit, Diagnosed, Displayed, KernelEstimator
+):
     """One-vs-one classification by a kernel machine; subclasses state the binary problem."""
 
     @whole_fit
@@ -48,9 +52,9 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         """
         self._check_parameters()
         data = self._training_set(X, y, sample_weight, numeric=False)
-        codes = self._codes(data)
+        self.classes_, codes = check_classes(data.y)
         pairs, problems = self._problems(data, codes)
-        rows = self._begin(data)
+        rows = self._kernel_rows(data)
         with Watch(
             type(self).__name__, self.tol, self.verbose, self.time_limit, len(pairs)
         ) as watch:
@@ -58,10 +62,7 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         self._keep_machines(data, codes, machines)
         statuses = [machine.status for machine in machines]
         self._keep_record(data, [machine.machine for machine in machines], pairs)
-        warn_unconverged(
-            type(self).__name__, self.certificate_, statuses, self.tol, data.X,
-            indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
-        )  # fmt: skip
+        self._warn_unconverged(statuses, data.X)
         return self
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
@@ -72,16 +73,12 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         """State the binary problem."""
         raise NotImplementedError
 
-    def _codes(self, data: TrainingSet) -> IntArray:
-        """Note the classes; return the code of each row's class."""
-        self.classes_, codes = check_classes(data.y)
-        return codes
-
     def _problems(
         self, data: TrainingSet, codes: IntArray | None = None
     ) -> tuple[list[tuple[int, int]], list[Part]]:
         """Return the pairs of classes and, for each, its rows and its problem."""
-        codes = self._codes(data) if codes is None else codes
+        if codes is None:
+            self.classes_, codes = check_classes(data.y)
         costs = self._costs(codes, data.weight)
         pairs = class_pairs(len(self.classes_))
         parts = []
@@ -93,11 +90,11 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
     def _fit_pair(
         self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
     ) -> Expansion:
-        found = self._solve(problem, self._rows_of(rows, chosen), watch)
+        found = self._expansion(problem, self._rows_of(rows, chosen), watch)
         if len(chosen) < rows.n:
             machine = replace(found.machine, rows=chosen)
             found = replace(found, rows=chosen[found.rows], machine=machine)
-        return self._rescale(found)
+        return self._rescaled(found)
 
     def _rows_of(self, rows: Rows, chosen: IntArray) -> Rows:
         """Return some of the rows, seen through the same kernel."""
@@ -106,7 +103,8 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
         return Rows(rows.kernel, X, rows.centre)
 
-    def _rescale(self, machine: Expansion) -> Expansion:
+    def _rescaled(self, machine: Expansion) -> Expansion:
+        """Return the machine in the units in which its margin is 1."""
         return machine
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
@@ -148,7 +146,7 @@ class SupportClassifier(OneVsOneClassifier, SoftMarginMachine):
         return self._expansion_values(X, self._pair_coefficients()) + self.intercept_
 
 
-class SupportRegressor(RegressorMixin, SoftMarginMachine):
+class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstimator):
     """Regression by a kernel machine; subclasses state the problem."""
 
     @whole_fit
@@ -172,9 +170,9 @@ class SupportRegressor(RegressorMixin, SoftMarginMachine):
         self._check_parameters()
         data = self._training_set(X, y, sample_weight, numeric=True)
         _, [(_, problem)] = self._problems(data)
-        rows = self._begin(data)
+        rows = self._kernel_rows(data)
         with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
-            machine = self._solve(problem, rows, watch)
+            machine = self._expansion(problem, rows, watch)
         self._keep_support(data, machine.rows)
         self.dual_coef_ = machine.beta[None, :]
         self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
@@ -183,11 +181,7 @@ class SupportRegressor(RegressorMixin, SoftMarginMachine):
         self.certificates_ = [machine.certificate]
         self.certificate_ = machine.certificate
         self.n_iter_ = machine.certificate.n_iter
-        name = type(self).__name__
-        warn_unconverged(
-            name, self.certificate_, [machine.status], self.tol, data.X,
-            indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
-        )  # fmt: skip
+        self._warn_unconverged([machine.status], data.X)
         return self
 
     def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:

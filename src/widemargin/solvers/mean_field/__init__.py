@@ -35,7 +35,7 @@ from widemargin.solvers.base import Budget
 from widemargin.solvers.literature.mean_field_table import solve_table
 from widemargin.solvers.mean_field.cg import conjugate_direction
 from widemargin.solvers.mean_field.ep import solve_ep
-from widemargin.solvers.mean_field.leave_out import LeftOut, fit_scale, leave_out
+from widemargin.solvers.mean_field.left_out import LeftOut, fit_scale, leave_out
 from widemargin.solvers.mean_field.newton import (
     dense_direction,
     has_little_noise,

@@ -1,20 +1,20 @@
-"""Fit machines whose dual is a quadratic program: call the solver, keep what it found."""
+"""Fit one soft-margin machine: solve its dual, certify the result, keep it for leave-one-out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
-from widemargin._base.typing import FloatArray, IntArray
-from widemargin._base.validation import TrainingSet
-from widemargin.certificate import Certificate
-from widemargin.estimators._base.kernel import KernelMachine
+from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.validation import TrainingSet, seed_of
+from widemargin.certificate import Certificate, warn_unconverged
 from widemargin.fitted.by_path import Training
 from widemargin.fitted.record import Machine, Record
-from widemargin.kernels import Rows
+from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import soft_margin
 from widemargin.solvers.base import Budget
@@ -33,24 +33,30 @@ class Expansion:
     machine: Machine  # the problem that was solved and its optimum
 
 
-class SoftMarginMachine(KernelMachine):
-    """Base of the machines that solve a `SoftMargin`."""
+class SoftMarginFit:
+    """Mixin of the estimators that solve a `SoftMargin`; stands before the kernel estimator."""
 
-    def _solve(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
+    tol: float
+    cache_size: float
+    max_iter: int
+    random_state: Any
+    _kernel_: Kernel
+    _centre_: FloatArray | None
+    _indefinite: bool
+
+    def _expansion(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
         """Solve one problem and certify the result."""
-        n = problem.n_rows
+        n, evaluations = problem.n_rows, rows.evaluations
         watch.next_part()
-        evaluations = rows.evaluations
-        options = self._solver_options(n, watch)
-        seed = options.pop("seed")
+        steps = int(self.max_iter) if self.max_iter > 0 else max(500_000, 100 * n)
         with worker_threads() as rows.threads:
             result = soft_margin.solve(
                 problem,
                 rows,
                 tol=self.tol,
-                budget=Budget(**options),
+                budget=Budget(steps, watch, self.cache_size * 1e6),
                 method=getattr(self, "solver", "auto"),
-                seed=seed,
+                seed=seed_of(self.random_state),
             )
         beta, thresholds = problem.coefficients(result.alpha), problem.thresholds(result.f)
         certificate = problem.certificate(
@@ -81,3 +87,11 @@ class SoftMarginMachine(KernelMachine):
         self._record_ = Record(
             Training(data, self._kernel_, self._centre_, pairs, machines, intercept, refusal)
         )
+
+    def _warn_unconverged(self, statuses: list[str], X: Matrix) -> None:
+        """Warn where the worst certificate is not within tol."""
+        certificate: Certificate = self.certificate_  # type: ignore[attr-defined]
+        warn_unconverged(
+            type(self).__name__, certificate, statuses, self.tol, X,
+            indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
+        )  # fmt: skip
