@@ -259,12 +259,13 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
         found = dataset.describe()
         self.classes_ = check_labels(found)
         check_scale(np.hypot(found.mean, found.std))
+        seed = seed_of(self.random_state)
         self.n_features_in_ = dataset.n_features
         if dataset.feature_names is not None:
             self.feature_names_in_ = np.asarray(dataset.feature_names, dtype=object)
         kind: Any = self.loss
         problem = LinearProblem(kind, float(self.C), bool(self.fit_intercept))
-        seed, pairs = seed_of(self.random_state), class_pairs(len(self.classes_))
+        pairs = class_pairs(len(self.classes_))
         with Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
             fits = fit_pairs(
                 dataset,
