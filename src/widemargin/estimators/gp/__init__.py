@@ -361,7 +361,8 @@ class MeanFieldGPClassifier(
         ndarray of shape (n_samples, n_classes)
             Probabilities in the order of `classes_`.
         """
-        return probabilities(self._latent_, self._machine_values(X))
+        fields = self._machine_values(X)
+        return probabilities(self._latent_, fields)
 
     # -- leave-one-out ---------------------------------------------------------------------
 
