@@ -84,17 +84,9 @@ class LPSVC(ProgramClassifier):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
+            max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.lam = lam
         self.calibration = calibration
         self.class_weight = class_weight
@@ -183,17 +175,9 @@ class NuLPSVC(ProgramClassifier):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
+            max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.nu = nu
         self.calibration = calibration
 

@@ -131,17 +131,9 @@ class LOOSVC(ProgramClassifier):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
+            max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.calibration = calibration
         self.class_weight = class_weight
 
@@ -222,17 +214,9 @@ class AdaptiveMarginSVC(ProgramClassifier):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
+            max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.lam = lam
         self.calibration = calibration
         self.class_weight = class_weight

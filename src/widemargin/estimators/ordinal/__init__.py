@@ -161,17 +161,9 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         verbose: int = 0,
     ) -> None:
         super().__init__(
-            kernel=kernel,
-            degree=degree,
-            gamma=gamma,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
+            max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.C = C
         self.loss = loss
         self.norm = norm
