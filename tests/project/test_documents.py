@@ -118,8 +118,8 @@ def test_the_reference_has_every_public_name():
     assert results == {
         "tuning.gradient.Tuning",
         "tuning.paths.RegularisationPath",
-        "assess.doubt.Suspects",
-        "assess.doubt.Suspect",
+        "assess.suspects.Suspects",
+        "assess.suspects.Suspect",
     }
 
 
