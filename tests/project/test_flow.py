@@ -126,13 +126,16 @@ def test_the_pictures_are_those_of_the_script():
 def test_the_files_and_rooms_that_the_page_names_exist():
     for name in re.findall(r"``((?:\w+/)+\w*(?:\.py)?)``", PAGE):
         assert (PACKAGE / name).exists() or (ROOT / name).exists(), name
-    table = PAGE[PAGE.index("The other machines have") : PAGE.index(".. _recomputed:")]
+    table = PAGE[PAGE.index("   * - estimator\n") : PAGE.index("The solver contract\n")]
     rows = re.findall(r"\* - (.*)\n     - (.*)\n     - (.*)\n", table)[1:]
     estimators = {name for row in rows for name in re.findall(r"\w+", row[0].replace("`", " "))}
     machines = {
         name for name in widemargin.__all__ if hasattr(getattr(widemargin, name), "predict")
     }
     assert estimators == machines - {"LOOSearch"}
+    named = {name for row in rows for name in re.findall(r"``(\w+)``", row[2])}
+    packages = {path.stem for path in (PACKAGE / "solvers").iterdir() if path.stem[0] != "_"}
+    assert packages - named == {"base", "numerics", "leave_one_out"}
     for _, problems, solvers in rows:
         for room, names in (("problems", problems), ("solvers", solvers)):
             for name in re.findall(r"``(\w+)``", names):
