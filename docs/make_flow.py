@@ -1,7 +1,7 @@
 """Draw docs/images/flow.svg and flow_dark.svg: the functions that one fit calls.
 
-Run: python docs/make_flow.py. tests/project/test_flow.py compares the pictures with what this script
-draws, and the stations with the functions that a fit calls, in this order.
+Run: python docs/make_flow.py. tests/project/test_flow.py compares the pictures with what this
+script draws, and the stations with the functions that a fit calls, in this order.
 """
 
 from __future__ import annotations
