@@ -1,7 +1,7 @@
-"""Draw docs/images/flow.svg and flow_dark.svg: one fit, from the call to the certificate.
+"""Draw docs/images/flow.svg and flow_dark.svg: the functions that one fit calls.
 
-Run: python docs/make_flow.py. A test compares the pictures with what this makes, and the stations
-with the functions that a fit really calls, in this order.
+Run: python docs/make_flow.py. tests/project/test_flow.py compares the pictures with what this
+script draws, and the stations with the functions that a fit calls, in this order.
 """
 
 from __future__ import annotations
@@ -11,38 +11,40 @@ from pathlib import Path
 
 IMAGES = Path(__file__).parent / "images"
 
-# What one SVC().fit(X, y) calls, and what happens there.
+# What one SVC().fit(X, y) calls, and what happens there. Names are relative to widemargin.
+CLASSIFIER = "estimators.svm.support.SupportClassifier"
 STATIONS = [
-    ("estimators.svm.support.SupportClassifier.fit", "reads as a table of contents"),
-    ("estimators.svm.SVC._check_parameters", "every parameter, before any data are looked at"),
-    ("_base.validation.check_fit", "X, y and weights: shape, type, finite"),
-    ("_base.validation.canonical", "drops zero weights, merges equal rows, sorts"),
-    ("problems.soft_margin.c_classification", "WHAT: targets, boxes, one threshold; as data"),
-    ("kernels.rows.Rows.__init__", "the rows, seen through the kernel"),
-    ("_base.progress.Watch.__enter__", "progress bar and time limit"),
-    ("_base.threads.worker_threads", "BLAS at one thread, Python threads above it"),
-    ("solvers.soft_margin.active_set.solve", "HOW: growing samples, bands near the margin"),
-    ("kernels.rows.Rows.fill_symmetric", "kernel block of a band, by BLAS; again for each"),
-    ("solvers.soft_margin.smo.solve_dense", "steps on the band, until it is solved"),
-    ("solvers.soft_margin.smo_loops.sweep", "compiled, bounded; the GIL is free meanwhile"),
-    ("solvers.base.Budget.spend", "counts; here Ctrl-C and the time limit act"),
-    ("solvers.soft_margin.active_set._Run.exact_values", "decision values afresh, in float64"),
-    ("problems.soft_margin.SoftMargin.certificate", "primal, dual and violation from these alone"),
-    ("certificate.Certificate.from_objectives", "the gap: how far the optimum can be"),
-    ("estimators.svm.support.SupportClassifier._keep_machines", "support_, dual_coef_, intercept_"),
-    ("fitted.record.Record.__init__", "keeps rows, problem and optimum for later"),
-    ("certificate.warn_unconverged", "where tol was not met: a warning with numbers"),
+    (f"{CLASSIFIER}.fit", "the steps below, in this order"),
+    ("estimators.svm.SVC._check_parameters", "validates all parameters, before the data"),
+    ("_base.validation.check_fit", "validates X, y and sample_weight"),
+    ("_base.validation.canonical", "drops zero weights, merges equal samples, sorts"),
+    ("problems.soft_margin.c_classification", "states the problem: targets, bounds, threshold"),
+    ("kernels.rows.Rows.__init__", "the samples and their kernel"),
+    ("_base.progress.Watch.__enter__", "starts the progress bar and the time limit"),
+    ("_base.threads.worker_threads", "sets BLAS to one thread, returns a thread count"),
+    ("solvers.soft_margin.solve", 'resolves method="auto"'),
+    ("solvers.soft_margin.active_set.solve", "solves for the samples near the margin"),
+    ("kernels.rows.Rows.fill_symmetric", "kernel block of the active set"),
+    ("solvers.soft_margin.smo.solve_dense", "SMO and Newton steps on this block"),
+    ("solvers.soft_margin.smo_loops.sweep", "compiled loop of bounded length, without the GIL"),
+    ("solvers.base.Budget.spend", "counts steps, checks the time limit and Ctrl-C"),
+    ("solvers.soft_margin.active_set._Run.exact_values", "recomputes decision values in float64"),
+    ("problems.soft_margin.SoftMargin.certificate", "primal, dual and KKT violation from these"),
+    ("certificate.Certificate.from_objectives", "the duality gap"),
+    (f"{CLASSIFIER}._keep_machines", "sets support_, dual_coef_, intercept_"),
+    ("fitted.record.Record.__init__", "keeps samples, problem and dual variables"),
+    ("certificate.warn_unconverged", "warns if tol was not reached"),
 ]
 REPEATED = ("kernels.rows.Rows.fill_symmetric", "solvers.base.Budget.spend")
 COMPILED = "solvers.soft_margin.smo_loops.sweep"
-# What is asked of the record after the fit.
+# What can be computed from the record after the fit.
 LATER = [
-    ("assess.leave_one_out.result", "what is said of each row by the others"),
-    ("fitted.calibration.fit_calibration", "probabilities, from these values"),
-    ("assess.suspects.suspects", "labels that the other rows contradict"),
-    ("tuning.search.LOOSearch.fit", "a grid of such fits, compared by leave-one-out"),
-    ("tuning.gradient.tune", "C and gamma by gradient, by leave-one-out"),
-    ("reporting.report.report", "one page about all of this"),
+    ("assess.leave_one_out.result", "leave-one-out error and decision values"),
+    ("fitted.calibration.fit_calibration", "probabilities, calibrated on these values"),
+    ("assess.suspects.suspects", "samples whose label is doubtful"),
+    ("tuning.search.LOOSearch.fit", "grid search by leave-one-out"),
+    ("tuning.gradient.tune", "C and gamma by gradient descent on leave-one-out"),
+    ("reporting.report.report", "an HTML report"),
 ]
 LIGHT = {
     "ground": "#ffffff",
@@ -55,6 +57,7 @@ LIGHT = {
         "solvers": "#d8f0dc",
         "kernels": "#eadff7",
         "certificate": "#fbdcdc",
+        "fitted": "#f3f0c9",
         "assess": "#d5eff2",
         "other": "#eceff3",
     },
@@ -70,16 +73,17 @@ DARK = {
         "solvers": "#1f4a2b",
         "kernels": "#45305f",
         "certificate": "#5f2828",
+        "fitted": "#4d4a1c",
         "assess": "#1d4a50",
         "other": "#2b323c",
     },
 }
-WIDTH, LEFT, BOX, ROW, HEIGHT = 860, 120, 350, 38, 28
-GUTTER = 30  # between a box and its words; the way back of the loop is in it
+WIDTH, LEFT, BOX, ROW, HEIGHT = 880, 120, 370, 38, 28
+GUTTER = 30  # between a box and its description; the arrow of the loop is drawn in it
 
 
 def room_of(name: str) -> str:
-    """Return the folder or file that holds a station."""
+    """Return the top-level package or module of a station."""
     return name.split(".")[0]
 
 
@@ -88,7 +92,7 @@ def text(x: float, y: float, words: str, kind: str) -> str:
 
 
 def station(y: float, name: str, words: str, colours: dict) -> list[str]:
-    """Return a box with the name of a function, and its words beside it."""
+    """Return a box with the name of a function, and its description beside it."""
     room = room_of(name)
     colour = colours["rooms"].get(room, colours["rooms"]["other"])
     shown = name.removeprefix(f"{room}.")
@@ -100,7 +104,7 @@ def station(y: float, name: str, words: str, colours: dict) -> list[str]:
 
 
 def column(top: float, stations: list[tuple[str, str]], colours: dict, arrows: bool) -> list[str]:
-    """Return stations one below the other, each room named where it is entered."""
+    """Return stations one below the other, with the name of each room at its first one."""
     drawn, before = [], ""
     for k, (name, words) in enumerate(stations):
         y = top + k * ROW
@@ -115,7 +119,7 @@ def column(top: float, stations: list[tuple[str, str]], colours: dict, arrows: b
 
 
 def loop(top: float) -> list[str]:
-    """Return the arrow that leads from the end of a band back to its beginning."""
+    """Return the arrow from the last repeated station back to the first."""
     names = [name for name, _ in STATIONS]
     first, last = (top + names.index(name) * ROW + HEIGHT / 2 for name in REPEATED)
     right = LEFT + BOX
@@ -148,7 +152,7 @@ def picture(colours: dict) -> str:
         text(LEFT, 30, "SVC().fit(X, y)", "title"),
         *column(top, STATIONS, colours, arrows=True),
         *loop(top),
-        text(LEFT, below - 14, "later, from the record", "title"),
+        text(LEFT, below - 14, "later, computed from the record", "title"),
         *column(below, LATER, colours, arrows=False),
         "</svg>\n",
     ]

@@ -43,6 +43,18 @@ def test_every_named_test_exists():
     assert named(PAGE.read_text("utf-8")) - there == set()
 
 
+def test_tests_elsewhere_are_named_with_their_folder():
+    where = {}
+    for path in TESTS.rglob("test_*.py"):
+        for name in names_in(path):
+            where.setdefault(name, set()).add(path.parent)
+    for row in rows():
+        folders = {TESTS.parent / name for name in re.findall(r"``(tests/\w+(?:/\w+)*)``", row[3])}
+        folders.add(Path(__file__).parent)
+        for name in named(row[3]):
+            assert where[name] & folders, f"{name} is in {where[name]}"
+
+
 def test_every_test_of_faults_is_in_the_table():
     here = Path(__file__)
     paths = [path for path in here.parent.glob("test_*.py") if path != here]

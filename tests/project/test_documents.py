@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -89,6 +90,41 @@ def test_every_picture_and_page_that_is_named_is_there():
             assert (ROOT / "docs" / name).exists(), f"{name} of {page.name}"
 
 
+def test_every_path_of_the_tree_that_is_named_is_there():
+    places = (ROOT, ROOT / "src", ROOT / "src" / "widemargin")
+    named = {}
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.rst")]:
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"`((?:\w+/)+(?:\w+(?:\.py)?)?)`", text):
+            named.setdefault(name, page.name)
+    assert len(named) > 30
+    for name, page in named.items():
+        assert any((place / name).exists() for place in places), f"{name} of {page}"
+
+
+def _resolve(dotted):
+    """Return what a dotted name, relative to the package, stands for."""
+    found = importlib.import_module("widemargin")
+    for part in dotted.split("."):
+        if inspect.ismodule(found) and not hasattr(found, part):
+            importlib.import_module(f"{found.__name__}.{part}")
+        found = getattr(found, part)
+    return found
+
+
+def test_the_glossary_names_what_there_is():
+    text = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "widemargin"
+    rooms = {path.stem for path in package.iterdir() if not path.name.startswith("__")}
+    start, end = text.index("## Rooms"), text.index("## Data")
+    first = re.findall(r"^\| (`.*?) \|", text[start:end], flags=re.MULTILINE)
+    assert {name for cell in first for name in re.findall(r"`(\w+)`", cell)} == rooms - {"py"}
+    names = {name for name in re.findall(r"`(\w+\.[\w.]+)`", text) if name.split(".")[0] in rooms}
+    assert len(names) > 40
+    for name in names:
+        assert _resolve(name) is not None
+
+
 def test_every_example_is_in_the_list_of_the_literature():
     listed = (ROOT / "docs" / "literature.rst").read_text(encoding="utf-8")
     named = set(re.findall(r"auto_examples_(plot_\w+)\.py", listed))
@@ -118,8 +154,8 @@ def test_the_reference_has_every_public_name():
     assert results == {
         "tuning.gradient.Tuning",
         "tuning.paths.RegularisationPath",
-        "assess.doubt.Suspects",
-        "assess.doubt.Suspect",
+        "assess.suspects.Suspects",
+        "assess.suspects.Suspect",
     }
 
 

@@ -61,7 +61,7 @@ def test_the_page_prints_what_it_shows(folder):
     assert done.returncode == 0, done.stderr
     shown = " ".join(piece for kind, piece in rest if kind == "text")
     assert without_numbers(done.stdout).split() == without_numbers(shown).split()
-    assert "doubtful: [0, 1]" in done.stdout  # the two labels that the page turns over
+    assert "suspects: [0, 1]" in done.stdout  # the two labels that the page changes
 
 
 def test_the_tests_of_the_page_pass(folder):

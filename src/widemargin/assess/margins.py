@@ -36,9 +36,9 @@ def margins(est: Any, X: Any, y: Any) -> FloatArray:
 
     For two classes it is y f(x), f the decision function, y = +1 for ``classes_[1]`` and -1 for
     ``classes_[0]``. For more it is the score of the row's class less the largest score of another
-    class; for :class:`AdaBoostClassifier` half of that, so that margins lie between -1 and 1. For
-    :class:`OrdinalSVC` it is the distance of the utility from the nearer bound of the row's rank,
-    negative outside.
+    class; for :class:`~widemargin.AdaBoostClassifier` half of that, so that margins lie between -1
+    and 1. For :class:`~widemargin.OrdinalSVC` it is the distance of the utility from the nearer
+    bound of the row's rank, negative outside.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def geometric(est: Any, X: Any, y: Any) -> FloatArray:
     :math:`\|w\|_2` (the norm that they minimise, if they have a parameter `norm`: distances are
     then in the dual one), of kernel machines the norm in feature space,
     :math:`\sqrt{\beta' K \beta}`. With several classes it is the smallest distance from the
-    boundaries between the row's class and any other. For :class:`AdaBoostClassifier` it is
-    :func:`margins`, as the weights of its hypotheses add up to 1.
+    boundaries between the row's class and any other. For :class:`~widemargin.AdaBoostClassifier` it
+    is :func:`margins`, as the weights of its hypotheses add up to 1.
 
     Parameters
     ----------
