@@ -20,7 +20,7 @@ import widemargin
 
 ROOT = Path(widemargin.__file__).parent
 
-# The reading order of DESIGN.md, section 1. A module imports only from what stands above it.
+# The reading order of the rooms. A module imports only from what stands above it.
 ROOMS = [
     "_base",
     "kernels",
@@ -124,7 +124,7 @@ def test_the_rules_see_a_wrong_import() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=_dotted)
 def test_imports_come_from_the_rooms_above(path: Path) -> None:
     here = _room(_dotted(path))
-    assert here in ROOMS, f"{here} has no place in the order of DESIGN.md"
+    assert here in ROOMS, f"{here} has no place in the order of the rooms"
     for target in _imports(path) - {_dotted(path)}:
         there = _room(target)
         same_folder = here == there and (ROOT / here).is_dir()
