@@ -23,7 +23,7 @@ from widemargin._base.validation import (
 from widemargin.estimators._base.inspection import kernel_for
 from widemargin.estimators._base.kernel import check_range
 from widemargin.kernels import Kernel, Rows, is_mercer
-from widemargin.tuning._kernel_paths import (
+from widemargin.tuning.kernel_paths import (
     FixedPath,
     KernelPath,
     PolyPath,
@@ -31,8 +31,8 @@ from widemargin.tuning._kernel_paths import (
     WidthPath,
     squared_distances,
 )
-from widemargin.tuning._landscape import Landscape, Point, Scale, Surface
-from widemargin.tuning._smooth_loss import Pair
+from widemargin.tuning.landscape import COST_RANGE, Landscape, Point, Scale, Surface
+from widemargin.tuning.smooth_loss import Pair
 
 NAMES = ("C", "gamma", "ard")
 LATENT_NAMES = ("gamma", "ard", "input_noise", "flip_noise")
@@ -178,7 +178,8 @@ class Task:
         scale = float(path.kernel(base).diagonal().mean()) * float(cost.mean())
         # Rows of zeros have no scale of their own.
         C = 1.0 / (scale or 1.0) if tune_cost else float(self.model.C)
-        return Landscape(path, parts, pairs, C, base, tune_cost, self.prior, observe)
+        scales = [Scale("C", C, COST_RANGE)] * tune_cost
+        return Landscape(path, base, scales, {"C": C}, self.prior, observe, parts, pairs)
 
     def path(self, rows: IntArray) -> tuple[KernelPath, FloatArray]:
         """Return the kernel as a function of log gamma, and log gamma on a natural scale."""
@@ -235,7 +236,13 @@ def _coordinates(landscape: Surface, origin: FloatArray, start: Any, fix: str) -
     for name in set(start) - {"gamma"}:
         require(name in scales, "starts", start, f'without "{name}", which is not tuned')
         place, scale = scales[name]
-        x[place] = _coordinate(scale, start[name])
+        # Beyond its bounds a descent begins at them.
+        given = f'starts["{name}"]'
+        if scale.shift:
+            require_number(given, start[name], "a number, not negative", least=0.0)
+        else:
+            require_number(given, start[name], "a positive number")
+        x[place] = scale.coordinate(float(start[name]))
     if "gamma" in start:
         offset = len(scales)
         require(landscape.path.size > 0, "starts", start, 'without "gamma", which is not tuned')
@@ -246,16 +253,6 @@ def _coordinates(landscape: Surface, origin: FloatArray, start: Any, fix: str) -
         x[offset] = relative.mean()
         x[offset + 1 :] = (relative - relative.mean())[: landscape.n_deltas]
     return x
-
-
-def _coordinate(scale: Scale, value: Any) -> float:
-    """Return the coordinate of a given start; beyond its bounds a descent begins at them."""
-    name = f'starts["{scale.name}"]'
-    if scale.shift:
-        require_number(name, value, "a number, not negative", least=0.0)
-    else:
-        require_number(name, value, "a positive number")
-    return scale.coordinate(float(value))
 
 
 def _dense(X: Matrix) -> FloatArray:

@@ -33,14 +33,15 @@ Everything but that system and three products of matrices costs O(n^2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetri, dgetri_lwork
 
-from widemargin._base.typing import BoolArray, FloatArray
+from widemargin._base.typing import FloatArray
 from widemargin.problems.mean_field import Likelihood
 from widemargin.solvers.mean_field import MeanFieldResult
+from widemargin.tuning.kernel_paths import KernelGradient
 
 # 1/Z of an all but impossible row, in derivatives by the flip noise. A flip noise of 1e-4 bounds it
 # by itself; nearer to 0 such rows bend the loss within less than a descent can see.
@@ -48,34 +49,15 @@ LARGEST_RARITY = 1e4
 
 
 @dataclass(frozen=True, eq=False)
-class LatentGradient:
+class LatentGradient(KernelGradient):
     """Value of a loss and its derivatives with respect to the kernel matrix and the noise.
 
-    dJ = left' dK right + sum_ij W_ij dK_ij + by_input_noise dv + by_flip_noise dkappa.
-
-    Attributes
-    ----------
-    loss : float
-        J.
-    left, right : ndarray of shape (n,)
-        The part of rank one.
-    factor : ndarray of shape (n, n)
-        Lower triangle (zeros above) of the symmetric W.
-    by_input_noise, by_flip_noise : float
-        dJ/dv and dJ/dkappa.
+    dJ = left' dK right + sum_ij W_ij dK_ij + by_input_noise dv + by_flip_noise dkappa. All rows
+    are support rows.
     """
 
-    loss: float
-    left: FloatArray
-    right: FloatArray
-    factor: FloatArray
     by_input_noise: float
     by_flip_noise: float
-
-    @property
-    def support(self) -> BoolArray:
-        """Rows with a part in the derivative: all."""
-        return np.ones(len(self.left), dtype=bool)
 
 
 def flip_slopes(likelihood: Likelihood, z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -186,7 +168,9 @@ class Response:
         if self.self_consistent:
             by = self._with_cavities(by, coefficients)
         precision = self._precision(by)
-        p = self._field_adjoint(coefficients, precision)
+        fields = coefficients * self.coefficients_by_field + precision * self.precision_by_field
+        scaled = problem.label * fields * np.sqrt(self.lam) / self.spread
+        p = np.asarray(-(self.B @ scaled))
         coefficients = coefficients - self.K @ p + problem.cavity * p / problem.weight
         by_flips = self.precision_by_slope * (self.result.z + 2 * self.strength)  # d = F (z + F)
         strength = coefficients * problem.weight * problem.label / np.sqrt(self.lam)
@@ -204,6 +188,7 @@ class Response:
             by.mean - p,
             A,
             np.triu(W).T,
+            np.ones(len(A), dtype=bool),
             by.input_noise + float(noise),
             by.flip_noise + float(flips),
         )
@@ -211,12 +196,6 @@ class Response:
     def _precision(self, by: SolutionGradient) -> FloatArray:
         """Return the derivative with respect to n, variances following."""
         return by.precision - self.covariance**2 @ by.variance
-
-    def _field_adjoint(self, coefficients: FloatArray, precision: FloatArray) -> FloatArray:
-        """Return p for the derivatives with respect to A and n."""
-        fields = coefficients * self.coefficients_by_field + precision * self.precision_by_field
-        scaled = self.result.problem.label * fields * np.sqrt(self.lam) / self.spread
-        return np.asarray(-(self.B @ scaled))
 
     def _with_cavities(self, by: SolutionGradient, coefficients: FloatArray) -> SolutionGradient:
         """Add to the derivatives with respect to n and S what they do by way of c."""
@@ -233,13 +212,10 @@ class Response:
         system = -(change / left[:, None]) @ moved
         system[np.diag_indices_from(system)] += 1.0
         cavity = np.linalg.solve(system.T, direct + fields @ follow)
-        return SolutionGradient(
-            by.mean,
-            by.coefficients,
-            by.precision + cavity * self.variance**2 / (weight * left),
-            by.variance + cavity / left,
-            by.input_noise,
-            by.flip_noise,
+        return replace(
+            by,
+            precision=by.precision + cavity * self.variance**2 / (weight * left),
+            variance=by.variance + cavity / left,
         )
 
     def _fields_by_cavity(self) -> FloatArray:
