@@ -43,7 +43,11 @@ def collect(subject: Subject) -> dict[str, Any]:
         "landscape": _landscape(subject, left_out["usual"]),
         "relevance": _relevance(subject),
         "notes": list(subject.notes),
-        "reproduction": _reproduction(subject),
+        "reproduction": {
+            "python": platform.python_version(),
+            "packages": {name: version(name) for name in PACKAGES},
+            "seed": subject.seed,
+        },
     }
     found["code"] = words.code(found)
     found["comparison"] = words.comparison(found)
@@ -73,21 +77,21 @@ def _data(subject: Subject) -> dict[str, Any]:
 def _model(subject: Subject) -> dict[str, Any]:
     machine = subject.machine
     usual = type(machine)().get_params()
-    changed = {k: v for k, v in machine.get_params().items() if not _same(v, usual[k])}
+    changed = {
+        name: value
+        for name, value in machine.get_params().items()
+        if type(value) is not type(usual[name]) or not np.all(value == usual[name])
+    }
     gamma = getattr(machine, "gamma_", None)
     return {
         "name": type(machine).__name__,
-        "words": words.machine(type(machine).__name__),
+        "words": words.MACHINES.get(type(machine).__name__, type(machine).__name__),
         "parameters": {name: jsonable(value) for name, value in changed.items()},
         "arguments": ", ".join(f"{name}={as_code(value)}" for name, value in changed.items()),
         "gamma": None if gamma is None else jsonable(gamma),
         "support": _support(machine),
         "standardised": bool(subject.candidates),
     }
-
-
-def _same(value: Any, other: Any) -> bool:
-    return type(value) is type(other) and bool(np.all(value == other))
 
 
 def _support(machine: Any) -> int | None:
@@ -209,8 +213,3 @@ def _relevance(subject: Subject) -> dict[str, Any] | None:
             inputs = [{"input": subject.names[j], "share": float(share[j])} for j in order]
             return {"machine": type(machine).__name__, "inputs": inputs}
     return None
-
-
-def _reproduction(subject: Subject) -> dict[str, Any]:
-    packages = {name: version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), "packages": packages, "seed": subject.seed}
