@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from widemargin.play.catalogue import MACHINES
@@ -74,8 +74,11 @@ class Painter:
             for given in _small_questions(name):
                 with self._asked:
                     self._asked.wait_for(lambda: self._n_asked == 0)
-                with self._fitting:
-                    _paint_unseen(given)
+                # All that a picture does; these few points may not allow it.
+                with self._fitting, suppress(NoMachineError):
+                    fitted = fit(read_question(given))
+                    draw(fitted)
+                    leave_one_out(fitted)
 
 
 def _small_questions(name: str) -> Iterator[dict[str, Any]]:
@@ -87,13 +90,3 @@ def _small_questions(name: str) -> Iterator[dict[str, Any]]:
         shown = [p for p in points if p[2] < n_classes]
         for params in ({}, *others):
             yield {"machine": name, "points": shown, "params": params}
-
-
-def _paint_unseen(given: dict[str, Any]) -> None:
-    """Do all that a picture does, and let it go."""
-    try:
-        fitted = fit(read_question(given))
-    except NoMachineError:  # these few points do not allow it
-        return
-    draw(fitted)
-    leave_one_out(fitted)
