@@ -50,10 +50,11 @@ def summary_lines(
     yield "training error", describe_error(model.pipeline.predict(X), y, model.task)
     try:
         found = loo.result(machine)  # remembered, if it was asked before compact()
-        yield "leave-one-out", describe_leave_one_out(found, len(y), model.task)
     except ValueError:
         if n_support is not None:
             yield "leave-one-out", describe_bound(n_support, len(y), model.task)
+    else:
+        yield "leave-one-out", describe_leave_one_out(found, len(y), model.task)
 
 
 def describe_machine(machine: Any) -> str:

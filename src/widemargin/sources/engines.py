@@ -68,12 +68,8 @@ class Threads:
 
         Parameters
         ----------
-        task : callable
-            A function at the level of its module that may be run again.
-        parts : sequence
-            What it is run on.
-        arguments : sequence of tuple
-            What it gets besides the part, one tuple for each part.
+        task, parts, arguments
+            As for :meth:`Engine.run`.
 
         Returns
         -------

@@ -63,7 +63,8 @@ class ParquetRows:
         first = 0
         by_column: RealArray = np.empty((len(self.features), 0), dtype=self.dtype)
         by_row: RealArray = np.empty((0, len(self.features)), dtype=self.dtype)
-        for batch in self._batches(self.groups, [*self.features, *self._sides]):
+        sides = [self.target] if self.weight is None else [self.target, self.weight]
+        for batch in self._batches(self.groups, [*self.features, *sides]):
             n_rows = batch.num_rows
             if len(by_row) < n_rows:
                 by_column = np.empty((len(self.features), n_rows), dtype=self.dtype)
@@ -72,7 +73,10 @@ class ParquetRows:
                 by_column[j, :n_rows] = _numbers(batch.column(name))
             X = by_row[:n_rows]
             X[...] = by_column[:, :n_rows].T
-            yield (first, X, *self._target_and_weight(batch, first))
+            target, weight = _labels(batch.column(self.target), self, first), None
+            if self.weight is not None:
+                weight = np.asarray(_numbers(batch.column(self.weight)), dtype=np.float64)
+            yield first, X, target, weight
             first += n_rows
 
     def targets(self) -> Iterator[AnyArray]:
@@ -116,16 +120,6 @@ class ParquetRows:
     def place(self, row: int) -> str:
         """Return where a row is, for messages."""
         return f"{self.path}, row {self.first + row}"
-
-    @property
-    def _sides(self) -> list[str]:
-        return [self.target] if self.weight is None else [self.target, self.weight]
-
-    def _target_and_weight(self, batch: Any, first: int) -> tuple[AnyArray, FloatArray | None]:
-        target = _labels(batch.column(self.target), self, first)
-        if self.weight is None:
-            return target, None
-        return target, np.asarray(_numbers(batch.column(self.weight)), dtype=np.float64)
 
     def _batches(self, groups: list[int], columns: list[str]) -> Iterator[Any]:
         step = rows_at_a_time(BLOCK_BYTES, len(self.features), self.dtype.itemsize)
