@@ -30,10 +30,10 @@ from widemargin.certificate import Certificate, warn_unconverged, worst
 from widemargin.estimators._base.diagnosed import Diagnosed
 from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.fitted.by_path import Training
+from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.calibration import check_calibration
 from widemargin.fitted.plane import NormMachine, PlaneTraining
-from widemargin.fitted.record import Machine, Record
+from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel
 from widemargin.problems.norm_margin import NormMargin
 from widemargin.solvers import norm_margin

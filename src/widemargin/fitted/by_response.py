@@ -110,8 +110,6 @@ class LatentTraining(FittedModel):
 
     Attributes
     ----------
-    data : TrainingSet
-        The rows.
     latent : LatentFunctions
         What prediction needs.
     results : list of MeanFieldResult

@@ -24,8 +24,8 @@ from widemargin._base.validation import TrainingSet, canonical, check_fit
 from widemargin.estimators._base.inspection import kernel_for, problems_for
 from widemargin.estimators._base.kernel import check_square
 from widemargin.estimators.svm import SVC, SVR
-from widemargin.fitted.by_path import SharedMatrix, Training
-from widemargin.fitted.record import Machine, record_of
+from widemargin.fitted.by_path import Machine, SharedMatrix, Training
+from widemargin.fitted.record import record_of
 from widemargin.kernels import Rows
 
 SHARED_ROWS = 1_500  # beyond that, fits steer in float32 and are faster than shared float64

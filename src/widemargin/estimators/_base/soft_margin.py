@@ -12,8 +12,8 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet
 from widemargin.certificate import Certificate
 from widemargin.estimators._base.kernel import KernelMachine
-from widemargin.fitted.by_path import Training
-from widemargin.fitted.record import Machine, Record
+from widemargin.fitted.by_path import Machine, Training
+from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import soft_margin

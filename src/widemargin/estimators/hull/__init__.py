@@ -29,8 +29,8 @@ from widemargin.estimators.hull.sizes import (
     why_not,
 )
 from widemargin.estimators.svm.support import SupportClassifier
+from widemargin.fitted.by_path import Machine
 from widemargin.fitted.calibration import check_calibration
-from widemargin.fitted.record import Machine
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import (
     class_masses,

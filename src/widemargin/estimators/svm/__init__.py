@@ -17,8 +17,8 @@ from widemargin._base.validation import (
 from widemargin.estimators._base.soft_margin import Expansion
 from widemargin.estimators.svm import nu as by_nu
 from widemargin.estimators.svm.support import SupportClassifier, SupportRegressor
+from widemargin.fitted.by_path import Machine
 from widemargin.fitted.calibration import check_calibration
-from widemargin.fitted.record import Machine
 from widemargin.problems import soft_margin as problems
 
 

@@ -17,7 +17,7 @@ from widemargin.certificate import warn_unconverged, worst
 from widemargin.estimators._base.one_vs_one import OneVsOneClassifier
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators._base.soft_margin import Expansion, SoftMarginMachine
-from widemargin.fitted.record import Machine
+from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 
