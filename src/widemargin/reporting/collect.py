@@ -16,7 +16,7 @@ from widemargin.reporting import rows
 from widemargin.reporting import texts as words
 from widemargin.reporting.plain import as_code, jsonable, listed, number
 from widemargin.reporting.rivals import Candidate
-from widemargin.reporting.statistics import NORMAL, effective_rows, median_error, normal, wilson
+from widemargin.reporting.statistics import effective_rows, median_error, normal, wilson
 from widemargin.reporting.subject import Subject
 
 FORMAT = "widemargin-report-1"
@@ -32,7 +32,7 @@ def collect(subject: Subject) -> dict[str, Any]:
         "data": _data(subject),
         "model": _model(subject),
         "leave_one_out": left_out,
-        "tested": _tested(subject),
+        "tested": subject.tested,
         "certificate": _certificate(subject),
         "machines": [_machine(candidate, subject) for candidate in subject.candidates],
         "margins": rows.margin_distribution(subject),
@@ -124,20 +124,6 @@ def _leave_one_out(subject: Subject) -> dict[str, Any]:
         "usual": median_error(y, weight) * spread,  # always saying the median
         "explained": number(1 - squared / around) if around > 0 else None,
     }
-
-
-def _tested(subject: Subject) -> dict[str, Any] | None:
-    """Return the error, with its interval, on rows that were not trained on."""
-    if not subject.tested:
-        return None
-    found = dict(subject.tested)
-    n, error = int(found["rows"]), found["error"]
-    if subject.task == "regression":
-        half = NORMAL * found["deviation"]
-        low, high = max(0.0, error - half), error + half
-    else:
-        low, high = wilson(error * n, n)
-    return {"rows": n, "error": error, "low": low, "high": high}
 
 
 def _certificate(subject: Subject) -> dict[str, Any] | None:
