@@ -74,11 +74,8 @@ class Painter:
             for given in _small_questions(name):
                 with self._asked:
                     self._asked.wait_for(lambda: self._n_asked == 0)
-                # All that a picture does; these few points may not allow it.
-                with self._fitting, suppress(NoMachineError):
-                    fitted = fit(read_question(given))
-                    draw(fitted)
-                    leave_one_out(fitted)
+                with self._fitting:
+                    _paint_unseen(given)
 
 
 def _small_questions(name: str) -> Iterator[dict[str, Any]]:
@@ -90,3 +87,11 @@ def _small_questions(name: str) -> Iterator[dict[str, Any]]:
         shown = [p for p in points if p[2] < n_classes]
         for params in ({}, *others):
             yield {"machine": name, "points": shown, "params": params}
+
+
+def _paint_unseen(given: dict[str, Any]) -> None:
+    """Do all that a picture does, and let it go; these few points may not allow it."""
+    with suppress(NoMachineError):
+        fitted = fit(read_question(given))
+        draw(fitted)
+        leave_one_out(fitted)

@@ -61,6 +61,8 @@ class Stamp:
 class ArrayStrip:
     """An array in memory."""
 
+    path = ""  # it is in no file
+
     def __init__(self, array: AnyArray) -> None:
         self.array = array
 
