@@ -32,7 +32,7 @@ def weights(kind, n=30):
 
 def landscape_of(model, names, X, y, weight=None, criterion="loo", prior=1.0):
     """Return the landscape of a request with its equations solved as far as they can be."""
-    task = LatentTask.of(model, frozenset(names), X, y, weight, prior, criterion)
+    task = LatentTask(model, frozenset(names), X, y, weight, prior, criterion)
     landscape = task.landscape(np.arange(len(task.codes)), lambda point: None)
     landscape.tol = 1e-12
     return landscape

@@ -201,7 +201,7 @@ def tune(
     model = clone(estimator)
     check_parameters(model)
     kind = LatentTask if is_latent(model) else Task
-    task = kind.of(model, names, X, y, sample_weight, float(prior), criterion)
+    task = kind(model, names, X, y, sample_weight, float(prior), criterion)
     loss = "leave-one-out loss" if criterion == "loo" else "minus log evidence a row"
     watch = _SearchWatch(f"tuning {type(model).__name__}", verbose, loss)
     with watch:

@@ -124,42 +124,16 @@ class Response:
         self.covariance = K @ self.B
         self.variance = np.diagonal(self.covariance).copy()
         self.kept = np.diagonal(self.B).copy()  # 1 - n S
-
-    # -- first derivatives at given cavity variances -------------------------------------------
-
-    @property
-    def precision_by_slope(self) -> FloatArray:
-        """dn/dd."""
-        return np.asarray(self.result.problem.weight * self.lam / self.spread**2)
-
-    @property
-    def precision_by_field(self) -> FloatArray:
-        """dn/dz, from d' = F (1 - d) - d (z + F)."""
-        bend = self.strength * self.rest - self.slope * (self.result.z + self.strength)
-        return self.precision_by_slope * bend
-
-    @property
-    def precision_by_cavity(self) -> FloatArray:
-        """dn/dc."""
-        return -self.precision * self.rest / self.spread
-
-    @property
-    def coefficients_by_field(self) -> FloatArray:
-        """dA/dz."""
-        problem = self.result.problem
-        return -problem.weight * problem.label * self.slope / np.sqrt(self.lam)
-
-    @property
-    def coefficients_by_noise(self) -> FloatArray:
-        """dA/dv = dA/dc."""
-        return -0.5 * self.result.coefficients / self.lam
-
-    @property
-    def field_by_noise(self) -> FloatArray:
-        """d(y sqrt(lambda) z)/dv at given z."""
-        return 0.5 * self.result.problem.label * self.result.z / np.sqrt(self.lam)
-
-    # -- the adjoint ---------------------------------------------------------------------------
+        # First derivatives at given cavity variances: of n by d, z and c (d' = F (1 - d) - d (z +
+        # F)), of A by z and by v or c, and of y sqrt(lambda) z by v at given z.
+        root = np.sqrt(self.lam)
+        bend = self.strength * self.rest - self.slope * (z + self.strength)
+        self.precision_by_slope = problem.weight * self.lam / self.spread**2
+        self.precision_by_field = self.precision_by_slope * bend
+        self.precision_by_cavity = -self.precision * self.rest / self.spread
+        self.coefficients_by_field = -problem.weight * problem.label * self.slope / root
+        self.coefficients_by_noise = -0.5 * result.coefficients / self.lam
+        self.field_by_noise = 0.5 * problem.label * z / root
 
     def gradient(self, loss: float, by: SolutionGradient) -> LatentGradient:
         """Return the derivatives of a loss with respect to K, v and kappa."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import scipy.sparse as sp
 from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
-    TrainingSet,
     canonical,
     check_fit,
     class_costs,
@@ -106,22 +104,14 @@ def check_criterion(criterion: Any, model: Any) -> None:
         )
 
 
-@dataclass(frozen=True)
 class Task:
-    """A checked request: the model to be fitted, its training rows, what to tune and how."""
+    """A checked request: the model to be fitted, its training rows, what to tune and how.
 
-    model: Any
-    names: frozenset[str]
-    data: TrainingSet
-    codes: IntArray
-    factors: FloatArray
-    kernel: Kernel
-    prior: float
-    criterion: str
+    The data are checked as `fit` would; the other arguments are those of `tune`, checked before.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         model: Any,
         names: frozenset[str],
         X: Any,
@@ -129,21 +119,20 @@ class Task:
         sample_weight: Any,
         prior: float,
         criterion: str = "loo",
-    ) -> Task:
-        """Check the data as fit would."""
+    ) -> None:
+        self.model, self.names, self.prior, self.criterion = model, names, prior, criterion
         precomputed = getattr(model, "kernel", None) == "precomputed"
         X, y, weight = check_fit(
             model, X, y, sample_weight, numeric=False, accept_sparse=not precomputed
         )
         if precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be the square kernel matrix; got shape {X.shape}")
-        data = canonical(X, y, weight, precomputed=precomputed)
-        classes, codes = check_classes(data.y)
+        self.data = data = canonical(X, y, weight, precomputed=precomputed)
+        classes, self.codes = check_classes(data.y)
         costs = getattr(model, "class_weight", None)
-        factors = class_costs(costs, classes, codes, data.weight)
-        kernel = kernel_for(model, data.X, data.weight)
-        check_range(Rows(kernel, data.X))
-        return cls(model, names, data, codes, factors, kernel, prior, criterion)
+        self.factors = class_costs(costs, classes, self.codes, data.weight)
+        self.kernel = kernel_for(model, data.X, data.weight)
+        check_range(Rows(self.kernel, data.X))
 
     @property
     def hinge(self) -> bool:

@@ -330,7 +330,7 @@ def test_anywhere_in_the_box_there_are_numbers_or_no_solution(
     X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
     weights = {None: None, "whole": 1.0 + y, "parts": rng.uniform(0.2, 2.0, 30)}[weight]
     model = MeanFieldGPClassifier(inference=inference)
-    task = LatentTask.of(model, frozenset(ALL), X, y, weights, 1.0, criterion)
+    task = LatentTask(model, frozenset(ALL), X, y, weights, 1.0, criterion)
     landscape = task.landscape(np.arange(30), lambda point: None)
     low, high = np.array(landscape.bounds).T
     value, gradient = landscape(low + np.array(place) * (high - low))

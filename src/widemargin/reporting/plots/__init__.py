@@ -23,15 +23,6 @@ from widemargin.reporting.plots.shown import (
 )
 from widemargin.reporting.strengths import are_shares, strengths
 
-__all__ = [
-    "certificate_history",
-    "decision_boundary",
-    "embedding_strengths",
-    "loo_landscape",
-    "margin_distribution",
-    "rank_map",
-]
-
 
 def decision_boundary(
     est: Any,
