@@ -95,7 +95,6 @@ def _calibration(found: dict[str, Any]) -> Figure | None:
     if found["calibration"] is None:
         return None
     bins = found["calibration"]["bins"]
-    bars = {"color": COLOURS[0], "thickness": 1.5, "width": 4}
     dots = scatter(
         "markers",
         [b["forecast"] for b in bins],
@@ -106,7 +105,9 @@ def _calibration(found: dict[str, Any]) -> Figure | None:
             "symmetric": False,
             "array": [b["high"] - b["observed"] for b in bins],
             "arrayminus": [b["observed"] - b["low"] for b in bins],
-            **bars,
+            "color": COLOURS[0],
+            "thickness": 1.5,
+            "width": 4,
         },
         marker={"color": COLOURS[0], "size": 9},
         customdata=[b["rows"] for b in bins],

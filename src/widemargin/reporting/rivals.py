@@ -131,8 +131,8 @@ def _steps(task: str, n_classes: int, n_rows: int, ard: bool) -> Iterator[tuple[
         LPSVC: [{"lam": lam} for lam in PRICES],
     }
     for machine, settings in programs.items():
-        attempt = _best_of(machine, settings) if few and small else None
-        yield machine.__name__, attempt or _refusing(large if few else many)
+        refusal = _refusing(large if few else many)
+        yield machine.__name__, _best_of(machine, settings) if few and small else refusal
 
 
 def _tried(

@@ -76,11 +76,11 @@ class Threads:
         list
             What the tasks return, in the order of the parts.
         """
-        found: dict[int, _Found] = {}
+        found: list[Any] = [None] * len(parts)
 
         def work(k: int) -> None:
             found[k] = task(parts[k], *arguments[k])
 
         with worker_threads() as threads:
             for_each(work, range(len(parts)), min(threads, max(1, len(parts))))
-        return [found[k] for k in range(len(parts))]
+        return found

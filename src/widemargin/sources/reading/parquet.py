@@ -12,7 +12,7 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.sources.reading.convert import FLOAT32, FLOAT64, joined, labels_of, missing_target
-from widemargin.sources.reading.rows import BLOCK_BYTES, PART_BYTES, Piece, rows_at_a_time
+from widemargin.sources.reading.rows import BLOCK_BYTES, PART_BYTES, Piece
 from widemargin.sources.reading.strips import AnyArray, Stamp
 
 READ_AHEAD = 16 << 20  # bytes of all columns; without it whole row groups would be read at once
@@ -64,7 +64,7 @@ class ParquetRows:
         by_column: RealArray = np.empty((len(self.features), 0), dtype=self.dtype)
         by_row: RealArray = np.empty((0, len(self.features)), dtype=self.dtype)
         sides = [self.target] if self.weight is None else [self.target, self.weight]
-        for batch in self._batches(self.groups, [*self.features, *sides]):
+        for batch in self._batches([*self.features, *sides]):
             n_rows = batch.num_rows
             if len(by_row) < n_rows:
                 by_column = np.empty((len(self.features), n_rows), dtype=self.dtype)
@@ -82,7 +82,7 @@ class ParquetRows:
     def targets(self) -> Iterator[AnyArray]:
         """Yield the targets alone, in order."""
         first = 0
-        for batch in self._batches(self.groups, [self.target]):
+        for batch in self._batches([self.target]):
             yield _labels(batch.column(self.target), self, first)
             first += batch.num_rows
 
@@ -104,7 +104,7 @@ class ParquetRows:
 
     def parts(self) -> list[ParquetRows]:
         """Return these rows in parts of whole row groups, of PART_BYTES where they are small."""
-        step = rows_at_a_time(PART_BYTES, len(self.features), self.dtype.itemsize)
+        step = self._step(PART_BYTES)
         parts: list[ParquetRows] = []
         begin = rows = first = 0
         for k, size in enumerate(self.group_sizes):
@@ -121,12 +121,16 @@ class ParquetRows:
         """Return where a row is, for messages."""
         return f"{self.path}, row {self.first + row}"
 
-    def _batches(self, groups: list[int], columns: list[str]) -> Iterator[Any]:
-        step = rows_at_a_time(BLOCK_BYTES, len(self.features), self.dtype.itemsize)
+    def _step(self, n_bytes: int) -> int:
+        """Return how many rows fit into some bytes, at least one."""
+        return max(1, n_bytes // max(1, len(self.features) * self.dtype.itemsize))
+
+    def _batches(self, columns: list[str]) -> Iterator[Any]:
+        step = self._step(BLOCK_BYTES)
         self.stamp.check(self.path)
         with opened_parquet(self.path, max(1 << 16, READ_AHEAD // len(columns))) as file:
             yield from file.iter_batches(
-                batch_size=step, row_groups=groups, columns=columns, use_threads=False
+                batch_size=step, row_groups=self.groups, columns=columns, use_threads=False
             )
         self.stamp.check(self.path)
 
