@@ -1,31 +1,64 @@
-"""Generalisation bounds: one function per theorem, and a summary for a fitted model."""
+r"""Bounds on the error on new data, one function a theorem.
 
-from widemargin.assess.bounds import (
-    AppliedBound,
-    BoostingBound,
-    Bound,
-    BoundSummary,
+====================  =========================================================================
+function              theorem
+====================  =========================================================================
+vc, vc_lower          Smola et al. (2000), theorems 1.2 and 1.3 (with a constant c)
+margin_cover          Smola et al. (2000), theorem 1.5, with 1.4 and 1.7
+regression_cover      Smola et al. (2000), theorem 1.6, with 1.4
+linear_margin         Smola et al. (2000), theorem 1.8 (with a constant c)
+convex_combination    Smola et al. (2000), theorem 1.10 (with a constant c)
+margin_distribution   Smola et al. (2000), theorem 2.1 (Shawe-Taylor and Cristianini 1998)
+adaptive_margin       Smola et al. (2000), theorem 2.2 (Weston and Herbrich)
+ordinal_margin        Herbrich et al. (2000), theorem 2.2, with pairs that are independent
+shawe_taylor          Herbrich et al. (2000), theorem 2.3 (Shawe-Taylor et al. 1998)
+====================  =========================================================================
+
+They rest on how rich a class of functions is, which is a number and no error rate:
+
+====================  =========================================================================
+vc_margin_dimension   Smola et al. (2000), (1.35)
+fat_linear, fat_l1    Smola et al. (2000), theorems 1.7 and 1.9 (the latter with a constant c)
+covering_number       Smola et al. (2000), theorem 1.4
+====================  =========================================================================
+
+Two theorems are about training itself:
+
+====================  =========================================================================
+perceptron            Smola et al. (2000), theorem 1.1, corrected: number of updates
+adaboost              Smola et al. (2000), theorem 1.12: margins of the training rows
+====================  =========================================================================
+
+:func:`summary` lists all that apply to a fitted model. Bounds on errors are of the type
+:class:`Bound`: a number that also says whether it tells anything. Rows are taken to be drawn
+independently from one distribution, for linear machines one whose support lies in a ball of radius
+R about the origin of feature space; with probability 1 - delta over such samples the error rate on
+new rows is below the bound.
+
+Bounds of this kind have constants so large that they exceed 1, and so say nothing, unless there
+are tens of thousands of rows. They explain what makes an error small; they do not estimate it.
+:mod:`widemargin.loo` does.
+"""
+
+from widemargin._base.bound import Bound
+from widemargin.assess.bounds.capacity import (
     CoveringNumber,
-    NotApplied,
-    adaboost,
-    adaboost_rounds,
-    adaptive_margin,
-    convex_combination,
     covering_number,
     fat_l1,
     fat_linear,
-    linear_margin,
-    margin_cover,
-    margin_distribution,
-    ordinal_margin,
-    perceptron,
-    regression_cover,
-    shawe_taylor,
-    summary,
-    vc,
-    vc_lower,
     vc_margin_dimension,
 )
+from widemargin.assess.bounds.constant import convex_combination, linear_margin, vc, vc_lower
+from widemargin.assess.bounds.cover import margin_cover, regression_cover
+from widemargin.assess.bounds.margin import (
+    adaptive_margin,
+    margin_distribution,
+    ordinal_margin,
+    shawe_taylor,
+)
+from widemargin.assess.bounds.summary import summary
+from widemargin.assess.bounds.table import AppliedBound, BoundSummary, NotApplied
+from widemargin.problems.training_bounds import BoostingBound, adaboost, adaboost_rounds, perceptron
 
 __all__ = [
     "AppliedBound",

@@ -9,9 +9,9 @@ from tests.helpers.byhand import gram
 from tests.helpers.mean_field import solved
 from widemargin import MeanFieldGPClassifier
 from widemargin.problems.mean_field import Likelihood, naive
-from widemargin.tuning._latent_landscape import LatentTask
-from widemargin.tuning._latent_loss import evidence_loss, left_out_loss
-from widemargin.tuning._latent_response import flip_slopes
+from widemargin.tuning.latent_landscape import LatentTask
+from widemargin.tuning.latent_loss import evidence_loss, left_out_loss
+from widemargin.tuning.latent_response import flip_slopes
 
 STEP = 1e-3
 NAMES = ("gamma", "input_noise", "flip_noise")
@@ -32,7 +32,7 @@ def weights(kind, n=30):
 
 def landscape_of(model, names, X, y, weight=None, criterion="loo", prior=1.0):
     """Return the landscape of a request with its equations solved as far as they can be."""
-    task = LatentTask.of(model, frozenset(names), X, y, weight, prior, criterion)
+    task = LatentTask(model, frozenset(names), X, y, weight, prior, criterion)
     landscape = task.landscape(np.arange(len(task.codes)), lambda point: None)
     landscape.tol = 1e-12
     return landscape

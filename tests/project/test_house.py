@@ -241,7 +241,7 @@ def _public() -> dict[str, object]:
         members = getattr(value, "__all__", [m for m in vars(value) if not m.startswith("_")])
         for member in members:
             item = getattr(value, member)
-            if callable(item) and getattr(item, "__module__", "") == value.__name__:
+            if callable(item):
                 found[f"{name}.{member}"] = item
     return found
 

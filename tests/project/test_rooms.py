@@ -37,7 +37,6 @@ STATED_IN_PROBLEMS = {"primal", "dual", "certificate", "primal_objective", "dual
 # What a user may hand in, where its type is the question.
 TYPES_OF_ARGUMENTS = {
     "solvers.preference": {"Rows"},  # a matrix, or samples seen through a kernel
-    "sources.arrays": {"FileStrip"},  # an array in memory, or a memory map of a file
     "sources.recognise": {"Dataset"},  # what was passed to fit
 }
 

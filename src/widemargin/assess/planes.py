@@ -91,10 +91,13 @@ def planes_of(est: Any, X: Matrix) -> Planes:
     """Return the planes of a fitted machine; X is needed for precomputed kernels only."""
     coef, gram = None, None
     if hasattr(est, "coef_"):
-        coef = _dense(est.coef_)
+        dense = est.coef_.toarray() if sp.issparse(est.coef_) else est.coef_
+        coef = np.atleast_2d(np.asarray(dense, np.float64))
         gram = coef @ coef.T
     elif hasattr(est, "dual_coef_") and fitted_kernel(est) is not None:
-        gram = _kernel_gram(est, X)
+        beta = expansion_coefficients(est)  # the normals are sum_j beta_j phi(x_j)
+        rows, used = _support_rows(est, X)
+        gram = np.asarray(beta.T @ rows.weighted_sum(used, rows, used, beta))
     if gram is None:
         raise TypeError(
             f"{type(est).__name__} is no plane in a feature space (it has neither coef_ nor "
@@ -149,13 +152,6 @@ def squared_lengths(est: Any, X: Any) -> FloatArray:
     return kernel_rows(est, X).diagonal()
 
 
-def _kernel_gram(est: Any, X: Matrix) -> FloatArray:
-    """Return the inner products of the normals sum_j beta_j phi(x_j) of a kernel machine."""
-    beta = expansion_coefficients(est)
-    rows, used = _support_rows(est, X)
-    return np.asarray(beta.T @ rows.weighted_sum(used, rows, used, beta))
-
-
 def _support_rows(est: Any, X: Matrix) -> tuple[Rows, IntArray]:
     """Return rows seen through the kernel, and which of them are the support vectors."""
     if est.kernel != "precomputed":
@@ -171,10 +167,6 @@ def _support_rows(est: Any, X: Matrix) -> tuple[Rows, IntArray]:
             f"kernel values between its support vectors; got shape {X.shape}"
         )
     return kernel_rows(est, X), est.support_.astype(np.intp)
-
-
-def _dense(coef: Any) -> FloatArray:
-    return np.atleast_2d(coef.toarray() if sp.issparse(coef) else np.asarray(coef, np.float64))
 
 
 def _positive(size: float) -> float:

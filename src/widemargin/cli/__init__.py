@@ -6,9 +6,8 @@ Only the parsing of arguments is imported here; each command imports what it run
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -27,34 +26,7 @@ app = typer.Typer(
 )
 
 
-class KernelName(StrEnum):
-    """Kernels that need no code."""
-
-    linear = "linear"
-    poly = "poly"
-    rbf = "rbf"
-    sigmoid = "sigmoid"
-
-
-class TaskName(StrEnum):
-    """What is asked of the machine."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
-
-
-class ClassWeight(StrEnum):
-    """How classes are weighted."""
-
-    balanced = "balanced"
-
-
-class Imputation(StrEnum):
-    """What takes the place of a missing number."""
-
-    median = "median"
-    mean = "mean"
+TARGET = typer.Option("--target", "-t", help="Column to predict.", show_default=False)
 
 
 def _print_version(asked: bool) -> None:
@@ -85,17 +57,18 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Column to predict.", show_default=False)
-    ] = None,
+    target: Annotated[str | None, TARGET] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Model file.", show_default="DATA.skops, here"),
     ] = None,
-    task: Annotated[TaskName, typer.Option(help="What to learn.")] = TaskName.auto,
+    task: Annotated[
+        Literal["auto", "classification", "regression"], typer.Option(help="What to learn.")
+    ] = "auto",
     C: Annotated[float, typer.Option("--C", help="Cost of an error.")] = 1.0,
     kernel: Annotated[
-        KernelName | None, typer.Option(help="Kernel.", show_default="rbf; linear for many files")
+        Literal["linear", "poly", "rbf", "sigmoid"] | None,
+        typer.Option(help="Kernel.", show_default="rbf; linear for many files"),
     ] = None,
     gamma: Annotated[str, typer.Option(help="Kernel width: scale, auto or a number.")] = "scale",
     degree: Annotated[int, typer.Option(help="Degree of the polynomial kernel.")] = 3,
@@ -109,7 +82,7 @@ def fit(
     ] = None,
     tol: Annotated[float, typer.Option(help="KKT violation at which to stop.")] = 1e-3,
     class_weight: Annotated[
-        ClassWeight | None, typer.Option(help="Give all classes equal weight.")
+        Literal["balanced"] | None, typer.Option(help="Give all classes equal weight.")
     ] = None,
     one_hot: Annotated[
         bool, typer.Option("--one-hot", help="Turn text columns into 0/1 columns.")
@@ -118,7 +91,8 @@ def fit(
         list[str] | None, typer.Option(help="Column to leave out (may be repeated).")
     ] = None,
     impute: Annotated[
-        Imputation | None, typer.Option(help="Fill missing numbers, column by column.")
+        Literal["median", "mean"] | None,
+        typer.Option(help="Fill missing numbers, column by column."),
     ] = None,
     checkpoint: Annotated[
         Path | None,
@@ -148,23 +122,23 @@ def fit(
 
         settings = Settings(
             C=C,
-            kernel=kernel.value if kernel else "rbf",
+            kernel=kernel or "rbf",
             gamma=gamma,
             degree=degree,
             coef0=coef0,
             epsilon=epsilon,
             tol=tol,
-            class_weight=class_weight.value if class_weight else None,
+            class_weight=class_weight,
             time_limit=time_limit,
             verbose=int(verbose),
         )
         if is_in_parts(data):
             unused = {
-                "--kernel": kernel is not None and kernel.value != "linear",
+                "--kernel": kernel not in (None, "linear"),
                 "--one-hot": one_hot,
                 "--impute": impute is not None,
                 "--epsilon": epsilon is not None,
-                "--task regression": task is TaskName.regression,
+                "--task regression": task == "regression",
             }
             refuse_unused(unused)
             assert data is not None
@@ -176,8 +150,8 @@ def fit(
             raise typer.BadParameter("--checkpoint is for many files: a folder or a pattern.")
         table, target = _training_data(data, target)
         name = Path(f"{data.stem}.skops" if data else "widemargin-demo.skops")
-        inputs = {"drop": drop or [], "one_hot": one_hot, "impute": impute and impute.value}
-        _fit(table, target, output or name, task.value, settings, inputs)
+        inputs = {"drop": drop or [], "one_hot": one_hot, "impute": impute}
+        _fit(table, target, output or name, task, settings, inputs)
 
 
 def _training_data(data: Path | None, target: str | None) -> tuple[Table, str]:
@@ -194,7 +168,7 @@ def _fit(
     table: Table, target: str, output: Path, task: str, settings: Settings, inputs: dict[str, Any]
 ) -> None:
     from widemargin.cli._model_file import SavedModel
-    from widemargin.cli._summary import print_summary
+    from widemargin.cli._summary import print_lines, summary_lines
     from widemargin.cli._training import fit_pipeline
     from widemargin.sources.tables.encoding import learn_encoding, read_target
     from widemargin.sources.whole_file import check_writable
@@ -205,16 +179,7 @@ def _fit(
     X = encoding.matrix(table)
     model = SavedModel(fit_pipeline(X, y, found_task, settings), found_task, target, encoding)
     model.save(output)
-    print_summary(model, X, y, source=table.source, path=output)
-
-
-class ReportTask(StrEnum):
-    """What is asked of the machines that are compared."""
-
-    auto = "auto"
-    classification = "classification"
-    ordered = "ordered"
-    regression = "regression"
+    print_lines(summary_lines(model, X, y, table.source), output)
 
 
 @app.command()
@@ -223,9 +188,7 @@ def report(
         Path | None,
         typer.Argument(help="CSV (with a header) or Parquet file.", show_default=False),
     ] = None,
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Column to predict.", show_default=False)
-    ] = None,
+    target: Annotated[str | None, TARGET] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="HTML file.", show_default="DATA.html, here"),
@@ -234,7 +197,10 @@ def report(
         Path | None,
         typer.Option("--model", help="Model file.", show_default="beside the report"),
     ] = None,
-    task: Annotated[ReportTask, typer.Option(help="What to learn.")] = ReportTask.auto,
+    task: Annotated[
+        Literal["auto", "classification", "ordered", "regression"],
+        typer.Option(help="What to learn."),
+    ] = "auto",
     ard: Annotated[bool, typer.Option("--ard", help="Tune a width for each input.")] = False,
     seed: Annotated[int, typer.Option(help="Of the sample of many rows.", min=0)] = 0,
     as_json: Annotated[
@@ -260,7 +226,7 @@ def report(
         table, name = _training_data(data, target)
         stem = data.stem if data else "widemargin-demo"
         page = output or Path(f"{stem}.html")
-        run_report(table, name, task.value, page, model, ard=ard, seed=seed, as_json=as_json)
+        run_report(table, name, task, page, model, ard=ard, seed=seed, as_json=as_json)
 
 
 @app.command()

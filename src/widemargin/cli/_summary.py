@@ -16,11 +16,6 @@ from widemargin.cli._training import machine_of
 from widemargin.sources.tables.encoding import Target
 
 
-def print_summary(model: SavedModel, X: FloatArray, y: Target, *, source: str, path: Path) -> None:
-    """Print what was fitted, how good it provably is, and where it was saved."""
-    print_lines(_lines(model, X, y, source), path)
-
-
 def print_lines(lines: Iterable[tuple[str, str]], path: Path) -> None:
     """Print names and texts as a table, the model file last."""
     from rich import box
@@ -35,11 +30,14 @@ def print_lines(lines: Iterable[tuple[str, str]], path: Path) -> None:
     table.add_column(overflow="fold")
     for name, text in lines:
         table.add_row(name, Text(text))
-    table.add_row("saved", Text(f"{path} ({_size(path)})"))
+    table.add_row("saved", Text(f"{path} ({path.stat().st_size / 1000:,.0f} kB)"))
     Console().print(table)
 
 
-def _lines(model: SavedModel, X: FloatArray, y: Target, source: str) -> Iterator[tuple[str, str]]:
+def summary_lines(
+    model: SavedModel, X: FloatArray, y: Target, source: str
+) -> Iterator[tuple[str, str]]:
+    """Yield what was fitted and how good it provably is, by name."""
     machine = machine_of(model.pipeline)
     yield "machine", f"{type(machine).__name__}: {describe_machine(machine)}"
     yield "data", f"{source}: {_describe_data(model, X, y)}"
@@ -47,13 +45,16 @@ def _lines(model: SavedModel, X: FloatArray, y: Target, source: str) -> Iterator
     n_support = count_support(X, y, machine.support_) if hasattr(machine, "support_") else None
     if n_support is not None:
         yield "support vectors", f"{n_support:,} of {len(y):,} rows ({n_support / len(y):.1%})"
-    yield "certificate", describe_certificate(machine.certificate_, _n_problems(machine))
-    yield "training error", _training_error(model, X, y)
-    found = known_leave_one_out(machine)
-    if found is not None:
+    n_problems = len(getattr(machine, "certificates_", [None]))
+    yield "certificate", describe_certificate(machine.certificate_, n_problems)
+    yield "training error", describe_error(model.pipeline.predict(X), y, model.task)
+    try:
+        found = loo.result(machine)  # remembered, if it was asked before compact()
+    except ValueError:
+        if n_support is not None:
+            yield "leave-one-out", describe_bound(n_support, len(y), model.task)
+    else:
         yield "leave-one-out", describe_leave_one_out(found, len(y), model.task)
-    elif n_support is not None:
-        yield "leave-one-out", describe_bound(n_support, len(y), model.task)
 
 
 def describe_machine(machine: Any) -> str:
@@ -96,14 +97,6 @@ def describe_certificate(certificate: Certificate, n_problems: int = 1) -> str:
         f"model is at most {in_print(c.relative_gap):.1e} (relative) from it. KKT violation "
         f"{c.kkt_violation:.1e}; {verdict} after {c.n_iter:,} steps."
     )
-
-
-def known_leave_one_out(machine: Any) -> loo.LOOResult | None:
-    """Return the leave-one-out that a machine remembers; None if it was not asked."""
-    try:
-        return loo.result(machine)
-    except ValueError:
-        return None
 
 
 def describe_leave_one_out(found: loo.LOOResult, n_rows: int, task: str) -> str:
@@ -151,11 +144,6 @@ def _describe_data(model: SavedModel, X: FloatArray, y: Target) -> str:
     return f"{len(y):,} rows, {X.shape[1]:,} inputs, target {model.target} ({what})"
 
 
-def _training_error(model: SavedModel, X: FloatArray, y: Target) -> str:
-    predicted = model.pipeline.predict(X)
-    return describe_error(predicted, y, model.task)
-
-
 def describe_error(predicted: Target, y: Target, task: str) -> str:
     """Say how far predictions are from the truth: wrong labels, or mean absolute error."""
     if task == "regression":
@@ -164,11 +152,3 @@ def describe_error(predicted: Target, y: Target, task: str) -> str:
         return f"mean absolute error {np.mean(np.abs(predicted - y)):.4g}{explained}"
     wrong = int(np.sum(predicted != y))
     return f"{wrong:,} of {len(y):,} rows ({wrong / len(y):.2%})"
-
-
-def _n_problems(machine: Any) -> int:
-    return len(getattr(machine, "certificates_", [None]))
-
-
-def _size(path: Path) -> str:
-    return f"{path.stat().st_size / 1000:,.0f} kB"

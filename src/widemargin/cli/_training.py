@@ -84,6 +84,9 @@ def compacted(pipeline: Any, n_rows: int) -> Any:
 
 def _machine(task: Task, settings: Settings, *, n_rows: int) -> Any:
     """Return the unfitted machine for a task."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.preprocessing import StandardScaler
+
     import widemargin as wm
 
     common: dict[str, Any] = {
@@ -103,20 +106,14 @@ def _machine(task: Task, settings: Settings, *, n_rows: int) -> Any:
         if settings.class_weight:
             raise UserError("--class-weight is for classification; this is regression.")
         epsilon = 0.1 if settings.epsilon is None else settings.epsilon
-        return _on_standardised_target(wm.SVR(epsilon=epsilon, **kernel, **common))
+        regressor = wm.SVR(epsilon=epsilon, **kernel, **common)
+        # So C and epsilon are in standard deviations of the target.
+        return TransformedTargetRegressor(regressor, transformer=StandardScaler())
     if settings.epsilon is not None:
         raise UserError("--epsilon is for regression; this is classification.")
     if settings.kernel == "linear" and n_rows > MOST_ROWS_OF_LINEAR_KERNEL:
         return wm.LinearSVC(class_weight=settings.class_weight, **common)
     return wm.SVC(class_weight=settings.class_weight, **kernel, **common)
-
-
-def _on_standardised_target(regressor: Any) -> Any:
-    """Wrap a regressor so that C and epsilon are in standard deviations of the target."""
-    from sklearn.compose import TransformedTargetRegressor
-    from sklearn.preprocessing import StandardScaler
-
-    return TransformedTargetRegressor(regressor, transformer=StandardScaler())
 
 
 def machine_of(pipeline: Any) -> Any:

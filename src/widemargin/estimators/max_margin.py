@@ -31,9 +31,9 @@ from widemargin.certificate import Certificate, warn_unconverged, worst
 from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.fitted.by_path import Training
+from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.plane import NormMachine, PlaneTraining
-from widemargin.fitted.record import Machine, Record
+from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel
 from widemargin.problems.norm_margin import NormMargin
 from widemargin.solvers import norm_margin

@@ -16,7 +16,7 @@ from widemargin._base.validation import check_X, require, require_number, seed_o
 from widemargin.estimators._base.kernel import CentredRows
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportRegressor
-from widemargin.fitted.record import Machine
+from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import NearestPoints, masses
 from widemargin.problems.soft_margin import SoftMargin, nu_tube

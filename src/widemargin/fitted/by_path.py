@@ -16,11 +16,12 @@ import numpy as np
 
 from widemargin._base.threads import worker_threads
 from widemargin._base.tolerances import KERNEL_ROUNDING, SUM_ROUNDING
-from widemargin._base.typing import BoolArray, FloatArray, Matrix
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import TIE, LeavingRows, LeftOutValues, PairedModel, Refused, first_in
-from widemargin.fitted.record import Machine, Record
+from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows, is_mercer
+from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.leave_one_out import LeaveOneOut, first_order, polish
 from widemargin.solvers.soft_margin import padded
 
@@ -33,6 +34,31 @@ SINGULAR = (
     "leave-one-out cannot be computed: to the precision of float64 the kernel matrix of the rows "
     "on the margin is singular. Scale the features or lower C"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """One binary or regression machine as it was trained.
+
+    Attributes
+    ----------
+    rows : ndarray
+        Rows of the training set that it saw.
+    problem : SoftMargin
+        A problem with at most one threshold whose optimum the machine is.
+    alpha : ndarray of shape (n_variables,)
+        Its dual variables.
+    threshold : float
+        Its threshold.
+    refusal : str
+        Why there is no such problem, and hence no leave-one-out; empty where there is one.
+    """
+
+    rows: IntArray
+    problem: SoftMargin
+    alpha: FloatArray
+    threshold: float
+    refusal: str = ""
 
 
 class SharedMatrix:
@@ -78,20 +104,14 @@ class Training(PairedModel):
 
     Attributes
     ----------
-    data : TrainingSet
-        The rows.
     kernel : Kernel
         The kernel with its parameters.
     centre : ndarray or None
         Origin of the rbf kernel, see `Rows`.
-    pairs : list of (int, int)
-        Positive and negative class of each machine; empty for regression.
     machines : list of Machine
         In the order of the pairs.
     intercept : bool
         Whether there is a threshold.
-    refusal : str
-        See `FittedModel`.
     """
 
     data: TrainingSet
@@ -123,12 +143,11 @@ class Training(PairedModel):
         """Return "exact" for so many samples that it is affordable."""
         return "exact" if len(self.data.weight) <= EXACT_ROWS else "linear_response"
 
-    def values(self) -> FloatArray:
-        """Return the values of the fitted machines on the user's samples, a column each."""
-        return self._fitted_values(everywhere=True)
+    def values(self, *, everywhere: bool = True) -> FloatArray:
+        """Return the values of the fitted machines on the user's samples, a column each.
 
-    def _fitted_values(self, *, everywhere: bool) -> FloatArray:
-        """Return fitted values; unless `everywhere`, zeros for the rows that a machine has seen."""
+        Unless `everywhere`, they are zeros for the rows that a machine has seen.
+        """
         data = self.data
         n = len(data.weight)
         inside = np.zeros((n, len(self.machines)))
@@ -173,7 +192,7 @@ class Training(PairedModel):
         for machine in self.machines:
             if machine.refusal:
                 raise Refused(machine.refusal)
-        values = self._fitted_values(everywhere=chosen is not None)
+        values = self.values(everywhere=chosen is not None)
         events = retrained = 0
         optima = []
         for k, machine in enumerate(self.machines):
@@ -273,7 +292,9 @@ def _refusing_singular() -> Iterator[None]:
 
 def _respond(training: Training, machine: Machine, leaving: LeavingRows) -> FloatArray:
     """Return first-order values where the kernel matrix is too large to be formed."""
-    _refuse_by_name(training.kernel)
+    name = training.kernel.name
+    if name == "sigmoid" or (name == "poly" and not training.kernel.is_mercer_by_name):
+        _refuse(training.kernel)  # the matrix is too large to find out
     rows = training.rows_of(machine)
     with worker_threads() as rows.threads:
         return first_order(
@@ -304,13 +325,9 @@ def _at_optimum(
         threads = shared.threads
         K = shared.block(machine)
     size = max(1.0, float(np.abs(problem.target).max()))
+    steps = max(1_000_000, 100 * n)
     alpha, _, violation = polish(
-        K,
-        problem,
-        machine.alpha,
-        tol=POLISHED * size,
-        max_iter=max(1_000_000, 100 * n),
-        threads=threads,
+        K, problem, machine.alpha, tol=POLISHED * size, max_iter=steps, threads=threads
     )
     # Sums of huge kernel values have rounding errors that no solver can see through.
     terms = float(np.abs(K[:n, :n]).max(initial=0.0) * np.abs(problem.coefficients(alpha)).sum())
@@ -320,12 +337,6 @@ def _at_optimum(
             f"its KKT violation is {violation:.1e}. Scale the features or lower C"
         )
     return LeaveOneOut(K, problem, alpha, threads)
-
-
-def _refuse_by_name(kernel: Kernel) -> None:
-    """Refuse kernels that may be indefinite where the matrix is too large to find out."""
-    if kernel.name == "sigmoid" or (kernel.name == "poly" and not kernel.is_mercer_by_name):
-        _refuse(kernel)
 
 
 def _refuse(kernel: Kernel) -> None:

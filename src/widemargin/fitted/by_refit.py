@@ -18,13 +18,7 @@ from widemargin._base.messages import warn
 from widemargin._base.threads import for_each, worker_threads
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
-from widemargin.fitted.base import (
-    FOLDS,
-    FittedModel,
-    LeavingRows,
-    LeftOutValues,
-    first_in,
-)
+from widemargin.fitted.base import FOLDS, FittedModel, LeavingRows, LeftOutValues, first_in
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
 
@@ -246,16 +240,12 @@ class RefitTraining(RefittedModel):
 
     Attributes
     ----------
-    data : TrainingSet
-        The rows.
     kernel : Kernel
         The kernel with its parameters.
     centre : ndarray or None
         Origin of the rbf kernel, see `Rows`.
     machines : list of RefitMachine
         One for two classes, the second of which is positive; else one per class, against the rest.
-    seed : int
-        Of the folds, where there are too many rows to leave them out one at a time.
     """
 
     data: TrainingSet

@@ -20,14 +20,8 @@ from widemargin.fitted.calibration import LIMIT
 from widemargin.fitted.coupling import against_rest
 from widemargin.fitted.latent import LatentFunctions
 from widemargin.fitted.record import Record
-from widemargin.solvers.mean_field import (
-    LeftOut,
-    MeanFieldResult,
-    Posterior,
-    factorise,
-    fit_scale,
-    leave_out,
-)
+from widemargin.solvers import mean_field
+from widemargin.solvers.mean_field import LeftOut, MeanFieldResult, Posterior, factorise, fit_scale
 
 TINY = 1e-300  # a variance whose root is a number
 
@@ -110,8 +104,6 @@ class LatentTraining(FittedModel):
 
     Attributes
     ----------
-    data : TrainingSet
-        The rows.
     latent : LatentFunctions
         What prediction needs.
     results : list of MeanFieldResult
@@ -164,7 +156,7 @@ class LatentTraining(FittedModel):
         def compute() -> list[LeftOut]:
             K = self.latent.kernel_matrix()
             return [
-                leave_out(result, posterior(record, self.latent, k, K), K)
+                mean_field.leave_out(result, posterior(record, self.latent, k, K), K)
                 for k, result in enumerate(self.results)
             ]
 

@@ -154,7 +154,11 @@ def fit_calibration(
     _check_rows(f, is_positive, w)
     # A value of 0 has probability 1/2 whatever the function.
     used = (w > 0) & (f != 0)
-    target = _error_targets(f, is_positive, w)[used]
+    # The target of the event that the machine is wrong. The classes are counted over both sides:
+    # counting them on each side gave the same log-loss.
+    total = np.where(is_positive, w[is_positive].sum(), w[~is_positive].sum())
+    rest = PSEUDO_ROWS / (total + 2 * PSEUDO_ROWS)
+    target = np.where(is_positive == (f > 0), rest, 1 - rest)[used]
     f, is_positive, w = f[used], is_positive[used], w[used]
     if method == "isotonic":
         knots, log_odds = _fit_isotonic(f, is_positive, w)
@@ -171,16 +175,6 @@ def _check_rows(f: FloatArray, positive: BoolArray, w: FloatArray) -> None:
     require(good, "the shape of values, positive and weight", shapes, "(n_samples,) for all three")
     require(bool(np.isfinite(f).all()), "values", f, "finite numbers")
     require(bool((np.isfinite(w) & (w >= 0)).all()), "weight", w, "finite and not negative")
-
-
-def _error_targets(f: FloatArray, positive: BoolArray, w: FloatArray) -> FloatArray:
-    """Return each row's target of the event that the machine is wrong.
-
-    The classes are counted over both sides: counting them on each side gave the same log-loss.
-    """
-    total = np.where(positive, w[positive].sum(), w[~positive].sum())
-    rest = PSEUDO_ROWS / (total + 2 * PSEUDO_ROWS)
-    return np.asarray(np.where(positive == (f > 0), rest, 1 - rest))
 
 
 def _side_slope(f: FloatArray, target: FloatArray, w: FloatArray, side: BoolArray) -> float:

@@ -139,8 +139,6 @@ class RankTraining(RefitTraining):
     ----------
     ranks : ndarray
         The labels, lowest rank first.
-    refusal : str
-        See `FittedModel`.
     """
 
     ranks: Any = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,19 +19,8 @@ from widemargin.solvers.norm_margin import MarginResult
 TIGHT = 1e-6  # a margin this little above what is asked for may be at it
 
 
-@dataclass(frozen=True, eq=False)
-class Plane:
-    """A linear machine: values are coef.x + intercept.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (n_features,)
-        Weights.
-    intercept : float
-        Threshold.
-    converged : bool
-        Whether it is the optimum to within the tolerance asked for.
-    """
+class Plane(NamedTuple):
+    """A linear machine: values are coef.x + intercept."""
 
     coef: FloatArray
     intercept: float
@@ -99,19 +88,7 @@ class NormMachine:
 
 @dataclass(frozen=True, eq=False)
 class PlaneTraining(RefittedModel, PairedModel):
-    """Hyperplanes, one per pair of classes.
-
-    Attributes
-    ----------
-    data : TrainingSet
-        The rows.
-    pairs : list of (int, int)
-        Positive and negative class of each machine.
-    machines : list of NormMachine
-        In the order of the pairs.
-    seed : int
-        Of the folds, where there are too many rows to leave them out one at a time.
-    """
+    """Hyperplanes, one per pair of classes, in their order."""
 
     data: TrainingSet
     pairs: list[tuple[int, int]]

@@ -10,43 +10,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.typing import FloatArray, IntArray
+from widemargin._base.typing import FloatArray
 from widemargin._base.validation import TrainingSet, require
 from widemargin.fitted.base import METHODS, WITH_VALUES, FittedModel, LeftOutValues, LOOResult
 from widemargin.fitted.calibration import Calibration
-from widemargin.problems.soft_margin import SoftMargin
 
 _Found = TypeVar("_Found")
-
-
-@dataclass(frozen=True, eq=False)
-class Machine:
-    """One binary or regression machine as it was trained.
-
-    Attributes
-    ----------
-    rows : ndarray
-        Rows of the training set that it saw.
-    problem : SoftMargin
-        A problem with at most one threshold whose optimum the machine is.
-    alpha : ndarray of shape (n_variables,)
-        Its dual variables.
-    threshold : float
-        Its threshold.
-    refusal : str
-        Why there is no such problem, and hence no leave-one-out; empty where there is one.
-    """
-
-    rows: IntArray
-    problem: SoftMargin
-    alpha: FloatArray
-    threshold: float
-    refusal: str = ""
 
 
 class Record:

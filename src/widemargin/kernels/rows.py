@@ -98,7 +98,7 @@ class Rows:
 
         itself = self._meets_itself(rows, other, columns)
 
-        def write(part: slice, rights: _Operands) -> None:
+        def write(rights: _Operands, part: slice) -> None:
             left = self.tiles.left(rows[part], out.dtype)
             for span, right in rights:
                 self.tiles.write(left, right, out[part, span])
@@ -207,7 +207,7 @@ class Rows:
         out = np.zeros((len(rows), *weights.shape[1:]))
         itself = self._meets_itself(rows, other, columns)
 
-        def add(part: slice, rights: _Operands) -> None:
+        def add(rights: _Operands, part: slice) -> None:
             left = self.tiles.left(rows[part], weights.dtype)
             for span, right in rights:
                 weight = weights[span]
@@ -221,7 +221,7 @@ class Rows:
 
     def _for_tiles(
         self,
-        job: Callable[[slice, _Operands], None],
+        job: Callable[[_Operands, slice], None],
         rows: IntArray,
         other: Rows,
         columns: IntArray,
@@ -238,7 +238,7 @@ class Rows:
                 held += operand_bytes(rights[-1][1])
             n_columns = rights[-1][0].stop - rights[0][0].start
             parts = spans_of(len(rows), TILE_ROWS)
-            self._share(partial(_with, job, rights), parts, len(rows) * n_columns)
+            self._share(partial(job, rights), parts, len(rows) * n_columns)
 
     def _share(self, job: Callable[[Any], None], items: Iterable[Any], evaluations: int) -> None:
         """Run a job on every item, on several threads where that pays."""
@@ -248,7 +248,3 @@ class Rows:
         else:
             for item in items:
                 job(item)
-
-
-def _with(job: Callable[[slice, _Operands], None], rights: _Operands, part: slice) -> None:
-    job(part, rights)

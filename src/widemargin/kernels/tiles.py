@@ -8,7 +8,7 @@ library for another device can take its place here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,9 @@ from scipy.spatial.distance import cdist
 
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray, Matrix, RealArray
+
+if TYPE_CHECKING:
+    from widemargin.kernels import Kernel
 
 KEPT_VALUES = 20_000_000  # 80 MB: larger data are prepared tile by tile, again for each use
 
@@ -287,26 +290,7 @@ def sparse_product(data, indices, indptr, offset, position, table, shift, out): 
                 row[t] += v0 * c0[t] + v1 * c1[t] + v2 * c2[t] + v3 * c3[t]
 
 
-class Formula(Protocol):
-    """What the tiles need to know of a :class:`widemargin.kernels.Kernel`."""
-
-    @property
-    def name(self) -> str:
-        """Which formula."""
-
-    @property
-    def gamma(self) -> float | FloatArray:
-        """Its coefficient."""
-
-    @property
-    def function(self) -> Callable[[Any, Any], ArrayLike] | None:
-        """The user's kernel."""
-
-    def transform(self, products: RealArray) -> None:
-        """Turn inner products (rbf: exponents) into kernel values, in place."""
-
-
-def tiles_for(kernel: Formula, X: Matrix, centre: FloatArray | None) -> Tiles:
+def tiles_for(kernel: Kernel, X: Matrix, centre: FloatArray | None) -> Tiles:
     """Return what makes the tiles of a kernel on some rows, seen from a centre (dense rbf)."""
     if kernel.name == "precomputed":
         return LookedUpTiles(X)

@@ -110,8 +110,6 @@ class Machine:
 
     Attributes
     ----------
-    name : str
-        Its class.
     title, words : str
         What the page calls it, and what it does, in one sentence.
     estimator : type
@@ -126,7 +124,6 @@ class Machine:
         Parameters that are not for the hand to set.
     """
 
-    name: str
     title: str
     words: str
     estimator: type
@@ -134,6 +131,11 @@ class Machine:
     dashes: str = "margin"
     uncertified: str = ""
     fixed: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of its class."""
+        return self.estimator.__name__
 
     def parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the estimator's parameters from those of a request; absent ones are the first."""
@@ -202,56 +204,48 @@ _ROUNDS = Slider(
 
 _LIST = (
     Machine(
-        "SVC",
         "Soft margin",
         "The widest margin, with errors at a cost.",
         SVC,
         (_KERNEL, _GAMMA, _COST, _LOSS),
     ),
     Machine(
-        "NuSVC",
         "Soft margin, by share",
         "As above; instead of a cost one sets the share of points inside the margin.",
         NuSVC,
         (_KERNEL, _GAMMA, _SHARE),
     ),
     Machine(
-        "ReducedHullSVC",
         "Reduced hulls",
         "The nearest points of two shrunken convex hulls; a point alone has no say.",
         ReducedHullSVC,
         (_KERNEL, _GAMMA, _SHRINKAGE),
     ),
     Machine(
-        "LOOSVC",
         "Leave-one-out machine",
         "Each point is to be classified by the others. Nothing to set but the kernel.",
         LOOSVC,
         (_GAMMA,),
     ),
     Machine(
-        "AdaptiveMarginSVC",
         "Adaptive margin",
         "A point must earn the margin that its own weight would give it.",
         AdaptiveMarginSVC,
         (_GAMMA, _ADAPTATION),
     ),
     Machine(
-        "LPSVC",
         "Linear program",
         "Few support vectors: weights are priced one by one.",
         LPSVC,
         (_GAMMA, _PRICE),
     ),
     Machine(
-        "NuLPSVC",
         "Linear program, by share",
         "As above, with a share of margin errors instead of a price.",
         NuLPSVC,
         (_GAMMA, _SHARE),
     ),
     Machine(
-        "MeanFieldGPClassifier",
         "Gaussian process",
         "Probabilities everywhere: it also knows where it knows nothing.",
         MeanFieldGPClassifier,
@@ -259,7 +253,6 @@ _LIST = (
         dashes="one standard deviation",
     ),
     Machine(
-        "OrdinalSVC",
         "Ordered classes",
         "Classes in the order of their numbers: parallel boundaries of one score.",
         OrdinalSVC,
@@ -268,14 +261,12 @@ _LIST = (
         fixed={"tol": 1e-2},  # a picture does not show more, and it is there ten times as soon
     ),
     Machine(
-        "MaxMarginClassifier",
         "Margin in another norm",
         "A straight boundary; distances from it need not be the usual ones.",
         MaxMarginClassifier,
         (_NORM, _COST),
     ),
     Machine(
-        "AdaBoostClassifier",
         "Boosting",
         "Many cuts along one input each, added up: points that are wrong count for more each time.",
         AdaBoostClassifier,
@@ -284,7 +275,6 @@ _LIST = (
         uncertified="boosting adds up rounds; it has no optimum to be near to",
     ),
     Machine(
-        "PerceptronClassifier",
         "Perceptron",
         "A step for each point that is wrong, until none is: any boundary will do.",
         PerceptronClassifier,

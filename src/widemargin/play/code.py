@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from widemargin.play.picture import Question
 
@@ -17,7 +16,8 @@ def python_code(question: Question) -> str:
     lines = [", ".join(rows[i : i + ROWS_A_LINE]) for i in range(0, len(rows), ROWS_A_LINE)]
     # The page's limit on the time of a fit is not the user's.
     parameters = {k: v for k, v in question.parameters.items() if k != "time_limit"}
-    arguments = ", ".join(f"{key}={_written(value)}" for key, value in parameters.items())
+    written = {k: "np.inf" if v == math.inf else repr(v) for k, v in parameters.items()}
+    arguments = ", ".join(f"{key}={value}" for key, value in written.items())
     points = ",\n    ".join(lines)
     names, asked = f"{machine.name}, loo", "print(model.certificate_)\nprint(loo.result(model))\n"
     if machine.uncertified:
@@ -30,8 +30,3 @@ def python_code(question: Question) -> str:
         f"model = {machine.name}({arguments}).fit(X, y)\n"
         f"{asked}"
     )
-
-
-def _written(value: Any) -> str:
-    """Return a parameter as Python reads it."""
-    return "np.inf" if value == math.inf else repr(value)

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from widemargin.play.catalogue import MACHINES
@@ -90,10 +90,8 @@ def _small_questions(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _paint_unseen(given: dict[str, Any]) -> None:
-    """Do all that a picture does, and let it go."""
-    try:
+    """Do all that a picture does, and let it go; these few points may not allow it."""
+    with suppress(NoMachineError):
         fitted = fit(read_question(given))
-    except NoMachineError:  # these few points do not allow it
-        return
-    draw(fitted)
-    leave_one_out(fitted)
+        draw(fitted)
+        leave_one_out(fitted)

@@ -16,7 +16,7 @@ from widemargin.reporting import rows
 from widemargin.reporting import texts as words
 from widemargin.reporting.plain import as_code, jsonable, listed, number
 from widemargin.reporting.rivals import Candidate
-from widemargin.reporting.statistics import NORMAL, effective_rows, median_error, normal, wilson
+from widemargin.reporting.statistics import effective_rows, median_error, normal, wilson
 from widemargin.reporting.subject import Subject
 
 FORMAT = "widemargin-report-1"
@@ -32,7 +32,7 @@ def collect(subject: Subject) -> dict[str, Any]:
         "data": _data(subject),
         "model": _model(subject),
         "leave_one_out": left_out,
-        "tested": _tested(subject),
+        "tested": subject.tested,
         "certificate": _certificate(subject),
         "machines": [_machine(candidate, subject) for candidate in subject.candidates],
         "margins": rows.margin_distribution(subject),
@@ -43,7 +43,11 @@ def collect(subject: Subject) -> dict[str, Any]:
         "landscape": _landscape(subject, left_out["usual"]),
         "relevance": _relevance(subject),
         "notes": list(subject.notes),
-        "reproduction": _reproduction(subject),
+        "reproduction": {
+            "python": platform.python_version(),
+            "packages": {name: version(name) for name in PACKAGES},
+            "seed": subject.seed,
+        },
     }
     found["code"] = words.code(found)
     found["comparison"] = words.comparison(found)
@@ -73,21 +77,21 @@ def _data(subject: Subject) -> dict[str, Any]:
 def _model(subject: Subject) -> dict[str, Any]:
     machine = subject.machine
     usual = type(machine)().get_params()
-    changed = {k: v for k, v in machine.get_params().items() if not _same(v, usual[k])}
+    changed = {
+        name: value
+        for name, value in machine.get_params().items()
+        if type(value) is not type(usual[name]) or not np.all(value == usual[name])
+    }
     gamma = getattr(machine, "gamma_", None)
     return {
         "name": type(machine).__name__,
-        "words": words.machine(type(machine).__name__),
+        "words": words.MACHINES.get(type(machine).__name__, type(machine).__name__),
         "parameters": {name: jsonable(value) for name, value in changed.items()},
         "arguments": ", ".join(f"{name}={as_code(value)}" for name, value in changed.items()),
         "gamma": None if gamma is None else jsonable(gamma),
         "support": _support(machine),
         "standardised": bool(subject.candidates),
     }
-
-
-def _same(value: Any, other: Any) -> bool:
-    return type(value) is type(other) and bool(np.all(value == other))
 
 
 def _support(machine: Any) -> int | None:
@@ -120,20 +124,6 @@ def _leave_one_out(subject: Subject) -> dict[str, Any]:
         "usual": median_error(y, weight) * spread,  # always saying the median
         "explained": number(1 - squared / around) if around > 0 else None,
     }
-
-
-def _tested(subject: Subject) -> dict[str, Any] | None:
-    """Return the error, with its interval, on rows that were not trained on."""
-    if not subject.tested:
-        return None
-    found = dict(subject.tested)
-    n, error = int(found["rows"]), found["error"]
-    if subject.task == "regression":
-        half = NORMAL * found["deviation"]
-        low, high = max(0.0, error - half), error + half
-    else:
-        low, high = wilson(error * n, n)
-    return {"rows": n, "error": error, "low": low, "high": high}
 
 
 def _certificate(subject: Subject) -> dict[str, Any] | None:
@@ -209,8 +199,3 @@ def _relevance(subject: Subject) -> dict[str, Any] | None:
             inputs = [{"input": subject.names[j], "share": float(share[j])} for j in order]
             return {"machine": type(machine).__name__, "inputs": inputs}
     return None
-
-
-def _reproduction(subject: Subject) -> dict[str, Any]:
-    packages = {name: version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), "packages": packages, "seed": subject.seed}

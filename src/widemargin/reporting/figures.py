@@ -43,16 +43,15 @@ def axes_layout(x: str, y: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def scatter(mode: str, x: Any, y: Any, hover: str = "", **more: Any) -> dict[str, Any]:
+    """Return lines or markers through points, and what a hand over them reads."""
+    words = {"hovertemplate": hover + "<extra></extra>"} if hover else {"hoverinfo": "skip"}
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, **more, **words}
+
+
 def guide_line(x: list[float], y: list[float], dash: str = "dot") -> dict[str, Any]:
     """Return a line that guides the eye and says nothing."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "y": y,
-        "line": {"color": "@soft", "width": 1, "dash": dash},
-        "hoverinfo": "skip",
-    }
+    return scatter("lines", x, y, line={"color": "@soft", "width": 1, "dash": dash})
 
 
 def margin_figure(found: dict[str, Any]) -> Figure:
@@ -63,38 +62,31 @@ def margin_figure(found: dict[str, Any]) -> Figure:
     share = (1 + np.arange(len(values))) / len(values)
     wrong = values <= 0
     parts = [(wrong, COLOURS[1], "wrong"), (~wrong, COLOURS[0], "right")]
-    data: list[dict[str, Any]] = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers" if np.count_nonzero(rows) < 60 else "lines",
-            "name": name,
-            "x": values[rows].tolist(),
-            "y": share[rows].tolist(),
-            "line": {"shape": "hv", "color": colour, "width": 2.5},
-            "marker": {"size": 5},
-            "hovertemplate": "margin %{x:.3g}<br>%{y:.1%} of the rows are below<extra></extra>",
-        }
+    data = [
+        scatter(
+            "lines+markers" if np.count_nonzero(rows) < 60 else "lines",
+            values[rows].tolist(),
+            share[rows].tolist(),
+            "margin %{x:.3g}<br>%{y:.1%} of the rows are below",
+            name=name,
+            line={"shape": "hv", "color": colour, "width": 2.5},
+            marker={"size": 5},
+        )
         for rows, colour, name in parts
         if rows.any()
     ]
     data.append(guide_line([0, 0], [0, 1]))
-    layout = axes_layout(
-        "left-out margin of the label", "share of rows", yaxis={"tickformat": ".0%"}
-    )
+    what = "left-out margin of the label"
+    layout = axes_layout(what, "share of rows", yaxis={"tickformat": ".0%"})
     return {"data": data, "layout": layout}
 
 
 def _truth(found: dict[str, Any]) -> Figure:
     truth, left_out = found["margins"]["truth"], found["margins"]["left_out"]
     ends = [min(truth), max(truth)]
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": truth,
-        "y": left_out,
-        "marker": {"color": COLOURS[0], "size": 6, "opacity": 0.55},
-        "hovertemplate": "is %{x:.4g}<br>predicted %{y:.4g}<extra></extra>",
-    }
+    marker = {"color": COLOURS[0], "size": 6, "opacity": 0.55}
+    hover = "is %{x:.4g}<br>predicted %{y:.4g}"
+    dots = scatter("markers", truth, left_out, hover, marker=marker)
     layout = axes_layout(found["data"]["target"], "predicted when left out")
     return {"data": [guide_line(ends, ends, "dash"), dots], "layout": layout}
 
@@ -103,13 +95,12 @@ def _calibration(found: dict[str, Any]) -> Figure | None:
     if found["calibration"] is None:
         return None
     bins = found["calibration"]["bins"]
-    observed = [b["observed"] for b in bins]
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [b["forecast"] for b in bins],
-        "y": observed,
-        "error_y": {
+    dots = scatter(
+        "markers",
+        [b["forecast"] for b in bins],
+        [b["observed"] for b in bins],
+        "forecast %{x:.1%}<br>happened %{y:.1%} of %{customdata}",
+        error_y={
             "type": "data",
             "symmetric": False,
             "array": [b["high"] - b["observed"] for b in bins],
@@ -118,10 +109,9 @@ def _calibration(found: dict[str, Any]) -> Figure | None:
             "thickness": 1.5,
             "width": 4,
         },
-        "marker": {"color": COLOURS[0], "size": 9},
-        "customdata": [b["rows"] for b in bins],
-        "hovertemplate": "forecast %{x:.1%}<br>happened %{y:.1%} of %{customdata}<extra></extra>",
-    }
+        marker={"color": COLOURS[0], "size": 9},
+        customdata=[b["rows"] for b in bins],
+    )
     ticks = {"tickformat": ".0%", "range": [-0.04, 1.04]}
     label = found["calibration"]["class"]
     layout = axes_layout(
@@ -138,27 +128,24 @@ def strength_figure(found: dict[str, Any]) -> Figure | None:
     n_support = sum(v > 0 for v in values)
     shown = max(1, min(len(values), n_support + max(5, n_support // 10)))
     shares = found["strengths"].get("shares", False)
-    rank = list(range(1, shown + 1))
-    bars = {
-        "type": "scatter",
-        "mode": "lines",
-        "fill": "tozeroy",
-        "fillcolor": "rgba(0,114,178,0.25)",
-        "x": rank,
-        "y": values[:shown],
-        "line": {"color": COLOURS[0], "width": 1.5, "shape": "hvh"},
-        "hovertemplate": "rank %{x}<br>strength %{y:.3g}<extra></extra>",
-    }
+    bars = scatter(
+        "lines",
+        list(range(1, shown + 1)),
+        values[:shown],
+        "rank %{x}<br>strength %{y:.3g}",
+        fill="tozeroy",
+        fillcolor="rgba(0,114,178,0.25)",
+        line={"color": COLOURS[0], "width": 1.5, "shape": "hvh"},
+    )
     marks = [i for i in range(shown) if wrong[i]]
-    crosses = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "wrong when left out",
-        "x": [i + 1 for i in marks],
-        "y": [values[i] for i in marks],
-        "marker": {"symbol": "x", "size": 9, "color": COLOURS[1]},
-        "hovertemplate": "wrong when left out<br>strength %{y:.3g}<extra></extra>",
-    }
+    crosses = scatter(
+        "markers",
+        [i + 1 for i in marks],
+        [values[i] for i in marks],
+        "wrong when left out<br>strength %{y:.3g}",
+        name="wrong when left out",
+        marker={"symbol": "x", "size": 9, "color": COLOURS[1]},
+    )
     what = "share of the largest strength" if shares else "embedding strength"
     layout = axes_layout("rows, strongest first", what, yaxis={"rangemode": "tozero"})
     return {"data": [bars, crosses], "layout": layout}
@@ -186,12 +173,8 @@ def _projection(found: dict[str, Any]) -> Figure | None:
     if shown["support"] is not None:
         ring = {"color": "rgba(0,0,0,0)", "size": 12, "line": {"color": "@ink", "width": 1.2}}
         chosen = np.array(shown["support"])
-        data.append(
-            {
-                **row_dots(x[chosen], y[chosen], rows[chosen], "support vector", ring),
-                "hoverinfo": "skip",
-            }
-        )
+        rings = row_dots(x[chosen], y[chosen], rows[chosen], "support vector", ring)
+        data.append({**rings, "hoverinfo": "skip"})
     if shown["wrong"] is not None:
         cross = {"symbol": "x-thin", "size": 11, "line": {"color": "@ink", "width": 2.5}}
         chosen = np.array(shown["wrong"])
@@ -235,7 +218,11 @@ def landscape_figure(found: dict[str, Any]) -> Figure | None:
         + (":.2%" if rate else ":.4g")
         + "}<extra></extra>",
     }
-    heat |= _colour_range(land)
+    # Colours end at the error of a constant answer: what is worse is as bad.
+    errors = [error for row in land["error"] for error in row if error is not None]
+    low, high = min(errors, default=0.0), land.get("usual", np.inf)
+    if low < high < max(errors, default=0.0):
+        heat |= {"zmin": low, "zmax": high}
     chosen = chosen_star(land["chosen"]["C"], land["chosen"]["gamma"])
     layout = axes_layout("cost of an error, C", "width of the kernel, γ")
     for axis in ("xaxis", "yaxis"):
@@ -243,28 +230,12 @@ def landscape_figure(found: dict[str, Any]) -> Figure | None:
     return {"data": [heat, chosen], "layout": layout}
 
 
-def _colour_range(land: dict[str, Any]) -> dict[str, float]:
-    """Return where colours end: at the error of a constant answer, what is worse being as bad."""
-    errors = [error for row in land["error"] for error in row if error is not None]
-    low, high = min(errors, default=0.0), land.get("usual", np.inf)
-    return {"zmin": low, "zmax": high} if low < high < max(errors, default=0.0) else {}
-
-
 def chosen_star(C: float, gamma: float) -> dict[str, Any]:
     """Return the mark of the parameters that were chosen, on axes that show logarithms."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [float(np.log10(C))],
-        "y": [float(np.log10(gamma))],
-        "marker": {
-            "symbol": "star",
-            "size": 16,
-            "color": "#ffffff",
-            "line": {"color": "#000000", "width": 1.5},
-        },
-        "hovertemplate": "chosen<extra></extra>",
-    }
+    edge = {"color": "#000000", "width": 1.5}
+    marker = {"symbol": "star", "size": 16, "color": "#ffffff", "line": edge}
+    place = [float(np.log10(C))], [float(np.log10(gamma))]
+    return scatter("markers", *place, "chosen", marker=marker)
 
 
 def _relevance(found: dict[str, Any]) -> Figure | None:

@@ -116,24 +116,23 @@ def _steps(task: str, n_classes: int, n_rows: int, ard: bool) -> Iterator[tuple[
     if task == "regression":
         yield "SVR", _regression
         return
-    if n_classes > MOST_RIVALS:
-        yield "SVC", _soft_margin_of_many
-    else:
-        yield "SVC", _soft_margin_ard if ard else _soft_margin
     many = f"not compared with more than {MOST_RIVALS} classes, to save time"
     few = n_classes <= MOST_RIVALS
-    yield "MeanFieldGPClassifier", _gaussian_process if few else _refusing(many)
+    yield "SVC", _tuned(SVC(), "C", "ard" if ard else "gamma") if few else _soft_margin_of_many
+    gaussian = _tuned(MeanFieldGPClassifier(), "gamma", "input_noise")
+    yield "MeanFieldGPClassifier", gaussian if few else _refusing(many)
     if task == "ordered":
-        yield "OrdinalSVC", _ordinal
+        yield "OrdinalSVC", _best_of(OrdinalSVC, [{"C": c} for c in COSTS[1:3]])
     large = f"not compared with {n_classes} classes of so many rows, to save time"
     small = n_rows * (n_classes if n_classes > 2 else 1) <= MOST_PROGRAM_ROWS
-    programs = {
-        "LOOSVC": _leave_one_out_machine,
-        "AdaptiveMarginSVC": _adaptive,
-        "LPSVC": _linear_program,
+    programs: dict[type, list[dict[str, float]]] = {
+        LOOSVC: [{"gamma": factor} for factor in WIDTHS],
+        AdaptiveMarginSVC: [{"lam": lam} for lam in ADAPTATIONS],
+        LPSVC: [{"lam": lam} for lam in PRICES],
     }
-    for name, attempt in programs.items():
-        yield name, attempt if few and small else _refusing(large if few else many)
+    for machine, settings in programs.items():
+        refusal = _refusing(large if few else many)
+        yield machine.__name__, _best_of(machine, settings) if few and small else refusal
 
 
 def _tried(
@@ -159,9 +158,14 @@ def _refusing(reason: str) -> Attempt:
     return refuse
 
 
-def _soft_margin(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
-    model = tune(SVC(), X, y)
-    return model, dict(model.tuning_.params), loo.result(model)
+def _tuned(machine: Any, *params: str) -> Attempt:
+    """Return an attempt that tunes parameters by gradient."""
+
+    def attempt(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
+        model = tune(machine, X, y, params)
+        return model, dict(model.tuning_.params), loo.result(model)
+
+    return attempt
 
 
 def _soft_margin_of_many(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
@@ -172,35 +176,6 @@ def _soft_margin_of_many(X: FloatArray, y: Target, found: list[Candidate]) -> Fo
         model = SVC(C=C, gamma=gamma).fit(X, y)
         tried.append((model, {"C": C, "gamma": gamma}, loo.result(model)))
     return min(tried, key=lambda entry: entry[2].error)
-
-
-def _soft_margin_ard(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
-    model = tune(SVC(), X, y, ("C", "ard"))
-    return model, dict(model.tuning_.params), loo.result(model)
-
-
-def _gaussian_process(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
-    model = tune(MeanFieldGPClassifier(), X, y, ("gamma", "input_noise"))
-    return model, dict(model.tuning_.params), loo.result(model)
-
-
-def _ordinal(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
-    settings = [{"C": c, "gamma": _width(X, found)} for c in COSTS[1:3]]
-    return _best_of(OrdinalSVC, settings, X, y)
-
-
-def _leave_one_out_machine(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
-    return _best_of(LOOSVC, [{"gamma": f * _width(X, found)} for f in WIDTHS], X, y)
-
-
-def _adaptive(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
-    settings = [{"lam": lam, "gamma": _width(X, found)} for lam in ADAPTATIONS]
-    return _best_of(AdaptiveMarginSVC, settings, X, y)
-
-
-def _linear_program(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
-    settings = [{"lam": lam, "gamma": _width(X, found)} for lam in PRICES]
-    return _best_of(LPSVC, settings, X, y)
 
 
 def _regression(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
@@ -215,20 +190,25 @@ def _method_of_grid(n_rows: int) -> str:
     return "exact" if n_rows <= EXACT_GRID_ROWS else "linear_response"
 
 
-def _width(X: FloatArray, found: list[Candidate]) -> Any:
-    """Return the gamma that the soft-margin machine was tuned to."""
-    tuned = found[0].params.get("gamma") if found else None
-    return 1.0 / X.shape[1] if tuned is None else tuned
+def _best_of(machine: type, settings: list[dict[str, float]]) -> Attempt:
+    """Return an attempt that fits every setting and takes that of least leave-one-out error.
 
+    The gamma of a setting is in units of the one that the soft-margin machine was tuned to.
+    """
 
-def _best_of(machine: type, settings: list[dict[str, Any]], X: FloatArray, y: Target) -> Found:
-    """Fit every setting and return the one with the least leave-one-out error."""
-    method = "exact" if len(y) <= REFIT_ROWS else "folds"
-    tried = []
-    for params in settings:
-        model = machine(**params).fit(X, y)
-        tried.append((model, params, loo.result(model, method)))
-    return min(tried, key=lambda entry: entry[2].error)
+    def attempt(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
+        width = found[0].params.get("gamma")
+        width = 1.0 / X.shape[1] if width is None else width
+        method = "exact" if len(y) <= REFIT_ROWS else "folds"
+        tried = []
+        for setting in settings:
+            factor = setting.get("gamma")
+            params = {**setting, "gamma": width if factor is None else factor * width}
+            model = machine(**params).fit(X, y)
+            tried.append((model, params, loo.result(model, method)))
+        return min(tried, key=lambda entry: entry[2].error)
+
+    return attempt
 
 
 def _landscape(soft: Candidate, X: FloatArray, y: Target, seed: int) -> Landscape | None:

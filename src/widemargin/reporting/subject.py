@@ -16,6 +16,7 @@ from widemargin.fitted.record import record_of
 from widemargin.reporting.plots.shown import machine_of
 from widemargin.reporting.preparation import Task
 from widemargin.reporting.rivals import Candidate, Landscape
+from widemargin.reporting.statistics import NORMAL, wilson
 from widemargin.reporting.strengths import strengths
 from widemargin.reporting.study import Study
 from widemargin.sources.tables.encoding import Target
@@ -58,8 +59,8 @@ class Subject:
         Machines that were compared; none for a model that came fitted.
     landscape : Landscape or None
         Leave-one-out error over the parameters.
-    tested : dict
-        Error on rows that were not trained on; empty where there are none.
+    tested : dict or None
+        Error with its interval on rows that were not trained on; None where there are none.
     seed : int or None
         Of the study.
     """
@@ -80,7 +81,7 @@ class Subject:
     notes: list[str] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     landscape: Landscape | None = None
-    tested: dict[str, float] = field(default_factory=dict)
+    tested: dict[str, float] | None = None
     seed: int | None = None
 
     @property
@@ -148,17 +149,22 @@ def subject_of_study(study: Study) -> Subject:
     )
 
 
-def _tested(study: Study) -> dict[str, float]:
+def _tested(study: Study) -> dict[str, float] | None:
     """Return the error of the best machine on the rows that no machine was trained on."""
-    if len(study.tested) == 0:
-        return {}
+    n = len(study.tested)
+    if n == 0:
+        return None
     y = study.data.y[study.tested]
     predicted = study.best.model.predict(study.standardised(study.tested))
     if study.data.task == "regression":
         off = np.abs(predicted * study.target_spread + study.target_centre - y)
-        deviation = float(off.std()) / len(y) ** 0.5
-        return {"rows": len(y), "error": float(off.mean()), "deviation": deviation}
-    return {"rows": len(y), "error": float(np.mean(predicted != y))}
+        error = float(off.mean())
+        half = NORMAL * (float(off.std()) / n**0.5)
+        low, high = max(0.0, error - half), error + half
+    else:
+        error = float(np.mean(predicted != y))
+        low, high = wilson(error * n, n)
+    return {"rows": n, "error": error, "low": low, "high": high}
 
 
 # -- a model that comes fitted -------------------------------------------------------------------

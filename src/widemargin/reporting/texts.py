@@ -21,11 +21,6 @@ MACHINES = {
 }
 
 
-def machine(name: str) -> str:
-    """Return what a machine is called in a sentence."""
-    return MACHINES.get(name, name)
-
-
 def how(method: str, kind: str) -> str:
     """Return how a leave-one-out error was found, in a few words."""
     if method == "exact":
@@ -50,7 +45,16 @@ def comparison(found: dict[str, Any]) -> str:
 
 def verdict(found: dict[str, Any]) -> list[str]:
     """Return the first sentences of the page."""
-    sentences = [_quality(found), _use(found), _test(found), _proof(found), _doubt(found)]
+    left, proof = found["leave_one_out"], found["certificate"]
+    useless = "So nothing useful was learnt: a constant answer is as good."
+    unproved = "It has no certificate: its equations are not those of an optimum."
+    sentences = [
+        _quality(found),
+        "" if left["error"] < left["usual"] else useless,
+        _test(found),
+        unproved if proof is None else str(proof["words"]),
+        _doubt(found),
+    ]
     return [sentence for sentence in sentences if sentence]
 
 
@@ -75,14 +79,6 @@ def _quality(found: dict[str, Any]) -> str:
     )
 
 
-def _use(found: dict[str, Any]) -> str:
-    """Return a warning where nothing was learnt."""
-    left = found["leave_one_out"]
-    if left["error"] < left["usual"]:
-        return ""
-    return "So nothing useful was learnt: a constant answer is as good."
-
-
 def _test(found: dict[str, Any]) -> str:
     tested = found["tested"]
     if not tested:
@@ -93,13 +89,6 @@ def _test(found: dict[str, Any]) -> str:
         return f"On {rows} it is off by {tested['error']:.4g} on average ({interval})."
     interval = f"{percent(tested['low'])} to {percent(tested['high'])}"
     return f"On {rows} it is wrong on {percent(tested['error'])} ({interval})."
-
-
-def _proof(found: dict[str, Any]) -> str:
-    proof = found["certificate"]
-    if proof is None:
-        return "It has no certificate: its equations are not those of an optimum."
-    return str(proof["words"])
 
 
 def certificate(proof: dict[str, Any]) -> str:
@@ -140,6 +129,7 @@ def code(found: dict[str, Any]) -> str:
         lines += [f"from widemargin import {name}", "", f"model = {name}({arguments}).fit(X, y)"]
         return "\n".join(lines)
     regression = found["task"] == "regression"
+    inputs = "one input" if data["inputs"] == 1 else f"{data['inputs']:,} inputs"
     if regression:
         lines.append("from sklearn.compose import TransformedTargetRegressor")
     lines += [
@@ -147,14 +137,10 @@ def code(found: dict[str, Any]) -> str:
         "from sklearn.preprocessing import StandardScaler",
         f"from widemargin import {name}{'' if regression else ', loo'}",
         "",
-        f"# X: {_inputs(data['inputs'])} of the report; y: {data['target']!r}",
+        f"# X: the {inputs} of the report; y: {data['target']!r}",
         f"machine = {name}({arguments})",
     ]
     if regression:
         lines.append("machine = TransformedTargetRegressor(machine, transformer=StandardScaler())")
     lines += ["model = make_pipeline(StandardScaler(), machine).fit(X, y)"]
     return "\n".join(lines if regression else [*lines, "print(loo.result(model))"])
-
-
-def _inputs(n: int) -> str:
-    return "the one input" if n == 1 else f"the {n:,} inputs"

@@ -10,7 +10,7 @@ from widemargin.sources.dataset import Dataset
 from widemargin.sources.engines import Engine, Threads
 from widemargin.sources.reading.convert import feature_type
 from widemargin.sources.reading.rows import StripRows
-from widemargin.sources.reading.strips import AnyArray, FileStrip, strip_of_array
+from widemargin.sources.reading.strips import AnyArray, strip_of_array
 
 
 def from_arrays(
@@ -54,8 +54,8 @@ def from_arrays(
     rows = []
     for k, name in enumerate(names):
         table = strip_of_array(tables[k])
-        where = table.path if isinstance(table, FileStrip) else name
         weight = None if weights is None else strip_of_array(weights[k])
+        where = table.path or name
         whole = StripRows(table, strip_of_array(targets[k]), weight, None, dtype, where)
         rows += whole.parts()
     return Dataset(rows, engine or Threads(), widths.pop(), dtype)

@@ -104,7 +104,8 @@ class Checkpoint:
         try:
             if title != TITLE + hashlib.sha256(content).hexdigest().encode():
                 raise ValueError("its checksum is wrong")
-            saved = _unpacked(content)
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                saved = _with_arrays(json.loads(str(archive["text"])), archive)
             other: dict[str, Any] = saved["belongs_to"]
             state: dict[str, Any] = saved["state"]
         except Exception as error:  # a file may hold anything, a checksum that is right included
@@ -139,11 +140,6 @@ def _packed(tree: Any) -> bytes:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
     return stream.getvalue()
-
-
-def _unpacked(content: bytes) -> Any:
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        return _with_arrays(json.loads(str(archive["text"])), archive)
 
 
 def _without_arrays(tree: Any, arrays: list[AnyArray]) -> Any:

@@ -71,10 +71,8 @@ class TrainingSource:
 
         Parameters
         ----------
-        task : callable
-            A function at the level of its module that returns little and may be run again.
-        arguments : sequence of tuple
-            What the task gets besides the part, one tuple for each part.
+        task, arguments
+            As for :meth:`Dataset.run`.
 
         Returns
         -------
@@ -254,12 +252,8 @@ class Dataset:
         found = self.describe()
         factors = (1.0, 1.0) if cost_factors is None else cost_factors
         good = len(factors) == 2 and all(np.isfinite(f) and f >= 0 for f in factors)
-        require(
-            found.classes is not None,
-            "target",
-            "more than 1,000 distinct values",
-            "labels of classes; for numbers use a regressor",
-        )
+        fix = "labels of classes; for numbers use a regressor"
+        require(found.classes is not None, "target", "more than 1,000 distinct values", fix)
         assert found.classes is not None
         assert found.class_sizes is not None
         labels = found.classes.tolist()
@@ -298,8 +292,7 @@ class Dataset:
             return self._units[name == "scale"]
         unit: RealArray = np.asarray(values, dtype=self.dtype)
         fix = f"{self.n_features} finite numbers, one for each feature"
-        require(
-            unit.shape == (self.n_features,) and bool(np.isfinite(unit).all()), name, values, fix
-        )
+        good = unit.shape == (self.n_features,) and bool(np.isfinite(unit).all())
+        require(good, name, values, fix)
         require(name != "scale" or bool((unit > 0).all()), name, values, "positive")
         return unit

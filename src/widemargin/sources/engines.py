@@ -68,23 +68,19 @@ class Threads:
 
         Parameters
         ----------
-        task : callable
-            A function at the level of its module that may be run again.
-        parts : sequence
-            What it is run on.
-        arguments : sequence of tuple
-            What it gets besides the part, one tuple for each part.
+        task, parts, arguments
+            As for :meth:`Engine.run`.
 
         Returns
         -------
         list
             What the tasks return, in the order of the parts.
         """
-        found: dict[int, _Found] = {}
+        found: list[Any] = [None] * len(parts)
 
         def work(k: int) -> None:
             found[k] = task(parts[k], *arguments[k])
 
         with worker_threads() as threads:
             for_each(work, range(len(parts)), min(threads, max(1, len(parts))))
-        return [found[k] for k in range(len(parts))]
+        return found

@@ -46,12 +46,8 @@ class DaskEngine:
 
         Parameters
         ----------
-        task : callable
-            A function at the level of its module that may be run again.
-        parts : sequence
-            What it is run on.
-        arguments : sequence of tuple
-            What it gets besides the part, one tuple for each part.
+        task, parts, arguments
+            As for :meth:`Engine.run`.
 
         Returns
         -------
@@ -212,7 +208,10 @@ def _row_blocks(collection: Any) -> list[Any]:
 def _side_blocks(name: str, side: Any, X: Any, n_blocks: int) -> list[Any]:
     """Return targets or weights in blocks that go with those of X."""
     if not import_dask().is_dask_collection(side):
-        return _split(name, np.asarray(side), _sizes(X))
+        values, sizes = np.asarray(side), _sizes(X)
+        if values.shape != (sum(sizes),):
+            raise ValueError(f"X has {sum(sizes)} rows and {name} has shape {values.shape}")
+        return np.split(values, np.cumsum(sizes)[:-1])
     if getattr(side, "ndim", 1) != 1:
         raise ValueError(f"{name} must have one axis; got shape {side.shape}")
     blocks = _row_blocks(side)
@@ -245,21 +244,15 @@ def _sizes(X: Any) -> list[int]:
     return list(dask.compute(*[dask.delayed(len, pure=False)(block) for block in _row_blocks(X)]))
 
 
-def _split(name: str, values: AnyArray, sizes: list[int]) -> list[AnyArray]:
-    """Return an array in memory in blocks of these sizes."""
-    if values.shape != (sum(sizes),):
-        raise ValueError(f"X has {sum(sizes)} rows and {name} has shape {values.shape}")
-    return np.split(values, np.cumsum(sizes)[:-1])
-
-
 def _block_rows(blocks: Sequence[Any], dtype: np.dtype[Any], name: str) -> StripRows:
     """Return the rows of a block: this runs on the worker that has it."""
     X, y, weight = blocks
-    table = _plain_table(X, dtype)
+    if hasattr(X, "to_numpy"):
+        plain = all(isinstance(kind, np.dtype) for kind in X.dtypes)
+        X = X.to_numpy() if plain else X.to_numpy(dtype=dtype, na_value=np.nan)
+    table = np.asarray(X)
     target = _plain_target(y, name)
-    strip = None
-    if weight is not None:
-        strip = ArrayStrip(np.asarray(weight, dtype=np.float64))
+    strip = None if weight is None else ArrayStrip(np.asarray(weight, dtype=np.float64))
     for what, values in (("y", target), ("sample_weight", weight)):
         if values is not None and len(values) != len(table):
             raise ValueError(
@@ -267,14 +260,6 @@ def _block_rows(blocks: Sequence[Any], dtype: np.dtype[Any], name: str) -> Strip
                 "them alike, or call compute_chunk_sizes() and rechunk()"
             )
     return StripRows(ArrayStrip(table), ArrayStrip(target), strip, None, dtype, name)
-
-
-def _plain_table(block: Any, dtype: np.dtype[Any]) -> AnyArray:
-    if hasattr(block, "to_numpy"):
-        if all(isinstance(kind, np.dtype) for kind in block.dtypes):
-            return np.asarray(block.to_numpy())
-        return np.asarray(block.to_numpy(dtype=dtype, na_value=np.nan))
-    return np.asarray(block)
 
 
 def _plain_target(block: Any, name: str) -> AnyArray:

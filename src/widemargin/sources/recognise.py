@@ -48,9 +48,11 @@ def as_dataset(X: Any, y: Any = None, sample_weight: Any = None) -> Dataset | No
                 "sample_weight"
             )
         return X
-    if _is_dask(X):
+    dask = sys.modules.get("dask")  # who has a collection has imported it
+    if dask is not None and dask.is_dask_collection(X):
         return from_dask(X, _given(y), sample_weight)
-    if _is_paths(X):
+    each = X if isinstance(X, list | tuple) else [X]
+    if len(each) > 0 and all(isinstance(one, str | os.PathLike) for one in each):
         return from_files(X, target=_given(y), weight=sample_weight)
     if isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes >= SMALL_MAP:
         return from_arrays(X, _given(y), sample_weight)
@@ -64,14 +66,3 @@ def _given(y: Any) -> Any:
             "(y='label'), or the files of targets"
         )
     return y
-
-
-def _is_dask(X: Any) -> bool:
-    dask = sys.modules.get("dask")  # who has a collection has imported it
-    return dask is not None and bool(dask.is_dask_collection(X))
-
-
-def _is_paths(X: Any) -> bool:
-    if isinstance(X, list | tuple):
-        return len(X) > 0 and all(isinstance(one, str | os.PathLike) for one in X)
-    return isinstance(X, str | os.PathLike)

@@ -1,12 +1,12 @@
 r"""Tuning by gradient: the kernel and the cost or noise of a machine, without cross-validation.
 
 The leave-one-out margins t_l of the squared-hinge machine follow from one factorisation
-(:mod:`widemargin.tuning._smooth_loss`), and so does the exact gradient of the smooth loss
+(:mod:`widemargin.tuning.smooth_loss`), and so does the exact gradient of the smooth loss
 
 .. math:: J = \min_s \frac1n \sum_l \log(1 + \exp(-s t_l))
 
 with respect to log C and log gamma. A Gaussian-process classifier has left-out probabilities and a
-log evidence (:mod:`widemargin.tuning._latent_loss`); one factorisation at its solution gives the
+log evidence (:mod:`widemargin.tuning.latent_loss`); one factorisation at its solution gives the
 exact gradient of either with respect to gamma, input noise and flip noise. L-BFGS descends from a
 few starts. Each evaluation costs about as much as one fit, where a grid with cross-validation pays
 for hundreds.
@@ -27,10 +27,10 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import require_integer, require_number, seed_of
 from widemargin.estimators._base.inspection import check_parameters
-from widemargin.tuning._hinge_cost import choose_hinge_cost
-from widemargin.tuning._landscape import Landscape, Point, Surface, descend
-from widemargin.tuning._latent_landscape import LatentTask
-from widemargin.tuning._setup import (
+from widemargin.tuning.hinge_cost import choose_hinge_cost
+from widemargin.tuning.landscape import Landscape, Point, Surface, descend
+from widemargin.tuning.latent_landscape import LatentTask
+from widemargin.tuning.setup import (
     Task,
     check_criterion,
     check_machine,
@@ -201,7 +201,7 @@ def tune(
     model = clone(estimator)
     check_parameters(model)
     kind = LatentTask if is_latent(model) else Task
-    task = kind.of(model, names, X, y, sample_weight, float(prior), criterion)
+    task = kind(model, names, X, y, sample_weight, float(prior), criterion)
     loss = "leave-one-out loss" if criterion == "loo" else "minus log evidence a row"
     watch = _SearchWatch(f"tuning {type(model).__name__}", verbose, loss)
     with watch:
@@ -268,7 +268,10 @@ class _Search:
             loss = min(end["loss"] for end in self.ends if end["x"] is x)
             if task.hinge and "C" in task.names:
                 own = cast(Landscape, landscape)  # a machine with a hinge has no latent function
-                values["C"], loss = self._hinge_cost(own, values["C"], theta)
+                values["C"], tried = choose_hinge_cost(own.kernels(theta), own.pairs, values["C"])
+                for cost, lost in tried:
+                    self._note("cost", {"C": cost}, self._gamma(theta), lost, lost)
+                loss = dict(tried)[values["C"]]
         params: dict[str, Any] = {name: v for name, v in values.items() if name in task.names}
         if landscape.path.size:
             params["gamma"] = self._gamma(theta)
@@ -283,7 +286,12 @@ class _Search:
         whole = task.landscape(rows, self._observe)
         points = starting_points(task, whole, starts)
         if starts is None and not whole.n_deltas and len(points) > 1:
-            points = [self._best_of(points)]
+            # With one gamma the way down is short and mostly the same from anywhere, except from
+            # where the kernel is so wide or so narrow that the loss does not change.
+            few_rows = task.landscape(task.sample(SCAN_ROWS, self.rng), self._observe)
+            self.stage = "scan"
+            points = [points[int(np.argmin([few_rows(x)[0] for x in points]))]]
+            self.stage = "kernel"
         self.parts = len(points) + 1
         few = LATENT_COARSE_ROWS if is_latent(task.model) else COARSE_ROWS
         if len(rows) > 2 * few:
@@ -300,18 +308,6 @@ class _Search:
             )
         return whole, x, message
 
-    def _best_of(self, points: list[FloatArray]) -> FloatArray:
-        """Return the point of least objective on few rows.
-
-        With one gamma the way down is short and mostly the same from anywhere, except from where
-        the kernel is so wide or so narrow that the loss does not change.
-        """
-        few = self.task.landscape(self.task.sample(SCAN_ROWS, self.rng), self._observe)
-        self.stage = "scan"
-        values = [few(x)[0] for x in points]
-        self.stage = "kernel"
-        return points[int(np.argmin(values))]
-
     def _descend(self, landscape: Surface, start: FloatArray) -> tuple[FloatArray, float, str]:
         before = len(self.trace)
         x, objective, message = descend(landscape, start, max_iter=self.max_iter)
@@ -319,13 +315,6 @@ class _Search:
         known = {name: v for name, v in best.items() if name not in ("stage", "start")}
         self.ends.append({"x": x, **known, "objective": objective, "message": message})
         return x, objective, message
-
-    def _hinge_cost(self, landscape: Landscape, C: float, theta: FloatArray) -> tuple[float, float]:
-        """Return C for the hinge with this kernel, and its loss."""
-        found, tried = choose_hinge_cost(landscape.kernels(theta), landscape.pairs, C)
-        for cost, loss in tried:
-            self._note("cost", {"C": cost}, self._gamma(theta), loss, loss)
-        return found, dict(tried)[found]
 
     def _observe(self, point: Point) -> None:
         self._note(self.stage, point.values, self._gamma(point.theta), point.loss, point.objective)

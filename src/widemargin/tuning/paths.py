@@ -160,24 +160,24 @@ def regularisation_path(
             training = _moved(training, models[k])
         found[k] = _summary(training, leave_one_out)
         if name == "nu":  # the record holds the equivalent LP machines
-            found[k] |= _certified(models[k])
+            certificates = models[k].certificates_
+            found[k] |= {
+                "objective": sum(c.primal for c in certificates),
+                "dual": sum(c.dual for c in certificates),
+                "converged": all(c.converged for c in certificates),
+            }
     columns = {key: [entry[key] for entry in found] for key in found[0]}
     kinds = tuple(columns.pop("loo_kind", ())) or None
     arrays = {key: np.array(column) for key, column in columns.items()}
     path = RegularisationPath(name, asked, **arrays, loo_kind=kinds)
-    if name == "lam":  # else each fit has warned
-        _warn_unfinished(path, estimator.tol)
+    if name == "lam" and not path.converged.all():  # for nu each fit has warned
+        warn(
+            f"the relative gap is above tol={estimator.tol:g} at {name}="
+            f"{asked[~path.converged].tolist()}: `objective` and `dual` say by how much. "
+            "Raise max_iter or tol, or widen the kernel (lower gamma)",
+            ConvergenceWarning,
+        )  # fmt: skip
     return path
-
-
-def _certified(model: Any) -> dict[str, Any]:
-    """Return what the certificates of a fit say."""
-    certificates = model.certificates_
-    return {
-        "objective": sum(c.primal for c in certificates),
-        "dual": sum(c.dual for c in certificates),
-        "converged": all(c.converged for c in certificates),
-    }
 
 
 def _moved(training: ProgramTraining, estimator: Any) -> ProgramTraining:
@@ -213,14 +213,3 @@ def _summary(training: ProgramTraining, leave_one_out: bool) -> dict[str, Any]:
         found = Record(training).result()
         summary |= {"loo_error": found.error, "loo_kind": found.kind}
     return summary
-
-
-def _warn_unfinished(path: RegularisationPath, tol: float) -> None:
-    """Warn of values at which the optimum is not proved."""
-    if not path.converged.all():
-        warn(
-            f"the relative gap is above tol={tol:g} at {path.parameter}="
-            f"{path.values[~path.converged].tolist()}: `objective` and `dual` say by how much. "
-            "Raise max_iter or tol, or widen the kernel (lower gamma)",
-            ConvergenceWarning,
-        )  # fmt: skip

@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.validation import require, require_bool
-from widemargin.tuning._candidates import changed_by, is_pipeline
-from widemargin.tuning._search_run import SCORINGS, Run, table
+from widemargin.tuning.candidates import changed_by, is_pipeline
+from widemargin.tuning.search_run import SCORINGS, Run, table
 
 METHODS = ("exact", "linear_response")
 

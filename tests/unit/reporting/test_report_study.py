@@ -186,7 +186,14 @@ def test_machines_that_cannot_be_fitted_are_reported(monkeypatch):
     def broken(X, y, found):
         raise ValueError("it is broken")
 
-    monkeypatch.setattr(rivals, "_gaussian_process", broken)
+    tune = rivals.tune
+
+    def tune_some(machine, X, y, params):
+        if isinstance(machine, rivals.MeanFieldGPClassifier):
+            broken(X, y, [])
+        return tune(machine, X, y, params)
+
+    monkeypatch.setattr(rivals, "tune", tune_some)
     found = run_study(prepared(*moons(30)))
     last = found.candidates[-1]
     assert (last.name, last.model, last.reason) == ("MeanFieldGPClassifier", None, "it is broken")

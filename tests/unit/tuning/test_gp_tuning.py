@@ -21,10 +21,10 @@ from tests.helpers.mean_field import solved
 from widemargin import MeanFieldGPClassifier
 from widemargin.problems.mean_field import naive
 from widemargin.solvers.mean_field import factorise, fit_scale, leave_out
-from widemargin.tuning import _latent_landscape, gradient
-from widemargin.tuning._landscape import SMALLEST_NATS
-from widemargin.tuning._latent_landscape import LatentTask
+from widemargin.tuning import gradient, latent_landscape
 from widemargin.tuning.gradient import tune
+from widemargin.tuning.landscape import SMALLEST_NATS
+from widemargin.tuning.latent_landscape import LatentTask
 
 ALL = ("gamma", "input_noise", "flip_noise")
 
@@ -289,13 +289,13 @@ def test_a_bar_is_shown_when_asked_for(capsys, criterion, text):
 
 def _unsolved_where(monkeypatch, bad):
     """Let the equations count as unsolved at some input noises."""
-    solve = _latent_landscape.mean_field.solve
+    solve = latent_landscape.mean_field.solve
 
     def pretending(problem, K, **options):
         result = solve(problem, K, **options)
         return dataclasses.replace(result, residual=1.0) if bad(problem.input_noise) else result
 
-    monkeypatch.setattr(_latent_landscape.mean_field, "solve", pretending)
+    monkeypatch.setattr(latent_landscape.mean_field, "solve", pretending)
 
 
 def test_a_descent_turns_back_where_equations_are_not_solved(monkeypatch):
@@ -330,7 +330,7 @@ def test_anywhere_in_the_box_there_are_numbers_or_no_solution(
     X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
     weights = {None: None, "whole": 1.0 + y, "parts": rng.uniform(0.2, 2.0, 30)}[weight]
     model = MeanFieldGPClassifier(inference=inference)
-    task = LatentTask.of(model, frozenset(ALL), X, y, weights, 1.0, criterion)
+    task = LatentTask(model, frozenset(ALL), X, y, weights, 1.0, criterion)
     landscape = task.landscape(np.arange(30), lambda point: None)
     low, high = np.array(landscape.bounds).T
     value, gradient = landscape(low + np.array(place) * (high - low))
@@ -344,7 +344,7 @@ def test_a_negative_left_out_variance_counts_as_no_solution(monkeypatch):
     def negative(*arguments, **options):
         raise FloatingPointError("the variance of a left-out row is negative")
 
-    monkeypatch.setattr(_latent_landscape, "left_out_loss", negative)
+    monkeypatch.setattr(latent_landscape, "left_out_loss", negative)
     with pytest.raises(ValueError, match="could not be solved at any point"):
         tune(MeanFieldGPClassifier(), X, y)
 

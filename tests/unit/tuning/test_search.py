@@ -26,8 +26,8 @@ import widemargin
 from tests.helpers.byhand import gram
 from widemargin import SVC, SVR, LinearSVC, LOOSearch, NuSVC, NuSVR, loo
 from widemargin.fitted import by_path
-from widemargin.tuning import _candidates, _search_run
-from widemargin.tuning._candidates import SharedKernel
+from widemargin.tuning import candidates, search_run
+from widemargin.tuning.candidates import SharedKernel
 
 COSTS = {"C": [8.0, 0.125, 1.0]}
 GRID = {**COSTS, "gamma": [0.3, 3.0]}
@@ -147,19 +147,19 @@ def test_the_linear_response_and_where_the_exact_method_gives_way_to_it(estimato
     found = LOOSearch(estimator, COSTS, method="linear_response").fit(X, y)
     assert_scores(found, X, y, method="linear_response")
     assert set(found.cv_results_["loo_kind"]) == {"estimate"}
-    monkeypatch.setattr(_candidates, "SHARED_ROWS", 10)
+    monkeypatch.setattr(candidates, "SHARED_ROWS", 10)
     monkeypatch.setattr(by_path, "EXACT_ROWS", 20)
     assert_same(LOOSearch(estimator, COSTS).fit(X, y), found, tol=1e-10)
 
 
 def test_settings_of_one_kernel_share_its_matrix(monkeypatch):
     made, alone = [], []
-    matrix, score_alone = _candidates.SharedMatrix, _candidates.score_alone
-    monkeypatch.setattr(_candidates, "SharedMatrix", lambda *a: made.append(a) or matrix(*a))
-    monkeypatch.setattr(_search_run, "score_alone", lambda *a: alone.append(a) or score_alone(*a))
+    matrix, score_alone = candidates.SharedMatrix, candidates.score_alone
+    monkeypatch.setattr(candidates, "SharedMatrix", lambda *a: made.append(a) or matrix(*a))
+    monkeypatch.setattr(search_run, "score_alone", lambda *a: alone.append(a) or score_alone(*a))
     shared = LOOSearch(SVC(), GRID).fit(*data())
     assert (len(made), len(alone)) == (2, 0)
-    monkeypatch.setattr(_candidates, "SHARED_ROWS", 39)
+    monkeypatch.setattr(candidates, "SHARED_ROWS", 39)
     assert_same(LOOSearch(SVC(), GRID).fit(*data()), shared)
     assert (len(made), len(alone)) == (2, 6)
 
@@ -209,7 +209,7 @@ def test_the_table():
     assert found.best_score_ == scores.max()
     assert found.best_params_ == table["params"][found.best_index_]
     assert len(pd.DataFrame(table)) == 4
-    ranks = _search_run._ranks(np.array([-3e-15, np.nan, -1e-15, -1e-15 * (1 + 1e-14), -np.inf]))
+    ranks = search_run._ranks(np.array([-3e-15, np.nan, -1e-15, -1e-15 * (1 + 1e-14), -np.inf]))
     assert ranks.tolist() == [3, 4, 1, 1, 4]  # rounding does not count
 
 
@@ -443,7 +443,7 @@ def test_an_interrupt_keeps_the_settings_that_are_done(estimator, done, monkeypa
         return score
 
     monkeypatch.setattr(SharedKernel, "score", interrupted(SharedKernel.score))
-    monkeypatch.setattr(_search_run, "score_alone", interrupted(_search_run.score_alone))
+    monkeypatch.setattr(search_run, "score_alone", interrupted(search_run.score_alone))
     with pytest.raises(KeyboardInterrupt):
         found.fit(*data())
     assert found.cv_results_["params"] == [{"C": C} for C in costs[done]]

@@ -14,18 +14,18 @@ from widemargin import SVC, SVR, LinearSVC, NuSVC
 from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers.soft_margin import solve_squared_hinge
 from widemargin.solvers.soft_margin import squared_newton as _squared_hinge
-from widemargin.tuning import _hinge_cost, gradient
-from widemargin.tuning._hinge_cost import HingeMachine, choose_hinge_cost
-from widemargin.tuning._kernel_paths import (
+from widemargin.tuning import gradient, hinge_cost
+from widemargin.tuning.gradient import tune
+from widemargin.tuning.hinge_cost import HingeMachine, choose_hinge_cost
+from widemargin.tuning.kernel_paths import (
     FixedPath,
     PolyPath,
     ScalesPath,
     WidthPath,
     squared_distances,
 )
-from widemargin.tuning._landscape import Landscape, descend
-from widemargin.tuning._smooth_loss import SLOPES, Pair, best_slope, log_loss, smooth_loss
-from widemargin.tuning.gradient import tune
+from widemargin.tuning.landscape import COST_RANGE, Landscape, Scale, descend
+from widemargin.tuning.smooth_loss import SLOPES, Pair, best_slope, log_loss, smooth_loss
 
 
 def noisy_plane(n=60, d=3, seed=0):
@@ -36,6 +36,11 @@ def noisy_plane(n=60, d=3, seed=0):
 
 def unweighted(y, intercept=True):
     return Pair(y, np.ones(len(y)), np.ones(len(y)), intercept)
+
+
+def tuned_cost(path, rows, pairs, C, base, observe=lambda point: None):
+    scales = [Scale("C", C, COST_RANGE)]
+    return Landscape(path, base, scales, {"C": C}, 1.0, observe, rows, pairs)
 
 
 def rbf(X, gamma):
@@ -157,7 +162,7 @@ def test_a_cost_at_which_the_hinge_is_not_solved_is_not_chosen(monkeypatch):
     X, y = noisy_plane()
     machine = HingeMachine(rbf(X, 0.3), unweighted(y))
     assert np.isfinite(machine.loss(1.0))
-    monkeypatch.setattr(_hinge_cost, "PAIR_STEPS", 1)
+    monkeypatch.setattr(hinge_cost, "PAIR_STEPS", 1)
     assert machine.loss(1000.0) == np.inf
     best, _ = choose_hinge_cost([rbf(X, 0.3)], [unweighted(y)], 3.0)
     assert best == 3.0
@@ -195,7 +200,7 @@ def test_gradient_equals_central_differences(kind, intercept, weighted):
     pair = Pair(y, weight, weight * np.where(y > 0, 1.3, 1.0), intercept)
     path = paths(X)[kind]
     base = np.log(rng.uniform(0.2, 0.8, path.size))
-    landscape = Landscape(path, [None], [pair], 2.0, base, True, 1.0, lambda point: None)
+    landscape = tuned_cost(path, [None], [pair], 2.0, base)
     x = 0.1 * rng.standard_normal(len(landscape.bounds))
     _, analytic = landscape(x)
     step = 1e-5 * np.eye(len(x))
@@ -211,7 +216,7 @@ def test_gradient_over_pairs_of_classes():
         rows.append(np.flatnonzero((codes == i) | (codes == j)))
         pairs.append(unweighted(np.where(codes[rows[-1]] == i, 1.0, -1.0)))
     base = np.log(np.full(4, 0.1))
-    landscape = Landscape(ScalesPath(X), rows, pairs, 1.0, base, True, 1.0, lambda point: None)
+    landscape = tuned_cost(ScalesPath(X), rows, pairs, 1.0, base)
     x = np.linspace(-0.2, 0.3, 6)
     _, analytic = landscape(x)
     numeric = [(landscape(x + h)[0] - landscape(x - h)[0]) / 2e-5 for h in 1e-5 * np.eye(6)]
@@ -222,7 +227,7 @@ def test_a_descent_keeps_its_best_point():
     X, y = noisy_plane()
     seen = []
     path = WidthPath(squared_distances(X))
-    landscape = Landscape(path, [None], [unweighted(y)], 1.0, np.zeros(1), True, 1.0, seen.append)
+    landscape = tuned_cost(path, [None], [unweighted(y)], 1.0, np.zeros(1), seen.append)
     _, objective, _ = descend(landscape, np.zeros(2), max_iter=20)
     assert objective == min(point.objective for point in seen)
     assert objective < seen[0].objective

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from widemargin._base.bound import (
     check_constant,
@@ -52,7 +52,9 @@ def vc_margin_dimension(R: float, rho: float, N: float) -> float:
     """
     check_lengths(R=R)
     check_positive(rho=rho)
-    _check_features(N, "a positive integer or math.inf")
+    whole = isinstance(N, numbers.Integral) and not isinstance(N, bool)
+    good = (whole and N > 0) or math.inf == N
+    require(good, "N", N, "a positive integer or math.inf")
     return min(rounded_down(ratio_squared(R, rho)), N) + 1
 
 
@@ -200,8 +202,3 @@ def covering_number(
     # Where the accuracy exceeds all values one function will do; the logarithm ends at 0.
     width = math.log2(max(1.0, 4.0 * math.e * B * m / eps))
     return CoveringNumber(lower, 3.0 * fine * width * width)
-
-
-def _check_features(N: Any, fix: str) -> None:
-    whole = isinstance(N, numbers.Integral) and not isinstance(N, bool)
-    require((whole and N > 0) or math.inf == N, "N", N, fix)

@@ -151,18 +151,12 @@ def regression_cover(
 
     if not enough(1.0):
         return Bound(math.inf, name, ("epsilon < 1 (more rows are needed)",), None, of)
-    eps = _smallest(enough)
+    low, eps = 0.0, 1.0  # the smallest that is enough lies in between
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + eps)
+        if middle in (low, eps):
+            break
+        low, eps = (low, middle) if enough(middle) else (middle, eps)
     require(eps > 0, "fat", fat, "a function that does not fall as the scale becomes finer")
     dimension = fat(eps / 64.0) if callable(fat) else fat
     return Bound(empirical_risk + eps, name, (), dimension, of)
-
-
-def _smallest(enough: Callable[[float], bool]) -> float:
-    """Return the smallest number in (0, 1] that is enough, if 1 is and it is so from there on."""
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

@@ -107,14 +107,10 @@ def adaptive_margin(m: int, R: float, W: float, D: float, delta: float) -> Bound
     check_rows("m", m)
     check_probability("delta", delta)
     check_lengths(R=R, W=W, D=D)
-    unmet = (
-        ()
-        if W * R >= 1.0 - OBJECTIVE_ROUNDING
-        else (f"W R >= 1, as a margin of 1 takes (is {W * R:g})",)
-    )
-    return _covered(
-        "adaptive margin, theorem 2.2", m, 65.0 * ratio_squared(W * R + 3.0 * D, 1.0), delta, unmet
-    )
+    reached = W * R >= 1.0 - OBJECTIVE_ROUNDING
+    unmet = () if reached else (f"W R >= 1, as a margin of 1 takes (is {W * R:g})",)
+    size = 65.0 * ratio_squared(W * R + 3.0 * D, 1.0)
+    return _covered("adaptive margin, theorem 2.2", m, size, delta, unmet)
 
 
 def ordinal_margin(m: int, R: float, rho: float, delta: float, pairs: str = "disjoint") -> Bound:

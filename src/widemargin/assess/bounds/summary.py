@@ -134,22 +134,15 @@ def _found(
         if hasattr(machine, "margin_bound"):
             found["adaboost"] = _by_weighted_errors(machine, margins(machine, seen, y))
         return found
-    if hasattr(machine, "margin_bound"):
-        return _of_boosting(machine, seen, y, delta, c)
+    if hasattr(machine, "margin_bound"):  # a weighted mean of hypotheses: theorems 1.10 and 1.12
+        means = margins(machine, seen, y)
+        stumps = getattr(machine, "base", None) is None
+        h = stump_dimension(int(machine.n_features_in_)) if stumps else None
+        by_mean = mean_bounds(len(means), means, h, delta, c)
+        return {**by_mean, "adaboost": _by_weighted_errors(machine, means)}
     if not (hasattr(machine, "coef_") or hasattr(machine, "dual_coef_")):
         return {}
     return linear_bounds(linear_view(est, X, y, R), delta, c)
-
-
-def _of_boosting(machine: Any, X: Any, y: Any, delta: float, c: float | None) -> dict[str, Found]:
-    """Return theorems 1.10 and 1.12 of Smola et al. (2000) for a weighted mean of hypotheses."""
-    found = margins(machine, X, y)
-    stumps = getattr(machine, "base", None) is None
-    h = stump_dimension(int(machine.n_features_in_)) if stumps else None
-    return {
-        **mean_bounds(len(found), found, h, delta, c),
-        "adaboost": _by_weighted_errors(machine, found),
-    }
 
 
 def _by_weighted_errors(machine: Any, found: FloatArray) -> Found:

@@ -163,7 +163,12 @@ class BoundSummary:
         others: list[NotApplied],
     ) -> None:
         self.model, self.m, self.delta = model, m, delta
-        self.rows = tuple(sorted(rows, key=_rank))
+
+        def rank(row: AppliedBound) -> tuple[bool, bool, float]:
+            unmet, value = bool(getattr(row.value, "unmet", ())), float(row.value)
+            return not row.on_new_rows, unmet, math.inf if math.isnan(value) else value
+
+        self.rows = tuple(sorted(rows, key=rank))
         self.others = tuple(others)
 
     @property
@@ -205,12 +210,6 @@ class BoundSummary:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def _rank(row: AppliedBound) -> tuple[bool, bool, float]:
-    unmet = bool(getattr(row.value, "unmet", ()))
-    value = float(row.value)
-    return not row.on_new_rows, unmet, math.inf if math.isnan(value) else value
 
 
 def _indented(text: str) -> list[str]:

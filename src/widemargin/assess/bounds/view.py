@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import get_tags
 
-from widemargin._base.bound import check_positive
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import require
 from widemargin.assess.planes import (
@@ -121,7 +120,6 @@ def longest_row(machine: Any, X: Any, R: float | None) -> tuple[float, str]:
     seen = math.sqrt(max(0.0, float(squared_lengths(machine, X).max())))
     kernel = fitted_kernel(machine)
     if R is not None:
-        check_positive(R=R)
         fix = f"at least the length of the longest row, {seen:.6g}"
         require(seen * (1.0 - 1e-12) <= R, "R", R, fix)
         return float(R), "R was given"
@@ -153,7 +151,9 @@ def not_in_advance(est: Any, machine: Any, X: Any) -> tuple[str, ...]:
             found += ('a kernel fixed in advance (gamma="scale" was computed from the rows)',)
         if not _inner_product(kernel, X):
             found += ("a kernel that is an inner product (this one is not, or not for all rows)",)
-    if any(_learns(step) for _, step in getattr(est, "steps", [])[:-1]):
+    earlier = [step for _, step in getattr(est, "steps", [])[:-1]]
+    real = [step for step in earlier if step is not None and not isinstance(step, str)]
+    if any(get_tags(step).requires_fit for step in real):
         found += ("features fixed in advance (earlier steps of the pipeline were fitted)",)
     return found
 
@@ -166,8 +166,3 @@ def _inner_product(kernel: Kernel, X: Any) -> bool:
         some = X[:SOME_ROWS]
         return is_mercer(kernel(some, some))
     return kernel.is_mercer_by_name
-
-
-def _learns(step: Any) -> bool:
-    """Whether a step of a pipeline depends on the rows that it was fitted to."""
-    return step is not None and not isinstance(step, str) and bool(get_tags(step).requires_fit)

@@ -37,7 +37,7 @@ from widemargin.estimators.hull.sizes import (
 )
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportClassifier
-from widemargin.fitted.record import Machine
+from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import (
     class_masses,

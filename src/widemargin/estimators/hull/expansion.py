@@ -11,7 +11,7 @@ from widemargin._base.typing import BoolArray, IntArray
 from widemargin.certificate import Certificate
 from widemargin.estimators.hull.sizes import Sizes
 from widemargin.estimators.svm.expansion import Expansion
-from widemargin.fitted.record import Machine
+from widemargin.fitted.by_path import Machine
 from widemargin.problems.reduced_hull import NearestPoints, equivalent_cost
 from widemargin.problems.soft_margin import SoftMargin, c_classification
 from widemargin.solvers.reduced_hull import HullResult

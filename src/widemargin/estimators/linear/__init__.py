@@ -33,9 +33,9 @@ from widemargin.estimators._base.classification import OneVsOneClassifier, Score
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.linear.parts import calibrations_of, check_labels, fit_pairs
-from widemargin.fitted.by_path import Training
+from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.by_reading import ReadTraining
-from widemargin.fitted.record import Machine, Record
+from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel
 from widemargin.problems.linear_scan import LinearProblem, linear_certificate
 from widemargin.problems.soft_margin import c_classification

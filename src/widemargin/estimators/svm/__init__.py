@@ -18,7 +18,7 @@ from widemargin._base.validation import (
 from widemargin.estimators.svm import nu as by_nu
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportClassifier, SupportRegressor
-from widemargin.fitted.record import Machine
+from widemargin.fitted.by_path import Machine
 from widemargin.problems import soft_margin as problems
 
 

@@ -12,8 +12,8 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, seed_of
 from widemargin.certificate import Certificate, warn_unconverged
-from widemargin.fitted.by_path import Training
-from widemargin.fitted.record import Machine, Record
+from widemargin.fitted.by_path import Machine, Training
+from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import soft_margin

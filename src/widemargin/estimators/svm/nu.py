@@ -15,7 +15,7 @@ from widemargin._base.multiclass import class_pairs
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import require_number
 from widemargin.estimators.svm.expansion import Expansion
-from widemargin.fitted.record import Machine
+from widemargin.fitted.by_path import Machine
 from widemargin.problems.soft_margin import c_classification, epsilon_tube
 
 NO_MARGIN = 1e-10  # a rho below, relative to the threshold, is rounding

@@ -19,7 +19,7 @@ from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
-from widemargin.fitted.record import Machine
+from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 

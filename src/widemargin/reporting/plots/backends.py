@@ -92,17 +92,12 @@ def _scatter(ax: Any, trace: dict[str, Any], depth: int) -> None:
         }
         ax.plot(x, y, label=label, zorder=depth, **style)
         label = None  # markers on a line need no name of their own
-        _fill(ax, trace, x, y, depth)
+        if "fill" in trace:  # down to zero
+            step = STEPS.get(line.get("shape", ""), "").removeprefix("steps-") or None
+            colour = _rgba(trace["fillcolor"])
+            ax.fill_between(x, y, step=step, color=colour, linewidth=0, zorder=depth)
     if "markers" in trace["mode"]:
         _markers(ax, trace, x, y, label, depth)
-
-
-def _fill(ax: Any, trace: dict[str, Any], x: FloatArray, y: FloatArray, depth: int) -> None:
-    if "fill" not in trace:
-        return
-    require(trace["fill"] == "tozeroy", "fill", trace["fill"], "tozeroy")
-    step = STEPS.get(trace["line"].get("shape", ""), "").removeprefix("steps-") or None
-    ax.fill_between(x, y, step=step, color=_rgba(trace["fillcolor"]), linewidth=0, zorder=depth)
 
 
 def _markers(
@@ -192,18 +187,12 @@ def _lay_out(ax: Any, layout: dict[str, Any]) -> None:
             axis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
         elif _ticks(given.get("tickformat", "")) is not None:
             axis.set_major_formatter(_ticks(given["tickformat"]))
-    if layout.get("showlegend"):
-        _legend(ax, across="legend" in layout)
-
-
-def _legend(ax: Any, *, across: bool) -> None:
-    """Name the traces: where there is room, or below a picture that has none."""
-    if not across:
+    if layout.get("showlegend") and "legend" in layout:  # below a picture that has no room
+        names = len(ax.get_legend_handles_labels()[1])
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "borderaxespad": 0.0}
+        ax.legend(ncols=min(names, 4), frameon=False, handletextpad=0.3, columnspacing=1.2, **place)
+    elif layout.get("showlegend"):
         ax.legend()
-        return
-    names = len(ax.get_legend_handles_labels()[1])
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "borderaxespad": 0.0}
-    ax.legend(ncols=min(names, 4), frameon=False, handletextpad=0.3, columnspacing=1.2, **place)
 
 
 def _ticks(form: str) -> Any:

@@ -38,7 +38,10 @@ def _of_grid(search: Any, params: Any, regression: bool) -> figures.Figure:
     z: list[list[float | None]] = [[None] * len(x) for _ in y]
     for setting, value in zip(settings, error, strict=True):
         others = {name: v for name, v in setting.items() if name not in (first, second)}
-        held = all(name in best and _equal(best[name], v) for name, v in others.items())
+        held = all(
+            name in best and (best[name] is v or bool(np.all(best[name] == v)))
+            for name, v in others.items()
+        )
         if held and first in setting and second in setting and np.isfinite(value):
             z[y.index(setting[second])][x.index(setting[first])] = float(value)
     land = {"C": x, "gamma": y, "error": z, "chosen": {"C": best[first], "gamma": best[second]}}
@@ -78,10 +81,6 @@ def _two_parameters(settings: list[dict[str, Any]], params: Any) -> tuple[str, s
 def _positive(value: Any) -> bool:
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return number and float(value) > 0
-
-
-def _equal(one: Any, other: Any) -> bool:
-    return one is other or bool(np.all(one == other))
 
 
 # -- a descent -----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from widemargin.reporting.figures import (
     axes_layout,
     guide_line,
     row_dots,
+    scatter,
 )
 from widemargin.reporting.plots.shown import Plane, Shown, leads
 
@@ -31,8 +32,8 @@ def boundary(shown: Shown, plane: Plane, scores: FloatArray, *, marks: bool) -> 
     classes = shown.est.classes_
     if scores.ndim == 1:
         shade = plane.shaped(scores / (1.0 + np.abs(scores)))
-        ends = [pale(colour_of(0)), "#FFFFFF", pale(colour_of(1))]
-        data = [_region(plane, shade, _stops(ends), (-1.0, 1.0), smooth=True)]
+        stops = [[0.0, pale(colour_of(0))], [0.5, "#FFFFFF"], [1.0, pale(colour_of(1))]]
+        data = [_region(plane, shade, stops, (-1.0, 1.0), smooth=True)]
         values = plane.shaped(scores)
         lines = ((-1.0, "dash", 1.3), (0.0, "solid", 2.4), (1.0, "dash", 1.3))
         data += [_level(plane, values, *line) for line in lines]
@@ -68,18 +69,13 @@ def history(rounds: list[dict[str, Any]], optimum: float) -> Figure:
     data = []
     for name, colour, symbol in (("upper", COLOURS[1], 0), ("lower", COLOURS[0], 1)):
         values = [float(entry[name]) for entry in rounds]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": f"{name} bound",
-                "x": numbers,
-                "y": [v if np.isfinite(v) else None for v in values],
-                "line": {"color": colour, "width": 2},
-                "marker": {"color": colour, "size": 8, "symbol": SYMBOLS[symbol]},
-                "hovertemplate": "round %{x}<br>%{y:.8g}<extra></extra>",
-            }
-        )
+        y = [v if np.isfinite(v) else None for v in values]
+        look = {
+            "name": f"{name} bound",
+            "line": {"color": colour, "width": 2},
+            "marker": {"color": colour, "size": 8, "symbol": SYMBOLS[symbol]},
+        }
+        data.append(scatter("lines+markers", numbers, y, "round %{x}<br>%{y:.8g}", **look))
     ends = [numbers[0], numbers[-1]]
     data.append({**guide_line(ends, [optimum, optimum], "dash"), "name": "objective of the model"})
     ticks = {"dtick": 1} if len(rounds) <= 15 else {}
@@ -93,23 +89,16 @@ def trace(points: list[tuple[float, float]], loss: FloatArray, paths: list[list[
     data = [
         guide_line(x[path].tolist(), y[path].tolist(), "solid") for path in paths if len(path) > 1
     ]
-    data.append(
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": x.tolist(),
-            "y": y.tolist(),
-            "marker": {
-                "color": loss.tolist(),
-                "colorscale": "Cividis",
-                "size": 9,
-                "showscale": True,
-                "colorbar": {"title": {"text": "leave-one-out loss"}, "thickness": 12},
-                "line": {"color": "#FFFFFF", "width": 0.8},
-            },
-            "hovertemplate": "loss %{marker.color:.4g}<extra></extra>",
-        }
-    )
+    marker = {
+        "color": loss.tolist(),
+        "colorscale": "Cividis",
+        "size": 9,
+        "showscale": True,
+        "colorbar": {"title": {"text": "leave-one-out loss"}, "thickness": 12},
+        "line": {"color": "#FFFFFF", "width": 0.8},
+    }
+    hover = "loss %{marker.color:.4g}"
+    data.append(scatter("markers", x.tolist(), y.tolist(), hover, marker=marker))
     return {"data": data, "layout": axes_layout("", "")}
 
 
@@ -135,11 +124,6 @@ def rank_colours(n: int) -> list[str]:
     return [
         "#" + "".join(f"{round(part):02X}" for part in colour) for colour in np.transpose(mixed)
     ]
-
-
-def _stops(colours: list[str]) -> list[list[Any]]:
-    """Return a colour scale that runs through colours."""
-    return [[i / (len(colours) - 1), colour] for i, colour in enumerate(colours)]
 
 
 def _winners(plane: Plane, scores: FloatArray, colours: list[str]) -> list[dict[str, Any]]:

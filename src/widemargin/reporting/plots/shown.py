@@ -156,8 +156,9 @@ def after_steps(shown: Shown, X: FloatArray) -> FloatArray:
     head = _steps_before(shown.est)
     if head is None:
         return X
+    framed = X if shown.frame is None else shown.frame(X, columns=shown.names)
     with _nameless():
-        return _dense(head.transform(_framed(shown, X)))
+        return _dense(head.transform(framed))
 
 
 def ask(shown: Shown, method: str, X: FloatArray) -> Any:
@@ -173,10 +174,6 @@ def _nameless() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         yield
-
-
-def _framed(shown: Shown, X: FloatArray) -> Any:
-    return X if shown.frame is None else shown.frame(X, columns=shown.names)
 
 
 @dataclass(frozen=True, eq=False)

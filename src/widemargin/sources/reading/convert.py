@@ -38,7 +38,10 @@ class Cast:
     """
 
     def __init__(self, columns: list[int] | None, dtype: np.dtype[Any]) -> None:
-        self.columns = slice(None) if columns is None else _as_slice(columns)
+        self.columns: Any = slice(None) if columns is None else columns
+        if columns and columns == list(range(columns[0], columns[0] + len(columns))):
+            # A slice makes a view, a list makes a copy.
+            self.columns = slice(columns[0], columns[0] + len(columns))
         self.dtype = dtype
         self.buffer: RealArray = np.empty((0, 0), dtype=dtype)
 
@@ -54,13 +57,6 @@ class Cast:
         return block
 
 
-def _as_slice(columns: list[int]) -> Any:
-    """Return a slice where the columns follow each other: it makes a view, a list makes a copy."""
-    if columns and columns == list(range(columns[0], columns[0] + len(columns))):
-        return slice(columns[0], columns[0] + len(columns))
-    return columns
-
-
 def labels_of(values: AnyArray, place: Callable[[int], str], first: int) -> AnyArray:
     """Return targets as an array of numbers, booleans or strings; `first` is their first row."""
     if values.dtype.kind in "biufUS":
@@ -73,7 +69,8 @@ def labels_of(values: AnyArray, place: Callable[[int], str], first: int) -> AnyA
             "or booleans"
         )
     for row, value in enumerate(values):
-        if _is_missing(value):
+        nan = isinstance(value, float) and value != value
+        if nan or value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
             raise missing_target(place(first + row))
     kinds = {type(value) for value in values}
     plain = np.array(values.tolist())
@@ -84,12 +81,6 @@ def labels_of(values: AnyArray, place: Callable[[int], str], first: int) -> AnyA
             "be strings, or all numbers or booleans"
         )
     return plain
-
-
-def _is_missing(value: Any) -> bool:
-    if isinstance(value, float):
-        return value != value
-    return value is None or type(value).__name__ in ("NAType", "NaTType")  # those of pandas
 
 
 def missing_target(where: str) -> ValueError:

@@ -12,7 +12,7 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.sources.reading.convert import FLOAT32, FLOAT64, joined, labels_of, missing_target
-from widemargin.sources.reading.rows import BLOCK_BYTES, PART_BYTES, Piece, rows_at_a_time
+from widemargin.sources.reading.rows import BLOCK_BYTES, PART_BYTES, Piece
 from widemargin.sources.reading.strips import AnyArray, Stamp
 
 READ_AHEAD = 16 << 20  # bytes of all columns; without it whole row groups would be read at once
@@ -63,7 +63,8 @@ class ParquetRows:
         first = 0
         by_column: RealArray = np.empty((len(self.features), 0), dtype=self.dtype)
         by_row: RealArray = np.empty((0, len(self.features)), dtype=self.dtype)
-        for batch in self._batches(self.groups, [*self.features, *self._sides]):
+        sides = [self.target] if self.weight is None else [self.target, self.weight]
+        for batch in self._batches([*self.features, *sides]):
             n_rows = batch.num_rows
             if len(by_row) < n_rows:
                 by_column = np.empty((len(self.features), n_rows), dtype=self.dtype)
@@ -72,13 +73,16 @@ class ParquetRows:
                 by_column[j, :n_rows] = _numbers(batch.column(name))
             X = by_row[:n_rows]
             X[...] = by_column[:, :n_rows].T
-            yield (first, X, *self._target_and_weight(batch, first))
+            target, weight = _labels(batch.column(self.target), self, first), None
+            if self.weight is not None:
+                weight = np.asarray(_numbers(batch.column(self.weight)), dtype=np.float64)
+            yield first, X, target, weight
             first += n_rows
 
     def targets(self) -> Iterator[AnyArray]:
         """Yield the targets alone, in order."""
         first = 0
-        for batch in self._batches(self.groups, [self.target]):
+        for batch in self._batches([self.target]):
             yield _labels(batch.column(self.target), self, first)
             first += batch.num_rows
 
@@ -100,7 +104,7 @@ class ParquetRows:
 
     def parts(self) -> list[ParquetRows]:
         """Return these rows in parts of whole row groups, of PART_BYTES where they are small."""
-        step = rows_at_a_time(PART_BYTES, len(self.features), self.dtype.itemsize)
+        step = self._step(PART_BYTES)
         parts: list[ParquetRows] = []
         begin = rows = first = 0
         for k, size in enumerate(self.group_sizes):
@@ -117,22 +121,16 @@ class ParquetRows:
         """Return where a row is, for messages."""
         return f"{self.path}, row {self.first + row}"
 
-    @property
-    def _sides(self) -> list[str]:
-        return [self.target] if self.weight is None else [self.target, self.weight]
+    def _step(self, n_bytes: int) -> int:
+        """Return how many rows fit into some bytes, at least one."""
+        return max(1, n_bytes // max(1, len(self.features) * self.dtype.itemsize))
 
-    def _target_and_weight(self, batch: Any, first: int) -> tuple[AnyArray, FloatArray | None]:
-        target = _labels(batch.column(self.target), self, first)
-        if self.weight is None:
-            return target, None
-        return target, np.asarray(_numbers(batch.column(self.weight)), dtype=np.float64)
-
-    def _batches(self, groups: list[int], columns: list[str]) -> Iterator[Any]:
-        step = rows_at_a_time(BLOCK_BYTES, len(self.features), self.dtype.itemsize)
+    def _batches(self, columns: list[str]) -> Iterator[Any]:
+        step = self._step(BLOCK_BYTES)
         self.stamp.check(self.path)
         with opened_parquet(self.path, max(1 << 16, READ_AHEAD // len(columns))) as file:
             yield from file.iter_batches(
-                batch_size=step, row_groups=groups, columns=columns, use_threads=False
+                batch_size=step, row_groups=self.groups, columns=columns, use_threads=False
             )
         self.stamp.check(self.path)
 

@@ -87,11 +87,6 @@ class Rows(Protocol):
         ...
 
 
-def rows_at_a_time(n_bytes: int, columns: int, itemsize: int) -> int:
-    """Return how many rows of a table fit into some bytes, at least one."""
-    return max(1, n_bytes // max(1, columns * itemsize))
-
-
 @dataclass(frozen=True, eq=False)
 class StripRows:
     """Rows whose features, targets and weights are strips or columns of one table.
@@ -180,7 +175,8 @@ class StripRows:
         return f"{self.name}, row {self.first + row}"
 
     def _step(self, n_bytes: int) -> int:
-        return rows_at_a_time(n_bytes, self.table.shape[1], self.table.dtype.itemsize)
+        """Return how many rows fit into some bytes, at least one."""
+        return max(1, n_bytes // max(1, self.table.shape[1] * self.table.dtype.itemsize))
 
     def _reader(self, files: ExitStack) -> Callable[[int, int], Piece]:
         """Open what is read; the function that is returned gives some rows."""

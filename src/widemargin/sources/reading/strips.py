@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from tokenize import TokenError  # what a damaged header can raise
-from typing import Any, BinaryIO, Protocol, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -58,30 +58,10 @@ class Stamp:
             )
 
 
-class Strip(Protocol):
-    """Rows of one array: a table (two axes), or targets or weights (one axis)."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows, and columns if it is a table."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored values."""
-        ...
-
-    def opened(self) -> Any:
-        """Return a context that gives a Read."""
-        ...
-
-    def part(self, first: int, end: int) -> Strip:
-        """Return the strip of some rows."""
-        ...
-
-
 class ArrayStrip:
     """An array in memory."""
+
+    path = ""  # it is in no file
 
     def __init__(self, array: AnyArray) -> None:
         self.array = array
@@ -154,6 +134,10 @@ class FileStrip:
             offset=self.offset + first * self.row_bytes,
             shape=(end - first, *self.shape[1:]),
         )
+
+
+Strip: TypeAlias = ArrayStrip | FileStrip
+"""Rows of one array: a table (two axes), or targets or weights (one axis)."""
 
 
 class _FileReader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
@@ -68,7 +68,9 @@ class Encoding:
             width = len(self.levels.get(name, [""]))
             self._fill(table, name, X[:, start : start + width])
             start += width
-        _check_finite(X, table)
+        if np.isinf(X).any():
+            row = int(np.flatnonzero(np.isinf(X).any(axis=1))[0])
+            raise UserError(f"{table.source} has an infinite value in row {row + 1}.")
         return X
 
     def _check_present(self, table: Table) -> None:
@@ -93,7 +95,8 @@ class Encoding:
                     f"Column {name!r} of {table.source} must be numbers, as when the model was "
                     f"fitted; {_first_word(column)} is not one."
                 )
-            out[:, 0] = column if self.fill is None else _filled(column, self.fill[name])
+            fill = np.nan if self.fill is None else self.fill[name]
+            out[:, 0] = np.where(np.isnan(column), fill, column)
             return
         if not isinstance(column, list):
             column = ["" if np.isnan(value) else f"{value:.15g}" for value in column]
@@ -102,9 +105,7 @@ class Encoding:
         out[:] = 0.0
         known = np.flatnonzero(found >= 0)
         out[known, found[known]] = 1.0
-        self._warn_unknown(name, {v for v in column if v and v not in position})
-
-    def _warn_unknown(self, name: str, unknown: Collection[str]) -> None:
+        unknown = {v for v in column if v and v not in position}
         if unknown:
             warn(
                 f"column {name!r} has values that were not there when the model was fitted, "
@@ -205,10 +206,6 @@ def _typical(name: str, column: FloatArray, impute: str) -> float:
     return float(np.nanmean(column) if impute == "mean" else np.nanmedian(column))
 
 
-def _filled(column: FloatArray, value: float) -> FloatArray:
-    return np.where(np.isnan(column), value, column)
-
-
 def read_target(table: Table, name: str, task: str = "auto") -> tuple[Target, Task]:
     """Return the column to predict and the task it asks for.
 
@@ -255,12 +252,6 @@ def _check_nothing_missing(table: Table, names: Sequence[str]) -> None:
             f"{'; '.join(shown)}{more} (rows are counted from 1, without the header). "
             "Fill them in or remove them; for inputs, fit --impute median fills them for you."
         )
-
-
-def _check_finite(X: FloatArray, table: Table) -> None:
-    if np.isinf(X).any():
-        row = int(np.flatnonzero(np.isinf(X).any(axis=1))[0])
-        raise UserError(f"{table.source} has an infinite value in row {row + 1}.")
 
 
 def _first_word(column: list[str]) -> str:

@@ -14,8 +14,7 @@ import gzip
 import os
 import re
 import warnings
-from collections.abc import Iterator
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -108,24 +107,14 @@ def read_letor(
     require(good, "n_features", n_features, "a positive integer or None")
     require(np.dtype(dtype).kind == "f", "dtype", dtype, "np.float64 or np.float32")
     rows = _Rows(os.fspath(path), 0 if zero_based else 1, n_features)
-    with _opened(rows.path) as file:
-        for number, line in _lines(file):
-            rows.add(number, line)
-    return rows.finish(np.dtype(dtype))
-
-
-def _opened(path: str) -> IO[bytes]:
-    with open(path, "rb") as file:
+    with open(rows.path, "rb") as file:
         compressed = file.read(2) == b"\x1f\x8b"
-    return cast(IO[bytes], gzip.open(path, "rb") if compressed else open(path, "rb"))
-
-
-def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that hold more than a comment, and their numbers from 1 on."""
-    for number, line in enumerate(file, 1):
-        content = line.split(b"#", 1)[0]
-        if content.strip():
-            yield number, content
+    with gzip.open(rows.path, "rb") if compressed else open(rows.path, "rb") as lines:
+        for number, line in enumerate(lines, 1):
+            content = line.split(b"#", 1)[0]
+            if content.strip():
+                rows.add(number, content)
+    return rows.finish(np.dtype(dtype))
 
 
 class _Rows:

@@ -139,14 +139,11 @@ def _column(values: Any, name: str) -> Column:
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
     listed = array.tolist()
-    text = ["" if _is_empty(value) else str(value).strip() for value in listed]
+    # None, NaN, NaT and pandas' NA are missing.
+    missing = [v is None or str(v) in ("<NA>", "NaT") or v != v for v in listed]
+    text = ["" if no else str(v).strip() for v, no in zip(listed, missing, strict=True)]
     numbers = None if any(isinstance(value, str) for value in listed) else parse_numbers(text)
     return text if numbers is None else numbers
-
-
-def _is_empty(value: Any) -> bool:
-    """Tell whether a value of a data frame is missing: None, NaN, NaT or pandas' NA."""
-    return value is None or str(value) in ("<NA>", "NaT") or value != value
 
 
 def _read_csv(path: Path) -> Table:
@@ -188,18 +185,14 @@ class _CsvReader:
         # Text that turned up late: the numbers before it have lost their spelling.
         late = [j for j in range(width) if is_text[j] and isinstance(blocks[j][0], np.ndarray)]
         if late:
-            spelled = self._text_of(late)
+            spelled: dict[int, list[str]] = {j: [] for j in late}
+            for block in self._blocks():
+                for j in late:
+                    spelled[j].extend(row[j] for row in block)
             for j in late:
                 blocks[j] = [spelled[j]]
         columns = {name: _joined(b) for name, b in zip(self.header, blocks, strict=True)}
         return Table(str(self.path), columns, n_rows)
-
-    def _text_of(self, wanted: list[int]) -> dict[int, list[str]]:
-        text: dict[int, list[str]] = {j: [] for j in wanted}
-        for block in self._blocks():
-            for j in wanted:
-                text[j].extend(row[j] for row in block)
-        return text
 
     def _checked_header(self) -> list[str]:
         names = [name.strip() for name in next(self._lines(), [])]
@@ -264,17 +257,12 @@ def parse_numbers(values: Sequence[str]) -> FloatArray | None:
         return None
 
 
-def is_missing(text: str) -> bool:
-    """Tell whether a field of a text column stands for a missing value."""
-    return text.strip().lower() in MISSING
-
-
 def _joined(blocks: list[Column]) -> Column:
     arrays = [b for b in blocks if isinstance(b, np.ndarray)]
     if len(arrays) == len(blocks):
         return np.concatenate(arrays) if arrays else np.empty(0)
     stripped = (text.strip() for text in itertools.chain.from_iterable(blocks))
-    return ["" if is_missing(text) else text for text in stripped]
+    return ["" if text.lower() in MISSING else text for text in stripped]
 
 
 def _read_parquet(path: Path) -> Table:

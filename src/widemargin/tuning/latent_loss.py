@@ -35,7 +35,7 @@ whence with x = log s
 
 .. math:: dJ = J_t\, dt - \frac{J_x}{G_{xx}} G_{xt}\, dt , \qquad J_x = -x / m .
 
-All the rest is :mod:`widemargin.tuning._latent_response`.
+All the rest is :mod:`widemargin.tuning.latent_response`.
 
 A calibrated machine of the naive theory may divide by the prior's standard deviation instead, where
 that predicts the left-out labels better. Tuning does not. Linear response leaves fields of the
@@ -46,14 +46,12 @@ would be 0.210 for 0.261 with the prior's. A descent finds such a hole, and the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from widemargin._base.typing import FloatArray
 from widemargin.problems.mean_field import Likelihood, MeanField
 from widemargin.solvers.mean_field import MeanFieldResult, fit_scale
-from widemargin.tuning._latent_response import (
+from widemargin.tuning.latent_response import (
     LatentGradient,
     Response,
     SolutionGradient,
@@ -93,6 +91,7 @@ def evidence_loss(
         -0.5 * A / rows,
         A,
         np.triu(W).T / -rows,
+        np.ones(len(A), dtype=bool),
         float(by_noise.sum()) / -rows,
         float(by_flips) / -rows,
     )
@@ -101,18 +100,9 @@ def evidence_loss(
 def left_out_loss(
     K: FloatArray, result: MeanFieldResult, *, self_consistent: bool, calibrate: bool
 ) -> LatentGradient:
-    """Return the leave-one-out log-loss and its derivatives.
+    """Return the leave-one-out log-loss and its derivatives; parameters as for `evidence_loss`.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Kernel matrix.
-    result : MeanFieldResult
-        The solution.
-    self_consistent : bool
-        Whether it is TAP's, else that of the naive theory.
-    calibrate : bool
-        Whether the fields are scaled to the labels.
+    With `calibrate` the fields are scaled to the labels.
     """
     response = Response(K, result, self_consistent=self_consistent)
     problem, A = result.problem, result.coefficients
@@ -122,33 +112,26 @@ def left_out_loss(
     if float(cavity.min()) + problem.input_noise <= 0:
         raise FloatingPointError("the variance of a left-out row is negative")
     mean = result.field - share * A * cavity
-    found = _log_loss(problem, mean, cavity, calibrate)
-    by_cavity = found.by_variance - share * A * found.by_mean
+    loss, by_mean, by_variance, by_flips = _log_loss(problem, mean, cavity, calibrate)
+    by_cavity = by_variance - share * A * by_mean
     by = SolutionGradient(
-        mean=found.by_mean,
-        coefficients=-share * cavity * found.by_mean,
+        mean=by_mean,
+        coefficients=-share * cavity * by_mean,
         precision=by_cavity * share * cavity**2,
         variance=by_cavity / left**2,
-        input_noise=float(found.by_variance.sum()),
-        flip_noise=found.by_flips,
+        input_noise=float(by_variance.sum()),
+        flip_noise=by_flips,
     )
-    return response.gradient(found.loss, by)
-
-
-@dataclass(frozen=True, eq=False)
-class _LogLoss:
-    """J of left-out means and variances, and its derivatives."""
-
-    loss: float
-    by_mean: FloatArray
-    by_variance: FloatArray
-    by_flips: float
+    return response.gradient(loss, by)
 
 
 def _log_loss(
     problem: MeanField, mean: FloatArray, variance: FloatArray, calibrate: bool
-) -> _LogLoss:
-    """Return the mean of -log Z(s t), t = y mean / sqrt(variance + v)."""
+) -> tuple[float, FloatArray, FloatArray, float]:
+    """Return the mean of -log Z(s t), t = y mean / sqrt(variance + v), and its derivatives.
+
+    They are with respect to the means, the variances and the flip noise.
+    """
     spread = variance + problem.input_noise
     t = problem.label * mean / np.sqrt(spread)
     weight, likelihood = problem.weight, problem.likelihood
@@ -161,7 +144,7 @@ def _log_loss(
         more, more_flips = _through_scale(t, weight, likelihood, s)
         by_t, by_flips = by_t + more, by_flips + more_flips
     by_mean = by_t * problem.label / np.sqrt(spread)
-    return _LogLoss(loss, by_mean, -0.5 * by_t * t / spread, by_flips)
+    return loss, by_mean, -0.5 * by_t * t / spread, by_flips
 
 
 def _through_scale(

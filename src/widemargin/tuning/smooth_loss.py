@@ -39,6 +39,7 @@ from scipy.special import expit
 
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.solvers.soft_margin import SquaredHingeResult, solve_squared_hinge
+from widemargin.tuning.kernel_paths import KernelGradient
 
 SLOPES = (0.05, 50.0)  # s_min, s_max: without a bound s runs away where no margin is negative
 
@@ -53,33 +54,21 @@ class Pair:
     intercept: bool
 
 
-@dataclass(frozen=True)
-class LossGradient:
+@dataclass(frozen=True, eq=False)
+class LossGradient(KernelGradient):
     """Value of J at (K, v) and its derivatives, in the factors of the module's formula.
+
+    The support rows are M, and W is -P diag(c) P.
 
     Attributes
     ----------
-    loss, slope : float
-        J and s.
     margins : ndarray of shape (n,)
         t, the left-out margins.
-    support : ndarray of shape (n,) of bool
-        M.
-    left, right : ndarray of shape (n,)
-        u and beta (zero outside M).
-    factor : ndarray of shape (m, m)
-        Lower triangle (zeros above) of -P diag(c) P, in Fortran's order.
     v_gradient : ndarray of shape (n,)
         dJ/dv.
     """
 
-    loss: float
-    slope: float
     margins: FloatArray
-    support: BoolArray
-    left: FloatArray
-    right: FloatArray
-    factor: FloatArray
     v_gradient: FloatArray
 
 
@@ -123,7 +112,7 @@ def smooth_loss(
     right[M] = machine.beta
     v_gradient = np.zeros(len(y))
     v_gradient[M] = u[M] * machine.beta + W.diagonal() - common * stays / v[M] ** 2
-    return LossGradient(loss, slope, t, ~outside, u, right, W, v_gradient)
+    return LossGradient(loss, u, right, W, ~outside, t, v_gradient)
 
 
 def log_loss(t: FloatArray, share: FloatArray) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """Objective of tuning Gaussian-process classifiers: leave-one-out log-loss or evidence.
 
-The coordinates and the prior are those of :mod:`widemargin.tuning._landscape`. With more than two
+The coordinates and the prior are those of :mod:`widemargin.tuning.landscape`. With more than two
 classes there is a latent function for each class against the rest, all with the same parameters;
 the loss is the mean over them, so that m J is the sum of their log-losses, or of minus their log
 evidences, m counting the rows of each.
@@ -18,12 +18,10 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.mean_field import naive
 from widemargin.solvers import mean_field
 from widemargin.solvers.base import Budget
-from widemargin.solvers.mean_field import MeanFieldResult
-from widemargin.tuning._kernel_paths import KernelPath
-from widemargin.tuning._landscape import Point, Scale, Slope, Surface, effective_rows
-from widemargin.tuning._latent_loss import evidence_loss, left_out_loss
-from widemargin.tuning._latent_response import LatentGradient
-from widemargin.tuning._setup import Task
+from widemargin.tuning.landscape import Point, Scale, Slope, Surface, effective_rows
+from widemargin.tuning.latent_loss import evidence_loss, left_out_loss
+from widemargin.tuning.latent_response import LatentGradient
+from widemargin.tuning.setup import Task
 
 NOISE_RANGE = (-10.0, 7.0)
 FLIP_UNIT = 0.01
@@ -39,10 +37,6 @@ class LatentLandscape(Surface):
 
     Attributes
     ----------
-    path : KernelPath
-        The kernel matrix as a function of log gamma.
-    base : ndarray of shape (path.size,)
-        Log gamma at x = 0.
     labels : list of ndarray
         -1 and +1 of each latent function.
     weight : ndarray of shape (n,)
@@ -55,31 +49,14 @@ class LatentLandscape(Surface):
         Which loss.
     calibrate : bool
         Whether left-out fields are scaled to the labels.
-    fixed : dict
-        Input and flip noise where they are not coordinates.
-    scales : list of Scale
-        Those that are.
-    prior : float
-        lambda.
-    observe : callable
-        Called with every Point.
-    tol : float
-        Residual of the equations.
     """
 
-    path: KernelPath
-    base: FloatArray
     labels: list[FloatArray]
     weight: FloatArray
     offset: float
     inference: str
     criterion: str
     calibrate: bool
-    fixed: dict[str, float]
-    scales: list[Scale]
-    prior: float
-    observe: Callable[[Point], None]
-    tol: float = TOL
 
     def __post_init__(self) -> None:
         self.n_rows = effective_rows([self.weight] * len(self.labels))
@@ -108,24 +85,19 @@ class LatentLandscape(Surface):
         self, K: FloatArray, label: FloatArray, values: dict[str, float]
     ) -> LatentGradient | None:
         """Return the loss of one latent function; None where its equations are not solved."""
-        result = self._solved(K, label, values)
-        if result.residual > SOLVED:
-            return None
-        self_consistent = self.inference != "naive"
-        if self.criterion == "evidence":
-            return evidence_loss(K, result, self_consistent=self_consistent)
-        return left_out_loss(K, result, self_consistent=self_consistent, calibrate=self.calibrate)
-
-    def _solved(
-        self, K: FloatArray, label: FloatArray, values: dict[str, float]
-    ) -> MeanFieldResult:
         problem = naive(
             label, self.weight, np.diagonal(K).copy(), values["input_noise"], values["flip_noise"]
         )
         # TAP's rounds are faster, but may overlook rows of weight below 1.
         by_rounds = "tap" if float(self.weight.min()) >= 1 else "ep"
         inference = "naive" if self.inference == "naive" else by_rounds
-        return mean_field.solve(problem, K, tol=self.tol, budget=Budget(-1), inference=inference)
+        result = mean_field.solve(problem, K, tol=TOL, budget=Budget(-1), inference=inference)
+        if result.residual > SOLVED:
+            return None
+        self_consistent = self.inference != "naive"
+        if self.criterion == "evidence":
+            return evidence_loss(K, result, self_consistent=self_consistent)
+        return left_out_loss(K, result, self_consistent=self_consistent, calibrate=self.calibrate)
 
 
 class LatentTask(Task):
@@ -146,14 +118,14 @@ class LatentTask(Task):
         return LatentLandscape(
             path,
             base,
+            [scale for scale in scales if scale.name in self.names],
+            {"input_noise": float(model.input_noise), "flip_noise": float(model.flip_noise)},
+            self.prior,
+            observe,
             rest_labels(self.codes[rows], len(self.factors)),
             self.data.weight[rows],
             float(model.mean_variance),
             model.inference,
             self.criterion,
             bool(model.calibrate),
-            {"input_noise": float(model.input_noise), "flip_noise": float(model.flip_noise)},
-            [scale for scale in scales if scale.name in self.names],
-            self.prior,
-            observe,
         )

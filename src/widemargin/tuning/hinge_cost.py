@@ -23,7 +23,7 @@ from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers.base import Budget
 from widemargin.solvers.leave_one_out import LeaveOneOut
 from widemargin.solvers.soft_margin import padded, solve_dense
-from widemargin.tuning._smooth_loss import Pair, log_loss
+from widemargin.tuning.smooth_loss import Pair, log_loss
 
 RATIO = 2.0
 REACH = 2  # steps to either side that are always tried

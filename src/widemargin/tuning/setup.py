@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import scipy.sparse as sp
 from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
-    TrainingSet,
     canonical,
     check_fit,
     class_costs,
@@ -23,7 +21,7 @@ from widemargin._base.validation import (
 from widemargin.estimators._base.inspection import kernel_for
 from widemargin.estimators._base.kernel import check_range
 from widemargin.kernels import Kernel, Rows, is_mercer
-from widemargin.tuning._kernel_paths import (
+from widemargin.tuning.kernel_paths import (
     FixedPath,
     KernelPath,
     PolyPath,
@@ -31,8 +29,8 @@ from widemargin.tuning._kernel_paths import (
     WidthPath,
     squared_distances,
 )
-from widemargin.tuning._landscape import Landscape, Point, Scale, Surface
-from widemargin.tuning._smooth_loss import Pair
+from widemargin.tuning.landscape import COST_RANGE, Landscape, Point, Scale, Surface
+from widemargin.tuning.smooth_loss import Pair
 
 NAMES = ("C", "gamma", "ard")
 LATENT_NAMES = ("gamma", "ard", "input_noise", "flip_noise")
@@ -106,22 +104,14 @@ def check_criterion(criterion: Any, model: Any) -> None:
         )
 
 
-@dataclass(frozen=True)
 class Task:
-    """A checked request: the model to be fitted, its training rows, what to tune and how."""
+    """A checked request: the model to be fitted, its training rows, what to tune and how.
 
-    model: Any
-    names: frozenset[str]
-    data: TrainingSet
-    codes: IntArray
-    factors: FloatArray
-    kernel: Kernel
-    prior: float
-    criterion: str
+    The data are checked as `fit` would; the other arguments are those of `tune`, checked before.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         model: Any,
         names: frozenset[str],
         X: Any,
@@ -129,21 +119,20 @@ class Task:
         sample_weight: Any,
         prior: float,
         criterion: str = "loo",
-    ) -> Task:
-        """Check the data as fit would."""
+    ) -> None:
+        self.model, self.names, self.prior, self.criterion = model, names, prior, criterion
         precomputed = getattr(model, "kernel", None) == "precomputed"
         X, y, weight = check_fit(
             model, X, y, sample_weight, numeric=False, accept_sparse=not precomputed
         )
         if precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be the square kernel matrix; got shape {X.shape}")
-        data = canonical(X, y, weight, precomputed=precomputed)
-        classes, codes = check_classes(data.y)
+        self.data = data = canonical(X, y, weight, precomputed=precomputed)
+        classes, self.codes = check_classes(data.y)
         costs = getattr(model, "class_weight", None)
-        factors = class_costs(costs, classes, codes, data.weight)
-        kernel = kernel_for(model, data.X, data.weight)
-        check_range(Rows(kernel, data.X))
-        return cls(model, names, data, codes, factors, kernel, prior, criterion)
+        self.factors = class_costs(costs, classes, self.codes, data.weight)
+        self.kernel = kernel_for(model, data.X, data.weight)
+        check_range(Rows(self.kernel, data.X))
 
     @property
     def hinge(self) -> bool:
@@ -178,7 +167,8 @@ class Task:
         scale = float(path.kernel(base).diagonal().mean()) * float(cost.mean())
         # Rows of zeros have no scale of their own.
         C = 1.0 / (scale or 1.0) if tune_cost else float(self.model.C)
-        return Landscape(path, parts, pairs, C, base, tune_cost, self.prior, observe)
+        scales = [Scale("C", C, COST_RANGE)] * tune_cost
+        return Landscape(path, base, scales, {"C": C}, self.prior, observe, parts, pairs)
 
     def path(self, rows: IntArray) -> tuple[KernelPath, FloatArray]:
         """Return the kernel as a function of log gamma, and log gamma on a natural scale."""
@@ -235,7 +225,13 @@ def _coordinates(landscape: Surface, origin: FloatArray, start: Any, fix: str) -
     for name in set(start) - {"gamma"}:
         require(name in scales, "starts", start, f'without "{name}", which is not tuned')
         place, scale = scales[name]
-        x[place] = _coordinate(scale, start[name])
+        # Beyond its bounds a descent begins at them.
+        given = f'starts["{name}"]'
+        if scale.shift:
+            require_number(given, start[name], "a number, not negative", least=0.0)
+        else:
+            require_number(given, start[name], "a positive number")
+        x[place] = scale.coordinate(float(start[name]))
     if "gamma" in start:
         offset = len(scales)
         require(landscape.path.size > 0, "starts", start, 'without "gamma", which is not tuned')
@@ -246,16 +242,6 @@ def _coordinates(landscape: Surface, origin: FloatArray, start: Any, fix: str) -
         x[offset] = relative.mean()
         x[offset + 1 :] = (relative - relative.mean())[: landscape.n_deltas]
     return x
-
-
-def _coordinate(scale: Scale, value: Any) -> float:
-    """Return the coordinate of a given start; beyond its bounds a descent begins at them."""
-    name = f'starts["{scale.name}"]'
-    if scale.shift:
-        require_number(name, value, "a number, not negative", least=0.0)
-    else:
-        require_number(name, value, "a positive number")
-    return scale.coordinate(float(value))
 
 
 def _dense(X: Matrix) -> FloatArray:

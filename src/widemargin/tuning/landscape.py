@@ -28,15 +28,15 @@ the descent ends when a step gains less than a thousandth, and its best point is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
-from widemargin.tuning._kernel_paths import KernelPath
-from widemargin.tuning._smooth_loss import Pair, smooth_loss
+from widemargin.tuning.kernel_paths import KernelPath
+from widemargin.tuning.smooth_loss import Pair, smooth_loss
 
 WEAK_SD = 3.0
 CAUCHY_WIDTH = 0.25
@@ -106,6 +106,7 @@ class Slope:
     by_theta: FloatArray
 
 
+@dataclass
 class Surface:
     """An objective on one set of rows: what the machines have in common.
 
@@ -121,10 +122,10 @@ class Surface:
         Parameters that are not coordinates.
     prior : float
         lambda.
-    n_rows : float
-        m, all binary problems together.
     observe : callable
         Called with every Point.
+    n_rows : float
+        m, all binary problems together.
     """
 
     path: KernelPath
@@ -132,8 +133,8 @@ class Surface:
     scales: list[Scale]
     fixed: dict[str, float]
     prior: float
-    n_rows: float
     observe: Callable[[Point], None]
+    n_rows: float = field(init=False)
 
     def evaluate(self, values: dict[str, float], theta: FloatArray) -> Slope:
         """Return the loss; it is infinite where the machine cannot be solved."""
@@ -193,36 +194,16 @@ class Landscape(Surface):
 
     Attributes
     ----------
-    path : KernelPath
-        The kernel matrix as a function of log gamma.
     rows : list of ndarray or None
         Rows of each binary problem, None for all.
     pairs : list of Pair
         The binary problems.
-    cost : float
-        C_0, or the fixed C.
-    base : ndarray of shape (path.size,)
-        Log gamma at x = 0.
-    tune_cost : bool
-        Whether C is a coordinate.
-    prior : float
-        lambda.
-    observe : callable
-        Called with every Point.
     """
 
-    path: KernelPath
     rows: list[IntArray | None]
     pairs: list[Pair]
-    cost: float
-    base: FloatArray
-    tune_cost: bool
-    prior: float
-    observe: Callable[[Point], None]
 
     def __post_init__(self) -> None:
-        self.scales = [Scale("C", self.cost, COST_RANGE)] * self.tune_cost
-        self.fixed = {"C": self.cost}
         self.total = sum(float(pair.weight.sum()) for pair in self.pairs)
         self.n_rows = effective_rows([pair.weight for pair in self.pairs])
         self.forget()
@@ -290,7 +271,11 @@ def descend(
             return (best[1] if np.isfinite(best[1]) else 0.0) + WORSE, np.zeros_like(x)
         if value < best[1]:
             best[:] = x.copy(), value
-        return value, _within(x, gradient, low, high)
+        # Bound what points out of the box: only its sign matters, but its size would set the steps.
+        # The derivative by a flip noise of 0 can be a million times the others.
+        outward = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
+        most = np.abs(gradient[~outward]).max(initial=0.0)
+        return value, np.where(outward, np.clip(gradient, -most, most), gradient)
 
     def after_step(intermediate_result: Any) -> None:
         nonlocal last, message
@@ -312,13 +297,3 @@ def descend(
     if found.nit >= max_iter:
         message = f"max_iter={max_iter} steps were taken"
     return best[0], float(best[1]), message or "no step along the gradient gained anything"
-
-
-def _within(x: FloatArray, gradient: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Bound what points out of the box: only its sign matters, but its size would set the steps.
-
-    The derivative by a flip noise of 0 can be a million times the others.
-    """
-    outward = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
-    most = np.abs(gradient[~outward]).max(initial=0.0)
-    return np.where(outward, np.clip(gradient, -most, most), gradient)

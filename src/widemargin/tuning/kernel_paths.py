@@ -19,7 +19,8 @@ sum_ij E_ij (x_id - x_jd)^2 = sum_i (E 1)_i x_id^2 + sum_j (E'1)_j x_jd^2 - 2 x_
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,45 +28,31 @@ import scipy.sparse as sp
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 
 
-class KernelGradient(Protocol):
-    """The derivative of a loss with respect to K: one of rank one and one on the support rows."""
+@dataclass(frozen=True, eq=False)
+class KernelGradient:
+    """A loss and its derivative with respect to K: one of rank one and one on the support rows.
 
-    @property
-    def left(self) -> FloatArray:
-        """u."""
-        ...
+    Attributes
+    ----------
+    loss : float
+        J.
+    left, right : ndarray of shape (n,)
+        u and beta; beta is zero outside the support rows.
+    factor : ndarray of shape (m, m)
+        Lower triangle (zeros above) of W on the support rows, in Fortran's order.
+    support : ndarray of shape (n,) of bool
+        Which rows are support rows.
+    """
 
-    @property
-    def right(self) -> FloatArray:
-        """Beta, zero outside the support rows."""
-        ...
-
-    @property
-    def factor(self) -> FloatArray:
-        """Lower triangle (zeros above) of W on the support rows, in Fortran's order."""
-        ...
-
-    @property
-    def support(self) -> BoolArray:
-        """Which rows are support rows."""
-        ...
+    loss: float
+    left: FloatArray
+    right: FloatArray
+    factor: FloatArray
+    support: BoolArray
 
 
-class KernelPath(Protocol):
-    """A kernel matrix that depends on parameters."""
-
-    size: int
-    """Number of parameters."""
-
-    def kernel(self, theta: FloatArray) -> FloatArray:
-        """Return K."""
-        ...
-
-    def gradient(
-        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
-    ) -> FloatArray:
-        """Return dJ/dtheta of a loss on some rows (None: all), K being the block of those rows."""
-        ...
+# Each path has a `size`, the number of its parameters, and two methods: `kernel` returns K, and
+# `gradient` dJ/dtheta of a loss on some rows (None: all), K being the block of those rows.
 
 
 class FixedPath:
@@ -141,7 +128,8 @@ class ScalesPath:
 
     def kernel(self, theta: FloatArray) -> FloatArray:
         """Return K."""
-        K = _from_products(_gram(self.X * np.exp(0.5 * theta)))
+        scaled = self.X * np.exp(0.5 * theta)
+        K = _from_products(scaled @ scaled.T)
         np.negative(K, out=K)
         np.exp(K, out=K)
         return K
@@ -164,6 +152,9 @@ class ScalesPath:
         return -np.exp(theta) * total
 
 
+KernelPath: TypeAlias = FixedPath | WidthPath | PolyPath | ScalesPath
+
+
 def _block(A: FloatArray, rows: IntArray | None) -> FloatArray:
     return A if rows is None else A[np.ix_(rows, rows)]
 
@@ -184,13 +175,10 @@ def squared_distances(X: Matrix) -> FloatArray:
     if not sp.issparse(X):
         # The origin does not matter, but cancellation does: differences are made of products.
         X = np.asarray(X, dtype=np.float64)
-        return _from_products(_gram(X - X.mean(axis=0)))
+        X = X - X.mean(axis=0)
+        return _from_products(X @ X.T)
     X = X.astype(np.float64)
     return _from_products((X @ X.T).toarray())
-
-
-def _gram(X: FloatArray) -> FloatArray:
-    return X @ X.T
 
 
 def _from_products(G: FloatArray) -> FloatArray:

@@ -24,9 +24,8 @@ from widemargin._base.validation import TrainingSet, canonical, check_fit
 from widemargin.estimators._base.inspection import kernel_for, problems_for
 from widemargin.estimators._base.kernel import check_square
 from widemargin.estimators.svm import SVC, SVR
-from widemargin.fitted.base import FittedModel
-from widemargin.fitted.by_path import SharedMatrix, Training
-from widemargin.fitted.record import Machine, record_of
+from widemargin.fitted.by_path import Machine, SharedMatrix, Training
+from widemargin.fitted.record import record_of
 from widemargin.kernels import Rows
 
 SHARED_ROWS = 1_500  # beyond that, fits steer in float32 and are faster than shared float64
@@ -135,14 +134,15 @@ class Branch:
             if can_share(self.machine_of(k), n_rows):
                 key = tuple(mark(self._value(k, name)) for name in KERNEL)
             groups.setdefault(key, []).append(k)
-        return [sorted(group, key=self._cost) for group in groups.values()]
+
+        def cost(k: int) -> float:
+            C = self._value(k, "C")
+            return float(C) if isinstance(C, numbers.Real) else 0.0
+
+        return [sorted(group, key=cost) for group in groups.values()]
 
     def _value(self, k: int, name: str) -> Any:
         return self.settings[k].get(name, getattr(self.machine, name, None))
-
-    def _cost(self, k: int) -> float:
-        cost = self._value(k, "C")
-        return float(cost) if isinstance(cost, numbers.Real) else 0.0
 
 
 def branches(estimator: Any, settings: list[dict[str, Any]], X: Any, y: Any) -> list[Branch]:
@@ -292,15 +292,11 @@ def score_alone(
     model = record.require("LOOSearch")
     losses: BoolArray | FloatArray
     if scoring == "log_loss":
-        losses, kind = _log_losses(model, machine.loo_proba_), "estimate"
+        codes = np.maximum(model.class_codes(), 0)  # -1 only where the weight is zero
+        own = np.take_along_axis(machine.loo_proba_, codes[:, None], axis=1)[:, 0]
+        losses, kind = -np.log(own), "estimate"
     else:  # "auto" is exact as long as that is affordable
         found = record.result("auto" if method == "exact" else method)
         losses, kind = found.errors, found.kind
     times = fitted - started, time.perf_counter() - fitted
     return Score.of(losses, model.data.given_weight, kind, *times)
-
-
-def _log_losses(model: FittedModel, probabilities: FloatArray) -> FloatArray:
-    """Return minus the logarithm of the probability of each row's class."""
-    codes = np.maximum(model.class_codes(), 0)  # -1 only where the weight is zero
-    return -np.log(np.take_along_axis(probabilities, codes[:, None], axis=1)[:, 0])

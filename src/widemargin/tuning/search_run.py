@@ -16,7 +16,7 @@ from widemargin._base.progress import Bar
 from widemargin._base.threads import for_each, worker_threads
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.estimators._base.inspection import check_parameters
-from widemargin.tuning._candidates import (
+from widemargin.tuning.candidates import (
     Branch,
     Score,
     SharedKernel,
@@ -59,7 +59,8 @@ class Run:
             Bar("leave-one-out search", self.search.verbose, len(self.settings)) as self.bar,
             worker_threads() as cores,
         ):
-            groups = self._groups()
+            split = branches(self.search.estimator, self.settings, self.X, self.y)
+            groups = [(b, group) for b in split for group in b.kernel_groups(self.n_rows)]
             jobs = self.search.n_jobs or 1
             jobs = min(cores if jobs < 0 else int(jobs), len(groups))
             self.threads = max(1, cores // jobs)
@@ -71,11 +72,6 @@ class Run:
                 f"the setting {self.settings[k]} could not be scored and gets "
                 f"{self.search.error_score}: {failure}", FitFailedWarning,
             )  # fmt: skip
-
-    def _groups(self) -> list[tuple[Branch, list[int]]]:
-        """Return the settings in groups that share a kernel, if they can."""
-        split = branches(self.search.estimator, self.settings, self.X, self.y)
-        return [(branch, group) for branch in split for group in branch.kernel_groups(self.n_rows)]
 
     def _score_group(self, group: tuple[Branch, list[int]]) -> None:
         """Score settings one after the other, each from the optimum of the one before."""
@@ -89,7 +85,9 @@ class Run:
             branch.forget(k)
             with self.lock:
                 self.scores[k] = score
-                self.bar.advance(self._best())
+                losses = [s.loss for s in self.scores.values() if np.isfinite(s.loss)]
+                what = SCORINGS[self.search.scoring]
+                self.bar.advance(f"least {what} {min(losses):.4g}" if losses else "")
 
     def _score(
         self, branch: Branch, k: int, kernel: SharedKernel | None
@@ -112,10 +110,6 @@ class Run:
         self.failures[k] = failure
         loss = self.best_possible - float(self.search.error_score)
         return Score(loss, float("nan"), 0, "failed", 0.0, 0.0)
-
-    def _best(self) -> str:
-        losses = [s.loss for s in self.scores.values() if np.isfinite(s.loss)]
-        return f"least {SCORINGS[self.search.scoring]} {min(losses):.4g}" if losses else ""
 
     def done(self) -> tuple[list[dict[str, Any]], list[Score]]:
         """Return the settings that have a score, in the order of the grid, and their scores."""

@@ -33,14 +33,15 @@ Everything but that system and three products of matrices costs O(n^2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetri, dgetri_lwork
 
-from widemargin._base.typing import BoolArray, FloatArray
+from widemargin._base.typing import FloatArray
 from widemargin.problems.mean_field import Likelihood
 from widemargin.solvers.mean_field import MeanFieldResult
+from widemargin.tuning.kernel_paths import KernelGradient
 
 # 1/Z of an all but impossible row, in derivatives by the flip noise. A flip noise of 1e-4 bounds it
 # by itself; nearer to 0 such rows bend the loss within less than a descent can see.
@@ -48,34 +49,15 @@ LARGEST_RARITY = 1e4
 
 
 @dataclass(frozen=True, eq=False)
-class LatentGradient:
+class LatentGradient(KernelGradient):
     """Value of a loss and its derivatives with respect to the kernel matrix and the noise.
 
-    dJ = left' dK right + sum_ij W_ij dK_ij + by_input_noise dv + by_flip_noise dkappa.
-
-    Attributes
-    ----------
-    loss : float
-        J.
-    left, right : ndarray of shape (n,)
-        The part of rank one.
-    factor : ndarray of shape (n, n)
-        Lower triangle (zeros above) of the symmetric W.
-    by_input_noise, by_flip_noise : float
-        dJ/dv and dJ/dkappa.
+    dJ = left' dK right + sum_ij W_ij dK_ij + by_input_noise dv + by_flip_noise dkappa. All rows
+    are support rows.
     """
 
-    loss: float
-    left: FloatArray
-    right: FloatArray
-    factor: FloatArray
     by_input_noise: float
     by_flip_noise: float
-
-    @property
-    def support(self) -> BoolArray:
-        """Rows with a part in the derivative: all."""
-        return np.ones(len(self.left), dtype=bool)
 
 
 def flip_slopes(likelihood: Likelihood, z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -142,42 +124,16 @@ class Response:
         self.covariance = K @ self.B
         self.variance = np.diagonal(self.covariance).copy()
         self.kept = np.diagonal(self.B).copy()  # 1 - n S
-
-    # -- first derivatives at given cavity variances -------------------------------------------
-
-    @property
-    def precision_by_slope(self) -> FloatArray:
-        """dn/dd."""
-        return np.asarray(self.result.problem.weight * self.lam / self.spread**2)
-
-    @property
-    def precision_by_field(self) -> FloatArray:
-        """dn/dz, from d' = F (1 - d) - d (z + F)."""
-        bend = self.strength * self.rest - self.slope * (self.result.z + self.strength)
-        return self.precision_by_slope * bend
-
-    @property
-    def precision_by_cavity(self) -> FloatArray:
-        """dn/dc."""
-        return -self.precision * self.rest / self.spread
-
-    @property
-    def coefficients_by_field(self) -> FloatArray:
-        """dA/dz."""
-        problem = self.result.problem
-        return -problem.weight * problem.label * self.slope / np.sqrt(self.lam)
-
-    @property
-    def coefficients_by_noise(self) -> FloatArray:
-        """dA/dv = dA/dc."""
-        return -0.5 * self.result.coefficients / self.lam
-
-    @property
-    def field_by_noise(self) -> FloatArray:
-        """d(y sqrt(lambda) z)/dv at given z."""
-        return 0.5 * self.result.problem.label * self.result.z / np.sqrt(self.lam)
-
-    # -- the adjoint ---------------------------------------------------------------------------
+        # First derivatives at given cavity variances: of n by d, z and c (d' = F (1 - d) - d (z +
+        # F)), of A by z and by v or c, and of y sqrt(lambda) z by v at given z.
+        root = np.sqrt(self.lam)
+        bend = self.strength * self.rest - self.slope * (z + self.strength)
+        self.precision_by_slope = problem.weight * self.lam / self.spread**2
+        self.precision_by_field = self.precision_by_slope * bend
+        self.precision_by_cavity = -self.precision * self.rest / self.spread
+        self.coefficients_by_field = -problem.weight * problem.label * self.slope / root
+        self.coefficients_by_noise = -0.5 * result.coefficients / self.lam
+        self.field_by_noise = 0.5 * problem.label * z / root
 
     def gradient(self, loss: float, by: SolutionGradient) -> LatentGradient:
         """Return the derivatives of a loss with respect to K, v and kappa."""
@@ -186,7 +142,9 @@ class Response:
         if self.self_consistent:
             by = self._with_cavities(by, coefficients)
         precision = self._precision(by)
-        p = self._field_adjoint(coefficients, precision)
+        fields = coefficients * self.coefficients_by_field + precision * self.precision_by_field
+        scaled = problem.label * fields * np.sqrt(self.lam) / self.spread
+        p = np.asarray(-(self.B @ scaled))
         coefficients = coefficients - self.K @ p + problem.cavity * p / problem.weight
         by_flips = self.precision_by_slope * (self.result.z + 2 * self.strength)  # d = F (z + F)
         strength = coefficients * problem.weight * problem.label / np.sqrt(self.lam)
@@ -204,6 +162,7 @@ class Response:
             by.mean - p,
             A,
             np.triu(W).T,
+            np.ones(len(A), dtype=bool),
             by.input_noise + float(noise),
             by.flip_noise + float(flips),
         )
@@ -211,12 +170,6 @@ class Response:
     def _precision(self, by: SolutionGradient) -> FloatArray:
         """Return the derivative with respect to n, variances following."""
         return by.precision - self.covariance**2 @ by.variance
-
-    def _field_adjoint(self, coefficients: FloatArray, precision: FloatArray) -> FloatArray:
-        """Return p for the derivatives with respect to A and n."""
-        fields = coefficients * self.coefficients_by_field + precision * self.precision_by_field
-        scaled = self.result.problem.label * fields * np.sqrt(self.lam) / self.spread
-        return np.asarray(-(self.B @ scaled))
 
     def _with_cavities(self, by: SolutionGradient, coefficients: FloatArray) -> SolutionGradient:
         """Add to the derivatives with respect to n and S what they do by way of c."""
@@ -233,13 +186,10 @@ class Response:
         system = -(change / left[:, None]) @ moved
         system[np.diag_indices_from(system)] += 1.0
         cavity = np.linalg.solve(system.T, direct + fields @ follow)
-        return SolutionGradient(
-            by.mean,
-            by.coefficients,
-            by.precision + cavity * self.variance**2 / (weight * left),
-            by.variance + cavity / left,
-            by.input_noise,
-            by.flip_noise,
+        return replace(
+            by,
+            precision=by.precision + cavity * self.variance**2 / (weight * left),
+            variance=by.variance + cavity / left,
         )
 
     def _fields_by_cavity(self) -> FloatArray:
