@@ -143,14 +143,11 @@ def rank_estimate(rows: Rows, remainder: float, seed: int = 0) -> int:
     """
     n = rows.n
     sample = np.random.default_rng(seed).permutation(n)[: min(n, SAMPLE)]
-    few = Rows(rows.kernel, _some(rows, sample), rows.centre, rows.threads)
+    some = rows.X[sample]
+    if rows.kernel.name == "precomputed":
+        some = some[:, sample]
+    few = Rows(rows.kernel, some, rows.centre, rows.threads)
     low = LowRank(few, np.ones(len(sample)), max(1, len(sample) // 2), seed)
     enough = low.grow(remainder)
     rows.evaluations += few.evaluations
     return low.rank if enough else n
-
-
-def _some(rows: Rows, sample: IntArray) -> FloatArray:
-    """Return the data of some rows; of a precomputed kernel their own block."""
-    few = rows.X[sample]
-    return few[:, sample] if rows.kernel.name == "precomputed" else few

@@ -124,7 +124,9 @@ def solve_squared(
     history: list[dict[str, Any]] = []
     best, found, promised = point, Evaluation(dual=0.0), 0.0
     while True:
-        sums = _scan(source, point, step, problem.intercept)
+        sums, *others = source.run(sum_up, [(point, step, problem.intercept)] * len(source.sizes))
+        for part in others:
+            sums.add(part)
         primal = problem.primal(point[:-1], point[-1:], sums.loss)
         bound = problem.squared_bound(sums.pull[:, :-1], sums.charges, sums.squares)
         found = replace(found, dual=max(found.dual, bound))
@@ -154,14 +156,6 @@ def solve_squared(
         history=history,
         evaluation=found,
     )
-
-
-def _scan(source: Source, point: FloatArray, step: FloatArray, intercept: bool) -> Sums:
-    parts = source.run(sum_up, [(point, step, intercept)] * len(source.sizes))
-    total = parts[0]
-    for part in parts[1:]:
-        total.add(part)
-    return total
 
 
 def _newton_step(

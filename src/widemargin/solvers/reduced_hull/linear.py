@@ -12,6 +12,7 @@ import numpy as np
 
 from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import FloatArray
+from widemargin._base.validation import require_choice
 from widemargin.kernels import Rows
 from widemargin.problems.linear_scan import LinearProblem
 from widemargin.problems.reduced_hull import NearestPoints
@@ -32,6 +33,7 @@ ROUNDS = {"qp": 1, "implicit": 100, "sampling": 10_000}
 
 def resolve_method(method: str, rows: Rows) -> str:
     """Return the method that "auto" stands for, or the method itself where it can be used."""
+    require_choice("method", method, ("auto", "smo", *LINEAR_METHODS))
     dense = rows.kernel.name == "linear" and isinstance(rows.X, np.ndarray)
     if method in LINEAR_METHODS and not dense:
         raise ValueError(f"solver={method!r} needs dense X: use solver='smo', or X.toarray()")

@@ -23,6 +23,7 @@ Beside the door there are `solve_dense`, for a kernel matrix in memory that the 
 
 from __future__ import annotations
 
+from widemargin._base.validation import require_choice
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget, DualResult
@@ -83,6 +84,7 @@ def solve(
     >>> found.status, found.alpha
     ('converged', array([-0.5,  0.5]))
     """
+    require_choice("method", method, ("auto", "smo", "sampling", "adatron"))
     if method == "adatron":
         return adatron.solve(problem, data, tol=tol, budget=budget, start=start, seed=seed)
     linear = data.kernel.name == "linear" and method in ("auto", "sampling")
