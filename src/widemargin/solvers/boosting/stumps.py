@@ -17,8 +17,7 @@ The histogram search considers the cuts between bins alone.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -116,10 +115,11 @@ class StumpLearner:
         threads = self.threads if len(rows) * d > WORTH_A_THREAD else 1
         size = max(4, -(-d // (8 * threads)) * 4)  # two shares for each thread, in fours
         shares = [slice(first, first + size) for first in range(0, d, size)]
-        for_each(partial(self._add, rows, side, gain), shares, threads)
 
-    def _add(self, rows: Any, side: Any, gain: FloatArray, share: slice) -> None:
-        add_mass(self.columns.codes[share], rows, side, gain, self.sums[share])
+        def add(share: slice) -> None:
+            add_mass(self.columns.codes[share], rows, side, gain, self.sums[share])
+
+        for_each(add, shares, threads)
 
     def _look_inside(
         self, least: FloatArray, floor: FloatArray, sides: FloatArray, slack: float

@@ -208,7 +208,11 @@ class _Paths:
         size = s.n + s.intercept
         slot = np.full(size, -1, dtype=np.intp)
         near = np.zeros(size, dtype=bool)
-        near[: s.n] = _distance(s) < CLOSE
+        h, (above, below, target_above, target_below) = s.h, s.limits
+        # How far each fixed row is from becoming free.
+        up = np.where(above > 0, np.abs(h - target_above), np.inf)
+        down = np.where(below > 0, np.abs(h - target_below), np.inf)
+        near[: s.n] = np.minimum(up, down) < CLOSE
         near[s.basic] = True
         near[rows] = True
         near[s.n :] = True
@@ -256,11 +260,3 @@ class _Paths:
             follow(slice(0, len(rows)))
         self.values[pending], self.events[pending] = values, events
         return outcome, needed
-
-
-def _distance(s: LeaveOneOut) -> FloatArray:
-    """How far each fixed row is from becoming free."""
-    h, (above, below, target_above, target_below) = s.h, s.limits
-    up = np.where(above > 0, np.abs(h - target_above), np.inf)
-    down = np.where(below > 0, np.abs(h - target_below), np.inf)
-    return np.minimum(up, down)

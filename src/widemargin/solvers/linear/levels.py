@@ -159,7 +159,10 @@ class Search:
         while self.open:
             if self._settled(level):
                 level.centre = level.a
-                self._narrow(self._next_band(self.supervisor.steps - since))
+                # Narrower the fewer steps the last band took; the squared hinge ends without any.
+                band = self.band * min(max(1, self.supervisor.steps - since), 5) / 10.0
+                ends = level.squared and band < 0.1
+                self._narrow(0.0 if ends else max(band, NARROWEST))
                 level.respond()
                 ahead, since = True, self.supervisor.steps
             ahead = not self._advance(ahead) and ahead
@@ -176,14 +179,6 @@ class Search:
         curving = band / float(cost.mean()) * min(1.0, band / WIDEST)
         self.level.h = np.maximum(curving * cost, min(band, WIDEST))
 
-    def _next_band(self, steps: int) -> float:
-        """Return the width of the next band, narrower the fewer steps the last one took.
-
-        The squared hinge ends without any.
-        """
-        band = self.band * min(max(1, steps), 5) / 10.0
-        return 0.0 if self.level.squared and band < 0.1 else max(band, NARROWEST)
-
     def _advance(self, ahead: bool) -> bool:
         """Take steps on the rows near the margin; return whether they led anywhere."""
         level, before = self.level, self.level.v.copy()
@@ -194,7 +189,11 @@ class Search:
                 # The rows left out would have had a say: begin again with more of them.
                 self.caution *= 4.0
                 return False
-            self._merge(part)
+            level.a = level.a.copy()
+            level.a[part.active] = part.level.a
+            level.u = part.level.u
+            level.move_to(part.level.w, part.level.lam)
+            self._respond(level)
             held = level.gap <= 2.0 * part.level.gap
             self.caution = max(1.0, 0.5 * self.caution) if held else 4.0 * self.caution
         self.moved = np.abs(level.v - before)
@@ -247,15 +246,6 @@ class Search:
         if len(active) == 0 or size > max(values // 8, min(COPY, values // 2)):
             return everything
         return _Part(_restricted(level, active), active, trust)
-
-    def _merge(self, part: _Part) -> None:
-        """Bring the result of a part back to all rows."""
-        level = self.level
-        level.a = level.a.copy()
-        level.a[part.active] = part.level.a
-        level.u = part.level.u
-        level.move_to(part.level.w, part.level.lam)
-        self._respond(level)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,10 @@ def _sweeps(here: _Factors, K: FloatArray, tol: float, budget: Budget) -> tuple[
     damping, change = 1.0, np.inf
     while True:
         tau, nu = _matched(here)
-        before, change = change, _largest_change(here, tau, nu)
+        # The largest change of a factor in units of its cavity, the noise counted in.
+        c, scale = here.problem.cavity, here.problem.scale
+        changes = np.maximum(np.abs(tau - here.tau) * c, np.abs(nu - here.nu) * scale)
+        before, change = change, float(changes.max(initial=0.0))
         # Factors that hardly move are not yet strengths that meet the equations as well.
         met = change <= tol and (change >= before or _fields(here, K).residual <= tol)
         if met or not budget.spend(1, change):
@@ -132,13 +135,6 @@ def _matched(here: _Factors) -> tuple[FloatArray, FloatArray]:
     d, rest = problem.likelihood.slope(z)
     shrink = (problem.input_noise + c * rest) / lam  # tilted variance / c
     return d / lam / shrink, (push + h * d / lam) / shrink
-
-
-def _largest_change(here: _Factors, tau: FloatArray, nu: FloatArray) -> float:
-    """Return the largest change of a factor in units of its cavity, the noise counted in."""
-    c, scale = here.problem.cavity, here.problem.scale
-    change = np.maximum(np.abs(tau - here.tau) * c, np.abs(nu - here.nu) * scale)
-    return float(change.max(initial=0.0))
 
 
 def _evidence(here: _Factors) -> float:

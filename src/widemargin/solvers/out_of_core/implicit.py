@@ -127,12 +127,12 @@ def _run(
     try:
         while True:
             if at.explicit is None:
-                rounds.read_sides()
+                explicit = rounds.read_sides()
                 if rounds.centre is None and rounds.everything_explicit:
                     # Rows that were read without a sample, so that nothing was known about them.
-                    rounds.centre = centre_of(at.explicit.X, problem)
+                    rounds.centre = centre_of(explicit.X, problem)
                     if rounds.centre is not None:
-                        at.explicit.X -= rounds.centre
+                        explicit.X -= rounds.centre
                 save()
             # Before the first round there is no bound to report and no model to stop with.
             if not rounds.solve(tick if at.round and monitor else None):

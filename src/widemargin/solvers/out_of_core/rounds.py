@@ -169,20 +169,21 @@ class Rounds:
         limits = self.at.base.limits
         return bool(np.all(np.isinf([*limits.low, *limits.high])))
 
-    def read_sides(self) -> None:
+    def read_sides(self) -> Explicit:
         """Read all rows once to give them their sides; the band becomes explicit."""
         at = self.at
         plane, limits = at.base.sides(self.problem)
         current = self.problem.plane(at.base.w, at.base.t)
         none = np.empty(0, dtype=np.intp)
         scans = self._scan(plane, limits, current, [none] * len(self.source.sizes), self.total)
-        at.explicit = _found(scans, self.source.n_features)
+        at.explicit = explicit = _found(scans, self.source.n_features)
         at.pull = np.sum([s.pull for s in scans], axis=0)
         at.mass = np.sum([s.mass for s in scans], axis=0)
         self.problem.require_reachable(np.sum([s.classes for s in scans], axis=0))
         loss = sum(s.loss for s in scans)
         primal = self.problem.primal(at.base.w, at.base.t, loss)
         at.best.offer(at.base.w, at.base.t, Evaluation(primal))
+        return explicit
 
     def solve(self, tick: Callable[[], None] | None) -> bool:
         """Solve the relaxed problem; False where the band is too narrow to have a solution."""

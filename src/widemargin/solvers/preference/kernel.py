@@ -29,9 +29,15 @@ from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.preference.pair_sums import Curvature, DualPoint
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.descent import Descent, Element, FeatureSpace, Point, Trust
+from widemargin.solvers.preference.descent import (
+    Descent,
+    Element,
+    FeatureSpace,
+    Point,
+    PreferenceResult,
+    Trust,
+)
 from widemargin.solvers.preference.polish import Polish
-from widemargin.solvers.preference.result import PreferenceResult
 
 BLOCK = 64  # pivots looked for at a time
 FRESH = 0.2  # a candidate whose residual falls below this share of the block's largest waits

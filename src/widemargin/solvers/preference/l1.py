@@ -24,9 +24,8 @@ from widemargin.problems.preference import PreferenceProblem, scaled_dual
 from widemargin.problems.preference.pair_sums import Curvature, DualPoint, Listed, SortedRows
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.descent import Element, Point, SmoothedDescent
+from widemargin.solvers.preference.descent import Element, Point, PreferenceResult, SmoothedDescent
 from widemargin.solvers.preference.l1_models import minimise_quadratic, solve_program
-from widemargin.solvers.preference.result import PreferenceResult
 
 FEW_FEATURES = 300  # up to which the quadratic model has all of them
 NEAR_BOUND, MOST_NEW = 0.9, 150  # |X'beta| from which others enter it, and how many at a time
@@ -117,7 +116,7 @@ class L1Descent(SmoothedDescent):
 
     def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
         curvature = before.sums.curvature(old, self.width)
-        return before.at.plus(1.0, self._direction(self.rows.combine(beta), curvature))
+        return before.at + self._direction(self.rows.combine(beta), curvature)
 
     def _step(self) -> bool:
         """Go to the minimum of the model, or not so far; tell whether that was worth while."""
@@ -131,7 +130,7 @@ class L1Descent(SmoothedDescent):
         most = here.value + 1e-14 * abs(here.value)
         length = 1.0
         for _ in range(MOST_LENGTHS):
-            there = self.evaluate(here.at.plus(length, direction))
+            there = self.evaluate(here.at + length * direction)
             if there.value <= most + 0.1 * length * slope:
                 self.here = there
                 small = 1e-3 * self.tol * gap_scale(self.primal)  # a change that does not matter

@@ -14,12 +14,11 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import gap_scale
 from widemargin.problems.preference import PreferenceProblem
-from widemargin.problems.preference.pair_sums import Curvature, SortedRows
+from widemargin.problems.preference.pair_sums import Curvature
 from widemargin.solvers.base import Budget
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.descent import Descent, FeatureSpace
+from widemargin.solvers.preference.descent import Descent, FeatureSpace, PreferenceResult
 from widemargin.solvers.preference.polish import Polish
-from widemargin.solvers.preference.result import PreferenceResult
 
 FEW_FEATURES = 500  # up to which the curvature is a matrix
 SAMPLE_ROWS, SAMPLE_PER_FEATURE = 4096, 20  # rows whose curvature stands for that of all
@@ -40,7 +39,12 @@ def solve_in_features(
     width = 1.0
     space, sample = _space(problem, rows)
     if sample is not None and start is None:
-        w, width = _start_from_sample(sample.problem, space.features, max(tol, SAMPLE_GAP), budget)
+        some = LinearRows(space.features)
+        ahead = FeatureSpace(some, space.features)
+        origin = ahead.at(np.zeros(some.n_features))
+        first = Descent(sample.problem, ahead, max(tol, SAMPLE_GAP), budget, origin)
+        first.run()
+        w, width = first.best.coef, first.width
     polish = Polish(problem, space.features) if space.trust == "exact" else None
     descent = Descent(problem, space, tol, budget, space.at(w), width, polish)
     status = descent.run()
@@ -84,12 +88,10 @@ class Sample:
         Slacks have a density: where few pairs are in the band, a wider one tells it.
         """
         rows, wider = self.problem.sort(f[self.rows]), width
-        while wider < 1.0 and self._n_pairs(rows, wider) < self.n_pairs:
-            wider *= 3.0
+        if not self.problem.squared:
+            while wider < 1.0 and rows.n_pairs(0.0, wider) < self.n_pairs:
+                wider *= 3.0
         return self.problem.curvature(rows, wider, ramp if wider == width else None)
-
-    def _n_pairs(self, rows: SortedRows, width: float) -> float:
-        return rows.n_pairs(0.0, np.inf if self.problem.squared else width)
 
 
 def _space(problem: PreferenceProblem, rows: LinearRows) -> tuple[FeatureSpace, Sample | None]:
@@ -124,14 +126,3 @@ def _sample(problem: PreferenceProblem, size: int) -> IntArray:
     else:
         some = np.sort(rng.choice(n, size, replace=False))
     return some if len(some) and problem.restrict(some).n_pairs else every
-
-
-def _start_from_sample(
-    problem: PreferenceProblem, features: FloatArray, tol: float, budget: Budget
-) -> tuple[FloatArray, float]:
-    """Solve the sample's own problem; return its weights and the band it ended with."""
-    rows = LinearRows(features)
-    space = FeatureSpace(rows, features)
-    descent = Descent(problem, space, tol, budget, space.at(np.zeros(rows.n_features)))
-    descent.run()
-    return descent.best.coef, descent.width
