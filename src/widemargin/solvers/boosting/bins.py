@@ -53,16 +53,7 @@ class Ordered:
 
 
 class BinnedColumns:
-    """The features of the training rows, as bins.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Finite numbers, float32 or float64. A dense array is read in place.
-    seed : int
-        For the sample of rows.
-    threads : int
-        Threads that may work on this.
+    """The features of the training rows, as bins; parameters as for `stump_learners`.
 
     Attributes
     ----------

@@ -51,16 +51,7 @@ class Stump(NamedTuple):
 class StumpLearner:
     """Learner of :func:`widemargin.solvers.boosting.solve`: stumps of least weighted error.
 
-    Parameters
-    ----------
-    columns : BinnedColumns
-        The training rows; several learners may share them.
-    positive : ndarray of bool of shape (n_rows,)
-        Whether the label is +1.
-    exact : bool
-        Look into bins.
-    threads : int
-        Threads that may work on this.
+    Several learners may share the columns; the other parameters are as for `stump_learners`.
     """
 
     def __init__(

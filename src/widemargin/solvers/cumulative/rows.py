@@ -15,16 +15,7 @@ from widemargin.solvers.numerics.data_products import BLOCK, LinearRows
 
 
 class CentredRows:
-    """Products of the rows of X about their weighted mean, sums in float64.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, d)
-        float32 or float64, read in place.
-    weight : ndarray of shape (n,)
-        Weights of the mean.
-    threads : int
-        Number of threads for long products.
+    """Products of the rows of X about their weighted mean, sums in float64; X is read in place.
 
     Attributes
     ----------

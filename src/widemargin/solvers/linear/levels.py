@@ -69,18 +69,9 @@ class Supervisor:
 class Search:
     """The levels of one data set, and the best primal and dual points met on the way.
 
-    Parameters
-    ----------
-    level : Level
-        All rows, at w = 0.
-    tol : float
-        Relative gap at which the search ends.
-    supervisor : Supervisor
-        Budget and monitor.
-    limit : int
-        Count of steps at which this search ends.
-    reports : bool
-        Whether its gap is the one to show: that of a sample says nothing about the whole.
+    It begins with all rows at w = 0 and ends at the relative gap tol or at the count of steps
+    `limit`. `reports` tells whether its gap is the one to show: that of a sample says nothing about
+    the whole.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ References: Minka (2001); Rasmussen and Williams (2006), section 3.6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
@@ -115,7 +115,7 @@ def _factors(problem: MeanField, K: FloatArray, tau: FloatArray, nu: FloatArray)
         return None
     cavity = variance / left
     h = (mean - variance * nu) / left
-    return _Factors(tau, nu, mean, variance, h, problem.with_cavity(cavity), log_determinant)
+    return _Factors(tau, nu, mean, variance, h, replace(problem, cavity=cavity), log_determinant)
 
 
 def _fields(here: _Factors, K: FloatArray) -> Fields:

@@ -131,9 +131,24 @@ def solve(
     for w, a, n_iter, status in _attempts(rows, inner, budget, seed, deadline):
         w, b = _plane(inner, rows, w)
         a = _proof(inner, rows, w, b, a, tol)
-        found = _result(
-            problem, rows * unit, w / unit, b, a / per_cost, origin, tol, n_iter, status
+        # All is recomputed from the plane, the dual variables and the rows about their origin.
+        X, w, a = rows * unit, w / unit, a / per_cost
+        f, v = X @ w, X.T @ (problem.y * a)
+        if problem.hard:  # any multiple of a proves the same
+            size = length(v, problem.dual_norm) or 1.0
+            a, v = a / size, v / size
+        found = MarginResult(
+            coef=w,
+            thresholds=np.array([b - float(w @ origin)]),
+            alpha=a,
+            primal=problem.primal(w, f, b),
+            dual=problem.dual(a, v),
+            margin=problem.margin(w, f, b),
+            n_iter=n_iter,
+            status="converged",
         )
+        if not relative_gap(found.primal, found.dual) <= tol:
+            found = replace(found, status="stalled" if status == "converged" else status)
         if found.margin <= 0.0 and found.dual * unit >= 1.0 / MEETING:
             return replace(found, separable=False)
         if best is None or not found.gap >= best.gap:
@@ -258,34 +273,3 @@ def _proof(
     first, second = (problem.feasible(point, f, b) for point in (settled, a))
     values = [problem.dual(point, rows.T @ (problem.y * point)) for point in (first, second)]
     return first if values[0] >= values[1] - 0.1 * tol * gap_scale(values[1]) else second
-
-
-def _result(
-    problem: NormMargin,
-    rows: Matrix,
-    w: FloatArray,
-    b: float,
-    a: FloatArray,
-    origin: FloatArray,
-    tol: float,
-    n_iter: int,
-    status: Status,
-) -> MarginResult:
-    """Recompute everything from the plane, the dual variables and the rows about their origin."""
-    f, v = rows @ w, rows.T @ (problem.y * a)
-    if problem.hard:  # any multiple of a proves the same
-        size = length(v, problem.dual_norm) or 1.0
-        a, v = a / size, v / size
-    found = MarginResult(
-        coef=w,
-        thresholds=np.array([b - float(w @ origin)]),
-        alpha=a,
-        primal=problem.primal(w, f, b),
-        dual=problem.dual(a, v),
-        margin=problem.margin(w, f, b),
-        n_iter=n_iter,
-        status="converged",
-    )
-    if relative_gap(found.primal, found.dual) <= tol:
-        return found
-    return replace(found, status="stalled" if status == "converged" else status)

@@ -83,22 +83,10 @@ def solve_nested(
     seed: int = 0,
     tick: Callable[[], None] | None = None,
 ) -> BoxSolution:
-    """Solve a box QP; the solution is that of `solve_box_qp`.
+    """Solve a box QP; the solution and `tick` are those of `solve_box_qp`.
 
-    Parameters
-    ----------
-    problem : BoxQP
-        What to solve.
-    few : int
-        Number of rows that are solved at once.
-    start : (w, t, number), optional
-        A plane near the solution, and how many rows it leaves in doubt.
-    loose : bool
-        Whether some rows may stay on the wrong side: for samples.
-    seed : int
-        Seed of the samples.
-    tick : callable, optional
-        Called before every step.
+    Up to `few` rows are solved at once. `start` is a plane near the solution, and how many rows it
+    leaves in doubt; `loose` tells whether some rows may stay on the wrong side: for samples.
     """
     m = len(problem.D)
     if m <= few:

@@ -24,16 +24,7 @@ INDEFINITE = 1e-8  # a remainder below minus this, relative to the diagonal, is 
 class LowRank:
     """diag(y) K diag(y) ~ V V' + a diagonal, as accurate as was asked for so far.
 
-    Parameters
-    ----------
-    rows : Rows
-        The data and the kernel.
-    y : ndarray of shape (n,)
-        Signs of the rows of V.
-    max_rank : int
-        Columns that may be used.
-    seed : int
-        Of the drawing of pivots.
+    y holds the signs of the rows of V; at most max_rank columns are used, whose pivots are drawn.
 
     Attributes
     ----------

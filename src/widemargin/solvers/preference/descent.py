@@ -30,7 +30,7 @@ from widemargin.problems.preference.pair_sums import Curvature, DualPoint, PairS
 from widemargin.solvers.base import Budget, Result, Status
 from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.polish import Polish
+from widemargin.solvers.preference.polish import polish
 
 Trust: TypeAlias = Literal["exact", "close", "rough"]
 
@@ -248,6 +248,7 @@ class Descent(SmoothedDescent):
     Attributes
     ----------
     patience : directions that may end with conjugate gradients exhausted; then it gives up
+    polished : whether to try the exact end of a problem in few features, all rows in them
     """
 
     def __init__(
@@ -258,9 +259,10 @@ class Descent(SmoothedDescent):
         budget: Budget,
         start: Element,
         width: float = 1.0,
-        polish: Polish | None = None,
+        *,
+        polished: bool = False,
     ) -> None:
-        self.space, self.polish = space, polish
+        self.space, self.polished = space, polished
         self.patience = PATIENCE
         self.exhausted = 0
         self.seen = np.inf, -np.inf, np.inf
@@ -316,8 +318,9 @@ class Descent(SmoothedDescent):
         if not super().narrow():
             return False
         self.seen = self.primal, self.dual, np.inf
-        if self.polish is not None and self.gap > self.tol:
-            found = self.polish(self.here.at.image, self.here.sums.rows, self.width)
+        if self.polished and self.gap > self.tol:
+            here, features = self.here, self.space.features
+            found = polish(self.problem, features, here.at.image, here.sums.rows, self.width)
             if found is not None:
                 self.consider(self.space.at(found[0]), found[1])
         return True

@@ -138,12 +138,7 @@ def critical_k(
 def shared_mass(span: Span, signed: FloatArray) -> float | None:
     """Return the largest mass that two classes share, from above; None if the solver gave up.
 
-    Parameters
-    ----------
-    span : Span
-        Coordinates of the examples.
-    signed : ndarray of shape (m,)
-        Largest mass of each example, times its label.
+    `signed` is the largest mass of each example, times its label.
 
     Examples
     --------

@@ -45,13 +45,6 @@ class Direction:
 class PathPoint:
     """The iterate: where it is, how far from optimal, and one step of the method.
 
-    Parameters
-    ----------
-    problem : MarginProgram
-        The linear program.
-    system : LowRankSystem
-        Products with G and solutions of the Newton systems.
-
     Attributes
     ----------
     a, z : ndarray of shape (n_rows,)

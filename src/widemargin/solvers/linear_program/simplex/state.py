@@ -99,17 +99,7 @@ class State(NamedTuple):
 
 
 class ProgramRows:
-    """Rows of A, made from kernel rows as far as memory allows.
-
-    Parameters
-    ----------
-    problem : MarginProgram
-        Labels, shift and whether there is a border.
-    rows : Rows
-        The data seen through the kernel.
-    cache_bytes : float
-        Memory for rows of A.
-    """
+    """Rows of A, made from kernel rows; as many are kept as fit into cache_bytes."""
 
     def __init__(self, problem: MarginProgram, rows: Rows, cache_bytes: float) -> None:
         self.problem, self.rows = problem, rows
