@@ -16,8 +16,8 @@ from widemargin.problems.linear_scan import (
     Plane,
     wrong_by,
 )
-from widemargin.solvers.numerics.box_qp import BoxSolution
-from widemargin.solvers.numerics.box_qp_nested import BoxQP, few_rows, solve_nested
+from widemargin.solvers.numerics.box_qp import BoxQP, BoxSolution
+from widemargin.solvers.numerics.box_qp_nested import few_rows, solve_nested
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, Scan, gather, scan
 from widemargin.sources.protocol import Source
 

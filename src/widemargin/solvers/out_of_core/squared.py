@@ -43,13 +43,8 @@ class Sums:
 
     def add(self, other: Sums) -> None:
         """Add the sums of other rows."""
-        self.loss += other.loss
-        self.shorter += other.shorter
-        self.pull += other.pull
-        self.charges += other.charges
-        self.squares += other.squares
-        self.hessian += other.hessian
-        self.active += other.active
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
 
 def sum_up(part: Part, point: FloatArray, step: FloatArray, intercept: bool) -> Sums:

@@ -12,7 +12,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray
 from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.preference.pair_sums import DualPoint, Listed, SortedRows
-from widemargin.solvers.numerics.box_qp import solve_box_qp
+from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
 
 REACH = 3.0  # band widths around the kink from which pairs are taken
 WIDEST = 0.05  # a wider band says little about the pairs outside of it
@@ -38,11 +38,13 @@ def polish(
     upper, lower = near
     settled = DualPoint(f, reach, Listed(upper, lower, np.zeros(len(upper))))
     found = solve_box_qp(
-        features[upper] - features[lower],
-        np.zeros((len(upper), 0)),
-        np.zeros(0),
-        np.ones(len(upper)),
-        problem.C * problem.weight[upper] * problem.weight[lower],
-        problem.evaluate_point(settled).beta @ features,
+        BoxQP(
+            features[upper] - features[lower],
+            np.zeros((len(upper), 0)),
+            np.zeros(0),
+            np.ones(len(upper)),
+            problem.C * problem.weight[upper] * problem.weight[lower],
+            problem.evaluate_point(settled).beta @ features,
+        )
     )
     return found.w, DualPoint(f, reach, Listed(upper, lower, found.s))
