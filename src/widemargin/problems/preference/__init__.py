@@ -66,7 +66,6 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import Certificate, relative_gap, sure_bound
 from widemargin.problems.preference.conditions import largest_slack, largest_surplus
 from widemargin.problems.preference.pair_sums import (
-    Curvature,
     DualPoint,
     PairSums,
     SortedRows,
@@ -204,10 +203,6 @@ class PreferenceProblem:
     def evaluate_point(self, point: DualPoint) -> PairSums:
         """Return the sums of any dual point; its loss is that at the point's utilities."""
         return self.sort(point.f).sums(point, self.C, squared=self.squared)
-
-    def curvature(self, rows: SortedRows, width: float, ramp: float | None = None) -> Curvature:
-        """Return the second derivative of the smoothed loss by the utilities that sort the rows."""
-        return Curvature(rows, self.C, self.squared, width, ramp)
 
     def primal(self, f: FloatArray, penalty: float) -> float:
         """Return the primal objective of utilities f; penalty is half its squared norm or |w|_1."""

@@ -99,11 +99,6 @@ class BinnedColumns:
             self._ordered[feature] = Ordered(order, last, starts, np.diff(cuts) > 1)
         return self._ordered[feature]
 
-    def threshold_after(self, feature: int, place: int) -> float:
-        """Return the middle between two neighbours in the order of a column."""
-        order, column = self.ordered(feature).order, self.column(feature)
-        return float(middle(column[order[place]], column[order[place + 1]]))
-
     # ----------------------------------------------------------------------------- the bins
 
     def _code(self, sample: Any, first: int) -> None:

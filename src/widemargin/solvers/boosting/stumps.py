@@ -23,7 +23,7 @@ import numpy as np
 
 from widemargin._base.threads import for_each
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
-from widemargin.solvers.boosting.bins import BinnedColumns
+from widemargin.solvers.boosting.bins import BinnedColumns, middle
 from widemargin.solvers.boosting.loops import (
     BINS,
     add_mass,
@@ -150,7 +150,8 @@ class StumpLearner:
         place, sign = first_inside(
             sums, c.order, c.last, c.starts, c.mixed, self.signed, sides, goal, tie
         )
-        return Stump(feature, columns.threshold_after(feature, int(place)), int(sign))
+        below, above = columns.column(feature)[c.order[[place, place + 1]]]
+        return Stump(feature, float(middle(below, above)), int(sign))
 
 
 def stump_learners(

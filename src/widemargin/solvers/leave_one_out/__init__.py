@@ -134,19 +134,14 @@ class LeaveOneOut(Tableau):
         values[follow] = out.values
         events = np.zeros(len(rows), dtype=np.intp)
         events[follow] = out.events
-        go = ~follow
-        values[go] = self._first_step(rows[go], fraction[go])
-        return LeftOut(values, events, out.retrained)
-
-    def _first_step(self, rows: IntArray, fraction: FloatArray) -> FloatArray:
         caps, stiffness, moves = ends_of(self.x, self.limits, self.ridge, rows, fraction)
-        values = np.empty(len(rows))
-        values[~moves] = self.exact(rows[~moves], fraction[~moves]).values
-        rows, caps, stiffness = rows[moves], caps[moves], stiffness[moves]
+        stay, go = ~follow & ~moves, ~follow & moves
+        values[stay] = self.exact(rows[stay], fraction[stay]).values
+        rows, caps, stiffness = rows[go], caps[go], stiffness[go]
         g = self.h[rows] - self.ridge[rows] * self.x[rows]
         rate = self._own_rates(rows) - self.ridge[rows]
-        values[moves] = first_step(self.x, self.limits, rows, g, caps, stiffness, rate)
-        return values
+        values[go] = first_step(self.x, self.limits, rows, g, caps, stiffness, rate)
+        return LeftOut(values, events, out.retrained)
 
     def _own_rates(self, rows: IntArray) -> FloatArray:
         """How fast the value of each row falls with its coefficient, ridge included."""

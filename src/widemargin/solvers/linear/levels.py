@@ -128,7 +128,11 @@ class Search:
         # Same band where bands count, same curvature where it still limits them.
         softer = ahead.band * float(level.cost.mean() / sample.cost.mean())
         self._narrow(max(min(ahead.band, WIDEST), softer))
-        level.centre = level.cost * _typical_share(sample)
+        free = sample.free(sample.a)
+        share = 0.0  # where in their boxes free rows tend to be
+        if not level.squared and len(free):
+            share = float((sample.a[free] / sample.cost[free]).mean())
+        level.centre = level.cost * share
         level.move_to(ahead.w, ahead.lam)
         self.moved = np.full(n, sqrt(d / sample.rows.n_rows))  # the error that a sample makes
 
@@ -294,11 +298,3 @@ def _sampled(level: Level, size: int, rng: np.random.Generator) -> Level:
     rows = rows[order]
     cost = level.cost[rows] * np.concatenate(scale)[order]
     return Level(level.problem, level.rows.take(rows), level.y[rows], cost)
-
-
-def _typical_share(level: Level) -> float:
-    """Return the mean of a/c over the free rows: where in their boxes they tend to be."""
-    free = level.free(level.a)
-    if level.squared or len(free) == 0:
-        return 0.0
-    return float((level.a[free] / level.cost[free]).mean())

@@ -122,7 +122,12 @@ class L1Descent(SmoothedDescent):
         """Go to the minimum of the model, or not so far; tell whether that was worth while."""
         here = self.here
         correlation, w = here.residual.coef, here.at.coef
-        direction = self._direction(correlation, self._curvature())
+        # The curvature of the band, or of a wider one if it has fewer pairs than weights: no pair
+        # in the band would say that the loss is a plane; the next ones tell how far.
+        width, wanted = self.width, max(1, int(np.count_nonzero(w)))
+        while width < WIDEST and here.sums.rows.n_pairs(0.0, width) < wanted:
+            width *= 2.0
+        direction = self._direction(correlation, here.sums.curvature(width))
         slope = float(np.abs(w + direction.coef).sum() - np.abs(w).sum())
         slope -= float(correlation @ direction.coef)
         if not slope < 0:
@@ -139,17 +144,6 @@ class L1Descent(SmoothedDescent):
             excess = excess if np.isfinite(excess) else np.inf  # a step beyond all numbers
             length *= float(np.clip(-0.5 * length * slope / excess, 0.1, 0.7))
         return False
-
-    def _curvature(self) -> Curvature:
-        """Return the curvature of the band, or of a wider one if it has fewer pairs than weights.
-
-        No pair in the band would say that the loss is a plane; the next ones tell how far.
-        """
-        sums, width = self.here.sums, self.width
-        wanted = max(1, int(np.count_nonzero(self.here.at.coef)))
-        while width < WIDEST and sums.rows.n_pairs(0.0, width) < wanted:
-            width *= 2.0
-        return sums.curvature(width)
 
     def _program(self) -> bool:
         """Solve the program of the pairs near the kink, if they are few; tell if that helped."""

@@ -84,7 +84,8 @@ def _space(
         if not sample.squared:
             while wider < 1.0 and sampled.n_pairs(0.0, wider) < ENOUGH_PAIRS * rows.n_features:
                 wider *= 3.0
-        return sample.curvature(sampled, wider, ramp if wider == width else None)
+        ramp = ramp if wider == width else None
+        return Curvature(sampled, sample.C, sample.squared, wider, ramp)
 
     return FeatureSpace(rows, features, curvature), sample
 

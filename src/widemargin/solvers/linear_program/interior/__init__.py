@@ -118,8 +118,12 @@ class _Run:
             nu = self.problem.nu
             scale = gap_scale(point.primal) if nu is None else max(1e-12, nu * abs(point.rho))
             relative = point.complementarity / scale
-            if point.gap <= NEAR and self._is_vertex(point):
-                return "converged"
+            nearby = vertex(self.problem, self.rows, point) if point.gap <= NEAR else None
+            if nearby is not None:
+                self._offer(nearby[1])
+                self.bound = best_bound(self.problem, self.candidates)
+                if self._suffices(nearby[0]):
+                    return "converged"
             if relative <= next_try:
                 if self._is_done(point):
                     return "converged"
@@ -156,16 +160,6 @@ class _Run:
             point.measure()
 
     # -- what counts: the true kernel ----------------------------------------------------------
-
-    def _is_vertex(self, point: PathPoint) -> bool:
-        """Whether the vertex nearby is optimal by the true kernel."""
-        found = vertex(self.problem, self.rows, point)
-        if found is None:
-            return False
-        alpha, z = found
-        self._offer(z)
-        self.bound = best_bound(self.problem, self.candidates)
-        return self._suffices(alpha)
 
     def _is_done(self, point: PathPoint) -> bool:
         """Whether the point itself, with small coefficients set to 0 or not, is good enough."""
