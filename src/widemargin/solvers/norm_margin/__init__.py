@@ -183,11 +183,26 @@ def _attempts(
     where the classes are far apart and slack is dear. Then the soft margin is the hard one, if no
     variable of that exceeds its cost; or other settings help.
     """
-    if problem.squared:
-        yield _soft_margin(rows, problem, budget, seed)
+    if problem.squared:  # (1.25)
+        found = linear.solve(
+            problem.box,
+            rows,
+            tol=SHARP,
+            budget=Budget(_steps(budget, NEWTON_STEPS), budget.monitor),
+            method="smoothed_newton",
+            seed=seed,
+        )
+        assert found.alpha is not None
+        yield found.coef, problem.y * found.alpha, found.n_iter, found.status
         return
     if problem.norm == 2.0:
-        yield _nearest_points(rows, problem, budget, seed)
+        hulls = reduced_hulls(problem.y, np.full(len(problem.y), HARD))
+        nearest = reduced_hull.solve(
+            hulls, Rows(Kernel("linear"), rows), tol=HULL_TOL, budget=budget, seed=seed,
+            fall_back=False,
+        )  # fmt: skip
+        w, a = rows.T @ nearest.alpha, problem.y * nearest.alpha
+        yield w, a, nearest.n_iter, nearest.status
     if problem.norm == 1.0 or np.isinf(problem.norm):
         steps = _steps(budget, SIMPLEX_STEPS * sum(rows.shape))
         yield _by_library(solve_program, rows, problem, steps, deadline)
@@ -225,28 +240,6 @@ def _by_library(
     if ended:
         return w, a, n_iter, "converged"
     return w, a, n_iter, "max_iter" if n_iter >= steps else "stopped"
-
-
-def _soft_margin(rows: Matrix, problem: NormMargin, budget: Budget, seed: int) -> _Found:
-    """Solve (1.25)."""
-    found = linear.solve(
-        problem.box,
-        rows,
-        tol=SHARP,
-        budget=Budget(_steps(budget, NEWTON_STEPS), budget.monitor),
-        method="smoothed_newton",
-        seed=seed,
-    )
-    assert found.alpha is not None
-    return found.coef, problem.y * found.alpha, found.n_iter, found.status
-
-
-def _nearest_points(rows: Matrix, problem: NormMargin, budget: Budget, seed: int) -> _Found:
-    """Solve the hard margin in the Euclidean norm."""
-    hulls = reduced_hulls(problem.y, np.full(len(problem.y), HARD))
-    data = Rows(Kernel("linear"), rows)
-    found = reduced_hull.solve(hulls, data, tol=HULL_TOL, budget=budget, seed=seed, fall_back=False)
-    return rows.T @ found.alpha, problem.y * found.alpha, found.n_iter, found.status
 
 
 def _plane(problem: NormMargin, rows: Matrix, w: FloatArray) -> tuple[FloatArray, float]:

@@ -151,7 +151,9 @@ def _weights(run: Run, budget: Budget) -> SamplingResult:
         if success:
             run.double_weights()
         status = _ended(run, found, budget)
-        run.widen_if_patience_ends()
+        run.waited += 1
+        if run.plan.patience is not None and run.waited >= run.plan.patience:
+            run.plan, run.waited = run.plan.doubled(), 0
     return run.result(optimum, sample, found, status)
 
 

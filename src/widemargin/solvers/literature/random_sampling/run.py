@@ -148,12 +148,6 @@ class Run:
             stay[: len(scan.violating)] = scan.violating
             self.histograms[i] = tasks.added([scan.histogram - stay, moved])
 
-    def widen_if_patience_ends(self) -> None:
-        """Double delta and the sample size after so many rounds."""
-        self.waited += 1
-        if self.plan.patience is not None and self.waited >= self.plan.patience:
-            self.plan, self.waited = self.plan.doubled(), 0
-
     def record(self, optimum: Optimum, sample: Sample, found: Scan, success: bool) -> None:
         """Note a round, with the best bounds on the distance of the hulls so far.
 
