@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin._base.validation import require_choice
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import linear
@@ -92,9 +91,10 @@ def solve(
     >>> found.status, found.alpha
     ('converged', array([-0.5,  0.5]))
     """
-    require_choice("method", method, ("auto", "smo", "sampling", "adatron"))
     if method == "adatron":
         return adatron.solve(problem, data, tol=tol, budget=budget, start=start, seed=seed)
+    if method not in SAMPLES:
+        raise ValueError(f'method must be "adatron" or one of {list(SAMPLES)}; got {method!r}')
     linear_kernel = data.kernel.name == "linear" and method in ("auto", "sampling")
     if linear_kernel and start is None and _reading_wins(problem, data):
         start = _solve_by_reads(problem, data, tol, budget, seed)
