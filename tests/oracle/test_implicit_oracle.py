@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from widemargin import sources
 from widemargin.problems.linear_scan import LinearProblem
 from widemargin.solvers.base import Budget
-from widemargin.solvers.numerics.box_qp import solve_box_qp
+from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
 from widemargin.solvers.out_of_core import solve
 
 RELATIVE = 1e-6
@@ -73,12 +73,14 @@ def test_box_qps(seed: int) -> None:
     X, y, weight = make(seed, 80 + 20 * seed, 2 + seed % 4)
     for form in forms(y, weight, seed):
         found = solve_box_qp(
-            y[:, None] * X,
-            form.columns(y),
-            form.sums(np.zeros(2)),
-            np.full(len(y), form.target),
-            form.cap * weight,
-            np.zeros(X.shape[1]),
+            BoxQP(
+                y[:, None] * X,
+                form.columns(y),
+                form.sums(np.zeros(2)),
+                np.full(len(y), form.target),
+                form.cap * weight,
+                np.zeros(X.shape[1]),
+            )
         )
         assert found.exact
         slack = form.target - y * (X @ found.w) - form.columns(y) @ found.t

@@ -13,8 +13,7 @@ from widemargin.fitted.base import TIE
 from widemargin.fitted.by_refit import BY_REFITS, Refit, RefitTraining
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem
-from widemargin.problems.ranks.scores import rank_scores
-from widemargin.problems.ranks.thresholds import margin_thresholds, optimal_thresholds
+from widemargin.problems.ranks.thresholds import margin_thresholds, optimal_thresholds, rank_scores
 from widemargin.solvers.base import Budget
 from widemargin.solvers.preference import PreferenceResult, solve
 

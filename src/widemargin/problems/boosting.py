@@ -132,10 +132,6 @@ class RegularisedLoss:
         zero = np.zeros(len(weight))
         return cls(weight, zero, zero, 0.0, C, power, zero, zero)
 
-    def along(self, agrees: FloatArray, share: FloatArray) -> RegularisedLoss:
-        """Return the loss along a new hypothesis."""
-        return replace(self, agrees=agrees, share=share)
-
     def after(self, b: float) -> RegularisedLoss:
         """Return the loss with the hypothesis taken in."""
         return replace(

@@ -284,20 +284,8 @@ def linear_certificate(
 ) -> Certificate:
     """Certify a linear model in memory: both objectives recomputed from model and data.
 
-    Parameters
-    ----------
-    problem : SoftMargin
-        The problem that was solved, with at most one threshold.
-    rows : Products
-        Training samples.
-    coef, intercept : ndarray, float
-        The model, at which the primal is evaluated.
-    alpha : ndarray of shape (n_rows,)
-        Its signed dual variables.
-    tol : float
-        Relative gap up to which the certificate says converged.
-    n_iter : int
-        Steps of the solver, for the record.
+    `problem` has at most one threshold; `alpha` are its dual variables, signed by the labels; tol
+    is the relative gap up to which the certificate says converged.
     """
     thresholds = np.full(problem.n_groups, intercept)
     primal = problem.primal(rows.dot(coef), float(coef @ coef), thresholds)

@@ -198,10 +198,6 @@ class MeanField:
         """Return the same equations at another flip noise."""
         return replace(self, likelihood=Likelihood(flip_noise))
 
-    def with_cavity(self, cavity: FloatArray) -> MeanField:
-        """Return the same equations at other cavity variances."""
-        return replace(self, cavity=cavity)
-
     def coefficients(self, z: FloatArray) -> FloatArray:
         """Return A = w y alpha, alpha = F(z) / sqrt(lambda)."""
         return self.weight * self.label * self.likelihood.strength(z) / self.scale

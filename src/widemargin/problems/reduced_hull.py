@@ -123,8 +123,6 @@ class NearestPoints:
         The squared length of w.
     theta_plus, theta_minus : float
         Thresholds; midpoints of their intervals, or the finite end.
-    theta_plus_interval, theta_minus_interval : tuple of float
-        All best thresholds.
     eta_plus, eta_minus : float
         w.x of the nearest points.
     """
@@ -132,8 +130,6 @@ class NearestPoints:
     norm2: float
     theta_plus: float
     theta_minus: float
-    theta_plus_interval: tuple[float, float]
-    theta_minus_interval: tuple[float, float]
     eta_plus: float
     eta_minus: float
 
@@ -142,15 +138,12 @@ class NearestPoints:
         """Compute thresholds and nearest points from f = w.x on the rows of a problem."""
         plus = hulls.group == 0
         D_plus, D_minus = hulls.upper[plus], -hulls.lower[~plus]
-        low, high = threshold_interval(f[plus], D_plus)
-        minus_low, minus_high = threshold_interval(-f[~plus], D_minus)
-        theta_plus, theta_minus = _middle(low, high), -_middle(minus_low, minus_high)
+        theta_plus = _middle(*threshold_interval(f[plus], D_plus))
+        theta_minus = -_middle(*threshold_interval(-f[~plus], D_minus))
         return cls(
             norm2=norm2,
             theta_plus=theta_plus,
             theta_minus=theta_minus,
-            theta_plus_interval=(low, high),
-            theta_minus_interval=(-minus_high, -minus_low),
             eta_plus=theta_plus - float(D_plus @ np.maximum(0.0, theta_plus - f[plus])),
             eta_minus=theta_minus + float(D_minus @ np.maximum(0.0, f[~plus] - theta_minus)),
         )

@@ -46,7 +46,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import Certificate
 
 
@@ -170,14 +170,12 @@ class SoftMargin:
         if self.n_groups:
             margin = margin - thresholds[self.group]
         offset = float(self.totals @ thresholds) if self.n_groups else 0.0
-        return float(0.5 * norm2 + self._losses(margin).sum() + offset)
-
-    def _losses(self, s: FloatArray) -> FloatArray:
-        """phi_v(s): the loss of each variable at slack s."""
         if self.ridge.any():
-            best = np.clip(s / self.ridge, self.lower, self.upper)
-            return s * best - 0.5 * self.ridge * best * best
-        return s * np.where(s > 0, self.upper, self.lower)
+            best = np.clip(margin / self.ridge, self.lower, self.upper)
+            losses = margin * best - 0.5 * self.ridge * best * best
+        else:
+            losses = margin * np.where(margin > 0, self.upper, self.lower)
+        return float(0.5 * norm2 + losses.sum() + offset)
 
     def thresholds(self, f: FloatArray) -> FloatArray:
         """Return the thresholds that minimise the primal at f.
@@ -185,16 +183,15 @@ class SoftMargin:
         Where a whole interval is optimal, its midpoint (a finite end where it is unbounded).
         """
         margin = self.target - f[self.row]
-        return np.array(
-            [self._threshold(margin, self.group == g, d) for g, d in enumerate(self.totals)],
-            dtype=np.float64,
-        )
-
-    def _threshold(self, margin: FloatArray, member: BoolArray, total: float) -> float:
-        s, lower, upper, ridge = (a[member] for a in (margin, self.lower, self.upper, self.ridge))
-        if ridge.any():
-            return _ridge_threshold(s, lower, upper, ridge, total)
-        return _staircase_threshold(s, lower, upper, total)
+        found = np.empty(self.n_groups)
+        for g, total in enumerate(self.totals):
+            arrays = (margin, self.lower, self.upper, self.ridge)
+            s, lower, upper, ridge = (array[self.group == g] for array in arrays)
+            if ridge.any():
+                found[g] = _ridge_threshold(s, lower, upper, ridge, total)
+            else:
+                found[g] = _staircase_threshold(s, lower, upper, total)
+        return found
 
     def kkt_violation(self, alpha: FloatArray, f: FloatArray) -> float:
         """Return LIBSVM's violation: by how much the thresholds of a group overlap."""
@@ -344,14 +341,10 @@ def each_class_by_itself(name: str, y: FloatArray, cap: FloatArray, total: float
 
     Group 0 holds the positive rows, group 1 the negative ones.
     """
-    return SoftMargin(
+    return replace(
+        c_classification(y, cap),
         name=name,
-        n_rows=len(y),
-        row=np.arange(len(y)),
         target=np.zeros(len(y)),
-        lower=np.where(y > 0, 0.0, -cap),
-        upper=np.where(y > 0, cap, 0.0),
-        ridge=np.zeros(len(y)),
         group=np.where(y > 0, 0, 1).astype(np.intp),
         totals=np.array([total, -total]),
     )
@@ -384,16 +377,10 @@ def nu_tube(y: FloatArray, cost: FloatArray, nu: float) -> SoftMargin:
     Minimise 1/2 |w|^2 + nu eps sum_i cost_i + sum_i cost_i max(0, |y_i - f(x_i) - b| - eps)
     over w, b and eps >= 0. Group 0 pulls up (threshold b + eps), group 1 down (b - eps).
     """
-    n = len(y)
     half = 0.5 * nu * float(cost.sum())
-    return SoftMargin(
+    return replace(
+        epsilon_tube(y, cost, 0.0),
         name="nu-tube",
-        n_rows=n,
-        row=np.tile(np.arange(n), 2),
-        target=np.concatenate([y, y]),
-        lower=np.concatenate([np.zeros(n), -cost]),
-        upper=np.concatenate([cost, np.zeros(n)]),
-        ridge=np.zeros(2 * n),
-        group=np.repeat(np.arange(2), n),
+        group=np.repeat(np.arange(2), len(y)),
         totals=np.array([half, -half]),
     )

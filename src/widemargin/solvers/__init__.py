@@ -27,10 +27,12 @@ norm_margin      by the norm p and C: linear programs (HiGHS) for   MaxMarginCla
                  1 and inf; those of linear and reduced_hull for
                  2; power cones (Clarabel) for any other
 preference       by the data: "features", the linear machine;       OrdinalSVC
-                 "rows", any kernel, and features that outnumber
-                 the samples. norm=1: a linear program at the end
-cumulative       Newton's method, factorised for d <= 300 or        CumulativeLinkClassifier
-                 d <= n <= 1,500, else by conjugate gradients
+                 "rows", any kernel, and d > 500 features of
+                 n <= min(2,000, d) samples. norm=1: a linear
+                 program at the end
+cumulative       Newton's method. "matrix": d <= 300 or             CumulativeLinkClassifier
+                 d <= n <= 1,500. "gram": all others with
+                 n <= 1,500. "conjugate_gradients": else
 mean_field       "newton_cg": n > 200 and input noise of 1 % of     MeanFieldGPClassifier
                  the kernel's diagonal or more. "newton": else.
                  "table": never. inference="ep" has no choice

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.validation import require
 from widemargin.problems.rbf_net import (
     RBFNetProblem,
     ReducedError,
@@ -99,6 +100,7 @@ def solve(
     seed : int, default=0
         Of :func:`k_means`.
     """
+    require(method == "auto", "method", method, '"auto"')
     start = k_means(problem, data, seed=seed) if start is None else start
     scaled = _Scaled(problem, data, start.centres, start.widths)
     here = scaled.at(np.zeros(start.centres.size + len(start.widths)))
@@ -275,13 +277,8 @@ def _search(
         if np.isinf(high):
             step = min(LONGER * step, longest)
         else:
-            step = _between(low, low_slope, high, there_slope if high == step else np.nan)
+            share = 0.5
+            if high == step and there_slope > 0:  # where a linear slope would vanish, well inside
+                share = float(np.clip(low_slope / (low_slope - there_slope), 0.1, 0.9))
+            step = low + (high - low) * share
     return best, best_step
-
-
-def _between(low: float, low_slope: float, high: float, high_slope: float) -> float:
-    """Return where the slope should vanish by linear interpolation, well inside the bracket."""
-    width = high - low
-    if not high_slope > 0:
-        return low + 0.5 * width
-    return low + width * float(np.clip(low_slope / (low_slope - high_slope), 0.1, 0.9))

@@ -24,8 +24,7 @@ from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.ordinal.fit import PreferenceMachine
 from widemargin.problems.preference.risk import preference_risk
 from widemargin.problems.ranks import comparable_numbers
-from widemargin.problems.ranks.scores import rank_scores
-from widemargin.problems.ranks.thresholds import rank_of
+from widemargin.problems.ranks.thresholds import rank_of, rank_scores
 
 
 class OrdinalSVC(ClassifierMixin, PreferenceMachine):

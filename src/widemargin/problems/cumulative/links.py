@@ -82,10 +82,6 @@ def _where_finite(t: FloatArray, values: FloatArray) -> FloatArray:
     return np.where(np.isfinite(t), values, 0.0)
 
 
-def _logit_quantile(p: FloatArray) -> FloatArray:
-    return np.asarray(np.log(p) - np.log1p(-p))
-
-
 def _logit_loss(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.logaddexp(0.0, -b) + np.logaddexp(0.0, a) - _log1mexp(b - a)
 
@@ -101,10 +97,6 @@ def _logit_curvature(a: FloatArray, b: FloatArray) -> Curvature:
         ab=-bend,
         bb=below_b * above_b + bend,
     )
-
-
-def _cloglog_quantile(p: FloatArray) -> FloatArray:
-    return np.asarray(np.log(-np.log1p(-p)))
 
 
 def _hazards(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -139,14 +131,9 @@ def _cloglog_curvature(a: FloatArray, b: FloatArray) -> Curvature:
     )
 
 
-def _small_side(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the interval or its mirror image, whichever lies further left."""
-    mirror = a + b > 0
-    return np.where(mirror, -b, a), np.where(mirror, -a, b)
-
-
 def _probit_loss(a: FloatArray, b: FloatArray) -> FloatArray:
-    left, right = _small_side(a, b)
+    mirror = a + b > 0  # the interval or its mirror image, whichever lies further left
+    left, right = np.where(mirror, -b, a), np.where(mirror, -a, b)
     log_right = log_ndtr(right)
     return np.asarray(-log_right - _log1mexp(log_right - log_ndtr(left)))
 
@@ -169,14 +156,10 @@ def _probit_curvature(a: FloatArray, b: FloatArray) -> Curvature:
         )
 
 
-def _probit_quantile(p: FloatArray) -> FloatArray:
-    return np.asarray(ndtri(p))
-
-
 LINKS: dict[str, Link] = {
-    "logit": Link(_logit_quantile, _logit_loss, _logit_curvature),
-    "probit": Link(_probit_quantile, _probit_loss, _probit_curvature),
-    "cloglog": Link(_cloglog_quantile, _cloglog_loss, _cloglog_curvature),
+    "logit": Link(lambda p: np.log(p) - np.log1p(-p), _logit_loss, _logit_curvature),
+    "probit": Link(ndtri, _probit_loss, _probit_curvature),
+    "cloglog": Link(lambda p: np.log(-np.log1p(-p)), _cloglog_loss, _cloglog_curvature),
 }
 
 

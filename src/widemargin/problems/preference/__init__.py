@@ -66,7 +66,6 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import Certificate, relative_gap, sure_bound
 from widemargin.problems.preference.conditions import largest_slack, largest_surplus
 from widemargin.problems.preference.pair_sums import (
-    Curvature,
     DualPoint,
     PairSums,
     SortedRows,
@@ -150,19 +149,10 @@ class PreferenceProblem:
 
     @cached_property
     def _local(self) -> tuple[IntArray, IntArray]:
+        """Rank of each row among those that occur in its group, from 0, and their numbers."""
         code, ranks = np.empty(self.n_rows, np.intp), np.zeros(len(self.starts) - 1, np.intp)
         local_ranks(self.group, self.codes, self.order(self.codes), code, ranks)
         return code, ranks
-
-    @property
-    def code(self) -> IntArray:
-        """Rank of each row among those that occur in its group, from 0."""
-        return self._local[0]
-
-    @property
-    def ranks(self) -> IntArray:
-        """Number of different ranks in each group."""
-        return self._local[1]
 
     @cached_property
     def n_pairs(self) -> float:
@@ -186,7 +176,8 @@ class PreferenceProblem:
         digits: it is taken off.
         """
         centred = f - self.group_means(f)[self.group]
-        return SortedRows(centred, self.order(f), self.code, self.weight, self.starts, self.ranks)
+        code, ranks = self._local
+        return SortedRows(centred, self.order(f), code, self.weight, self.starts, ranks)
 
     def group_means(self, f: FloatArray) -> FloatArray:
         """Return the mean of f over each group."""
@@ -205,19 +196,13 @@ class PreferenceProblem:
         Rows are those of `sort(f)`, where the caller has them. Of utilities so far apart that sums
         overflow they are infinite or nan: no better point.
         """
-        squared = self.squared
         rows = self.sort(f) if rows is None else rows
-        return rows.sums(DualPoint(f, width), self.C, squared=squared)
+        return rows.sums(DualPoint(f, width), self.C, squared=self.squared)
 
     @np.errstate(over="ignore", invalid="ignore")
     def evaluate_point(self, point: DualPoint) -> PairSums:
         """Return the sums of any dual point; its loss is that at the point's utilities."""
-        squared = self.squared
-        return self.sort(point.f).sums(point, self.C, squared=squared)
-
-    def curvature(self, rows: SortedRows, width: float, ramp: float | None = None) -> Curvature:
-        """Return the second derivative of the smoothed loss by the utilities that sort the rows."""
-        return Curvature(rows, self.C, self.squared, width, ramp)
+        return self.sort(point.f).sums(point, self.C, squared=self.squared)
 
     def primal(self, f: FloatArray, penalty: float) -> float:
         """Return the primal objective of utilities f; penalty is half its squared norm or |w|_1."""
@@ -236,18 +221,18 @@ class PreferenceProblem:
     def certificate(self, model: PreferenceModel, *, tol: float) -> Certificate:
         """Certify a model by its dual point, both objectives recomputed from the utilities.
 
-        Parameters
-        ----------
-        model : PreferenceModel
-            The model and a dual point, for instance a result of the solver.
-        tol : float
-            Relative gap up to which the fit has converged.
+        The fit has converged if its relative gap is at most tol.
         """
         primal = self.primal(model.f, model.penalty)
         sums = self.evaluate_point(model.point)
         dual = self._dual(sums, model.image)
         if self.norm == 1:
-            violation = _l1_violation(model.coef, model.image)
+            # That of |X'beta| <= 1, with X'beta = sign(w) where w is not zero: the largest
+            # |w - soft(w + X'beta)|, soft(v) being v moved towards zero by 1 or to it. The
+            # conditions of the pairs hold at the utilities of the dual point.
+            moved = model.coef + model.image
+            soft = np.sign(moved) * np.maximum(np.abs(moved) - 1.0, 0.0)
+            violation = float(np.abs(model.coef - soft).max())
         else:
             dual -= self.rounding(model.point, model.image)
             violation = self._kkt_violation(sums, model.image)
@@ -307,17 +292,6 @@ def scaled_dual(total: float, correlation: FloatArray) -> float:
     return total / max(1.0, float(np.abs(correlation).max()))
 
 
-def _l1_violation(w: FloatArray, correlation: FloatArray) -> float:
-    """Return the violation of |X'beta| <= 1, with X'beta = sign(w) where w is not zero.
-
-    It is the largest |w - soft(w + X'beta)|, soft(v) being v moved towards zero by 1 or to it. The
-    conditions of the pairs hold at the utilities of the dual point.
-    """
-    moved = w + correlation
-    soft = np.sign(moved) * np.maximum(np.abs(moved) - 1.0, 0.0)
-    return float(np.abs(w - soft).max())
-
-
 def preference_problem(
     codes: IntArray,
     *,
@@ -329,20 +303,8 @@ def preference_problem(
 ) -> PreferenceProblem:
     """State the pairwise problem (Herbrich et al. 2000, (2.21)-(2.25)).
 
-    Parameters
-    ----------
-    codes : array of shape (n_rows,)
-        Rank of each row: numbers whose order is the order of the ranks.
-    C : float
-        Cost of a unit of loss of one pair.
-    loss : {"hinge", "squared_hinge"}
-        The loss of a pair.
-    norm : {2, 1}
-        The penalty: half the squared norm of f, or |w|_1.
-    group : array of shape (n_rows,), optional
-        Only rows with equal numbers are compared.
-    weight : ndarray of shape (n_rows,), optional
-        Repetitions of each row; a pair weighs the product of two of them.
+    The parameters are the attributes of :class:`PreferenceProblem`, codes and groups by numbers
+    of any kind; by default there is one group, and all weights are 1.
 
     Examples
     --------

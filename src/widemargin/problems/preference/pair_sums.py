@@ -132,22 +132,8 @@ def window_sums(
 ) -> None:
     """out[i] = sum of values[j] over j below i in rank with near < 1 - (f_i - f_j) <= far.
 
-    Parameters
-    ----------
-    f : float64 array of shape (n,)
-        Rising within each group.
-    code : int array of shape (n,)
-        Rank within the group, 0 .. ranks - 1.
-    values : float64 array of shape (n, k)
-        What is summed.
-    starts : int array of shape (n_groups + 1,)
-        First row of each group, and n.
-    ranks : int array of shape (n_groups,)
-        Number of different ranks in each group.
-    near, far : float
-        The window of slacks; far may be infinite.
-    out : float64 array of shape (n, k)
-        The sums.
+    f rises within each group, and code is the rank within it, 0 .. ranks - 1; starts has the first
+    row of each group, and n. values and out have the shape (n, k). far may be infinite.
     """
     # Invariant: table sums the values of rows entering + 1 .. leaving of group g by rank. Both
     # ends only move down, for the slack of a row rises as i moves down.

@@ -18,7 +18,7 @@ Depends on the order of the scores alone, and is found by one sort and one sweep
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -82,16 +82,18 @@ def preference_risk(
     query = np.zeros(len(ranks)) if qid is None else _labels("qid", qid)
     check_consistent_length(ranks, values, weight, query)
     used = weight > 0
-    counts = _count(_codes(ranks[used]), values[used], _codes(query[used]), weight[used])
-    if counts.comparable == 0:
+    comparable, wrong, tied = _count(
+        _codes(ranks[used]), values[used], _codes(query[used]), weight[used]
+    )
+    if comparable == 0:
         within = "" if qid is None else " of the same query"
         warn(
             f"the preference risk is undefined, nan: no two rows{within} have different ranks",
             UndefinedMetricWarning,
         )
         return float("nan")
-    wrong = counts.reversed + ties * counts.tied
-    return float(wrong / counts.comparable if scaled else 2.0 * wrong / weight.sum() ** 2)
+    wrong += ties * tied
+    return float(wrong / comparable if scaled else 2.0 * wrong / weight.sum() ** 2)
 
 
 # ------------------------------------------------------------------- what there is to compare
@@ -142,16 +144,13 @@ def _codes(values: Any) -> IntArray:
 # ------------------------------------------------------------------------------- the counting
 
 
-class _Counts(NamedTuple):
-    """Weights of the pairs of different ranks in a query: all, reversed, and tied ones."""
+def _count(
+    rank: IntArray, score: Any, query: IntArray, weight: FloatArray
+) -> tuple[float, float, float]:
+    """Return the weights of the pairs of different ranks in a query: all, reversed, and tied.
 
-    comparable: float
-    reversed: float
-    tied: float
-
-
-def _count(rank: IntArray, score: Any, query: IntArray, weight: FloatArray) -> _Counts:
-    """Count pairs by two sorts and three sweeps, in O(n log n)."""
+    By two sorts and three sweeps, in O(n log n).
+    """
     order = np.lexsort((rank, query))
     comparable = _different(query[order], rank[order], weight[order])
     order = np.lexsort((rank, score, query))
@@ -161,7 +160,7 @@ def _count(rank: IntArray, score: Any, query: IntArray, weight: FloatArray) -> _
     block = np.cumsum(fresh)  # rows of one query with one score
     tree = np.zeros(int(rank.max(initial=0)) + 2)
     wrong = _reversed(query, block, rank, weight, tree)
-    return _Counts(comparable, wrong, _different(block, rank, weight))
+    return comparable, wrong, _different(block, rank, weight)
 
 
 @jit

@@ -130,14 +130,7 @@ def places(labels: Any, order: list[Any], name: str, where: str) -> IntArray:
 def comparable_numbers(y: Any, classes: Any, fitted: Any) -> Any:
     """Return y as numbers in the order of the ranks, for rows that need not be training rows.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Labels.
-    classes : sequence or None
-        The order that the user gave.
-    fitted : ndarray
-        The ranks of the training rows, in order.
+    `classes` is the order that the user gave, or None; `fitted` are the ranks of the training rows.
     """
     labels = np.asarray(y).ravel()
     if classes is not None:

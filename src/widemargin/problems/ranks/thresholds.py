@@ -84,6 +84,33 @@ def rank_of(f: FloatArray, thresholds: FloatArray) -> IntArray:
     return np.searchsorted(thresholds, f, side="left")
 
 
+def rank_scores(above: FloatArray) -> FloatArray:
+    r"""Return the distance of each utility to the nearer bound of every rank, negative outside.
+
+    The score of rank r is :math:`\min(f - \theta_{r-1}, \theta_r - f)`, without a bound at either
+    end. The first of the largest scores belongs to the rank r with
+    :math:`\theta_{r-1} < f \le \theta_r`, Herbrich et al. (2000), (2.19): on a threshold both
+    neighbours score 0.
+
+    Parameters
+    ----------
+    above : ndarray of shape (n, n_ranks - 1)
+        Utilities less the thresholds, which do not decrease.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin.problems.ranks.thresholds import rank_scores
+    >>> rank_scores(np.array([[0.5, -1.0], [1.5, 0.25]]))
+    array([[-0.5 ,  0.5 , -1.  ],
+           [-1.5 , -0.25,  0.25]])
+    """
+    scores = np.full((above.shape[0], above.shape[1] + 1), np.inf)
+    scores[:, 1:] = above
+    np.minimum(scores[:, :-1], -above, out=scores[:, :-1])
+    return scores
+
+
 def between(values: FloatArray, cuts: IntArray) -> FloatArray:
     """Return thresholds that leave ``cuts`` of the sorted distinct values at or below them."""
     # Beside large values the next number is farther away than BEYOND.
@@ -151,14 +178,8 @@ def margin_thresholds(
 
     Parameters
     ----------
-    f : ndarray of shape (n,)
-        Utilities, in units of the margin.
-    codes : int array of shape (n,)
-        Ranks, 0 .. n_ranks - 1.
-    weight : ndarray of shape (n,), optional
-        Weights of the rows; rows of weight 0 do not count.
-    n_ranks : int, optional
-        Number of ranks, by default the largest code plus one.
+    f, codes, weight, n_ranks
+        As for :func:`optimal_thresholds`, utilities in units of the margin.
     slack : float, default=1e-3
         A pair is at the margin if its difference is within slack of 1. Zero (for the squared
         hinge, which has no such pairs) goes straight to the closest pair in the right order.

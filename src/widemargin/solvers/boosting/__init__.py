@@ -26,6 +26,7 @@ over the edges of 255 bins.
 
 from __future__ import annotations
 
+from widemargin._base.validation import require_choice
 from widemargin.problems.boosting import BoostingProblem
 from widemargin.solvers.base import Budget
 from widemargin.solvers.boosting.loops import add_stumps
@@ -72,6 +73,7 @@ def solve(
     BoostingResult
         The hypotheses, their coefficients and why there are no more.
     """
+    require_choice("method", method, ("auto", "adaboost", "adaboost_reg"))
     if method == "auto":
         method = "adaboost" if problem.C == 0 else "adaboost_reg"
     run = adaboost if method == "adaboost" else adaboost_reg

@@ -53,16 +53,7 @@ class Ordered:
 
 
 class BinnedColumns:
-    """The features of the training rows, as bins.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Finite numbers, float32 or float64. A dense array is read in place.
-    seed : int
-        For the sample of rows.
-    threads : int
-        Threads that may work on this.
+    """The features of the training rows, as bins; parameters as for `stump_learners`.
 
     Attributes
     ----------
@@ -107,11 +98,6 @@ class BinnedColumns:
             cuts = np.concatenate([[0], np.cumsum(last)])[starts]
             self._ordered[feature] = Ordered(order, last, starts, np.diff(cuts) > 1)
         return self._ordered[feature]
-
-    def threshold_after(self, feature: int, place: int) -> float:
-        """Return the middle between two neighbours in the order of a column."""
-        order, column = self.ordered(feature).order, self.column(feature)
-        return float(middle(column[order[place]], column[order[place + 1]]))
 
     # ----------------------------------------------------------------------------- the bins
 

@@ -9,7 +9,7 @@ and all sums are made afresh after every few rounds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -175,7 +175,8 @@ def adaboost_reg(
         error = max(float(mass[wrong].sum()), LEAST)
         if error >= 0.5 - tol:
             return run.end("no_edge")
-        loss = loss.along(np.where(answers, label, -label), mass / problem.weight)
+        agrees = np.where(answers, label, -label)
+        loss = replace(loss, agrees=agrees, share=mass / problem.weight)
         b = best_step(loss, error)
         if b == np.inf and not run.hypotheses:
             return run.only(hypothesis, answers, error)

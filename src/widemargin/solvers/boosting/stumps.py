@@ -17,14 +17,13 @@ The histogram search considers the cuts between bins alone.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from widemargin._base.threads import for_each
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
-from widemargin.solvers.boosting.bins import BinnedColumns
+from widemargin.solvers.boosting.bins import BinnedColumns, middle
 from widemargin.solvers.boosting.loops import (
     BINS,
     add_mass,
@@ -52,16 +51,7 @@ class Stump(NamedTuple):
 class StumpLearner:
     """Learner of :func:`widemargin.solvers.boosting.solve`: stumps of least weighted error.
 
-    Parameters
-    ----------
-    columns : BinnedColumns
-        The training rows; several learners may share them.
-    positive : ndarray of bool of shape (n_rows,)
-        Whether the label is +1.
-    exact : bool
-        Look into bins.
-    threads : int
-        Threads that may work on this.
+    Several learners may share the columns; the other parameters are as for `stump_learners`.
     """
 
     def __init__(
@@ -116,10 +106,11 @@ class StumpLearner:
         threads = self.threads if len(rows) * d > WORTH_A_THREAD else 1
         size = max(4, -(-d // (8 * threads)) * 4)  # two shares for each thread, in fours
         shares = [slice(first, first + size) for first in range(0, d, size)]
-        for_each(partial(self._add, rows, side, gain), shares, threads)
 
-    def _add(self, rows: Any, side: Any, gain: FloatArray, share: slice) -> None:
-        add_mass(self.columns.codes[share], rows, side, gain, self.sums[share])
+        def add(share: slice) -> None:
+            add_mass(self.columns.codes[share], rows, side, gain, self.sums[share])
+
+        for_each(add, shares, threads)
 
     def _look_inside(
         self, least: FloatArray, floor: FloatArray, sides: FloatArray, slack: float
@@ -159,7 +150,8 @@ class StumpLearner:
         place, sign = first_inside(
             sums, c.order, c.last, c.starts, c.mixed, self.signed, sides, goal, tie
         )
-        return Stump(feature, columns.threshold_after(feature, int(place)), int(sign))
+        below, above = columns.column(feature)[c.order[[place, place + 1]]]
+        return Stump(feature, float(middle(below, above)), int(sign))
 
 
 def stump_learners(

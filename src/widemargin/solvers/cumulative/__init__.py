@@ -21,18 +21,17 @@ nothing to converge to.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.threads import worker_threads
 from widemargin._base.tolerances import PRODUCT_ROUNDING
-from widemargin._base.typing import FloatArray, Matrix
+from widemargin._base.typing import BoolArray, FloatArray, Matrix
+from widemargin._base.validation import require_choice
 from widemargin.certificate import gap_scale, relative_gap
-from widemargin.problems.cumulative import CumulativeProblem, Slopes
-from widemargin.solvers.base import Budget, Status
-from widemargin.solvers.cumulative.result import CumulativeResult
+from widemargin.problems.cumulative import CumulativeModel, CumulativeProblem, Slopes
+from widemargin.solvers.base import Budget, LinearResult, Status
 from widemargin.solvers.cumulative.rows import CentredRows
 from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 
@@ -44,6 +43,29 @@ STILL = 1e-4  # a step that moves no row by more than this has converged, withou
 PATIENCE = 6  # steps that promise nothing and yet move rows: the ranks are separated
 DEPENDENT = 1e-13  # eigenvalue of the scaled Hessian that counts as zero
 SETTLING = 30  # Newton steps of the thresholds alone, which read no data; three suffice as a rule
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CumulativeResult(LinearResult, CumulativeModel):
+    """A fitted cumulative model; the problem certifies it.
+
+    Attributes
+    ----------
+    likelihood : float
+        Log-likelihood of the model.
+    separated : bool
+        Whether the ranks can be separated, so that the likelihood has no maximum.
+    n_dependent : int
+        Number of directions of w, those of constant columns included, that the likelihood does not
+        depend on (without a penalty; 0 where no matrix was formed that could tell).
+    constant : ndarray of shape (n_features,)
+        Which columns have one value in all rows.
+    """
+
+    likelihood: float
+    separated: bool
+    n_dependent: int
+    constant: BoolArray
 
 
 @dataclass(frozen=True)
@@ -89,7 +111,7 @@ def solve(
     tol: float,
     budget: Budget,
     start: CumulativeResult | None = None,
-    method: Literal["auto", "matrix", "gram", "conjugate_gradients"] = "auto",
+    method: str = "auto",
 ) -> CumulativeResult:
     """Maximise the (penalised) likelihood.
 
@@ -124,6 +146,7 @@ def solve(
     >>> result.coef.round(3), result.thresholds.round(3), result.status
     (array([0.862]), array([0.717]), 'converged')
     """
+    require_choice("method", method, ("auto", "matrix", "gram", "conjugate_gradients"))
     n, d = data.shape
     if method == "auto":
         if d <= FEW_FEATURES or d <= n <= FEW_ROWS:
@@ -332,7 +355,9 @@ def _result(
     """Evaluate the model afresh, and move its thresholds to where the data lie."""
     point = _settled(problem, _point(problem, rows, state.point.w, state.point.thresholds))
     around = _around(problem, rows, point)
-    thresholds = _in_order(point.thresholds + float(rows.centre @ point.w))
+    thresholds = point.thresholds + float(rows.centre @ point.w)
+    for k in range(1, len(thresholds)):  # part those that rounding has made equal
+        thresholds[k] = max(thresholds[k], np.nextafter(thresholds[k - 1], np.inf))
     utility = rows.rows.dot(point.w)
     # What the user has is the moved model, and its digits are fewer where the mean is far away.
     reached = problem.objective(utility, thresholds, _norm2(point.w))
@@ -358,13 +383,6 @@ def _result(
         n_dependent=state.n_dependent,
         constant=~rows.varies,
     )
-
-
-def _in_order(thresholds: FloatArray) -> FloatArray:
-    """Part thresholds that rounding has made equal, each by its last digit."""
-    for k in range(1, len(thresholds)):
-        thresholds[k] = max(thresholds[k], np.nextafter(thresholds[k - 1], np.inf))
-    return thresholds
 
 
 def _norm2(w: FloatArray) -> float:

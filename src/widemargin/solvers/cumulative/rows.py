@@ -15,16 +15,7 @@ from widemargin.solvers.numerics.data_products import BLOCK, LinearRows
 
 
 class CentredRows:
-    """Products of the rows of X about their weighted mean, sums in float64.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, d)
-        float32 or float64, read in place.
-    weight : ndarray of shape (n,)
-        Weights of the mean.
-    threads : int
-        Number of threads for long products.
+    """Products of the rows of X about their weighted mean, sums in float64; X is read in place.
 
     Attributes
     ----------
@@ -41,16 +32,6 @@ class CentredRows:
         # About the mean, a constant column is rounding noise, which no Newton step must follow.
         self.varies = ~constant_columns(X)
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.rows.n_rows
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.rows.n_features
-
     def dot(self, w: FloatArray) -> FloatArray:
         """Return (x_i - centre) . w."""
         return self.rows.dot(w) - float(self.centre @ w)
@@ -66,17 +47,21 @@ class CentredRows:
     def spread(self, weight: FloatArray) -> FloatArray:
         """Return the diagonal of `gram`."""
         total = self.rows.combine(weight)
-        raw = self.rows.spread(self.everything, weight, np.zeros(self.n_features))
+        raw = self.rows.spread(self.everything, weight, np.zeros_like(self.centre))
         moved = raw - 2.0 * total * self.centre + float(weight.sum()) * self.centre**2
         return np.maximum(moved, 0.0)
 
     def against_thresholds(self, problem: CumulativeProblem, slopes: Slopes) -> FloatArray:
         """Return the curvature by thresholds and weights, shape (n_thresholds, d)."""
-        links = _thresholds_of_rows(problem, slopes)
-        out = np.zeros((links.shape[1], self.n_features))
-        X = self.rows.X
-        step = max(1, BLOCK // max(1, self.rows.n_values // self.n_rows))
-        for first in range(0, self.n_rows, step):
+        # The curvature by utility and threshold, shape (n_rows, n_thresholds): two entries per row.
+        n, q, X = len(problem.codes), problem.n_ranks, self.rows.X
+        columns = np.column_stack([problem.codes, problem.codes + 1]).ravel()
+        values = np.column_stack([slopes.below, slopes.above]).ravel()
+        padded = sp.csr_array((values, columns, np.arange(0, 2 * n + 1, 2)), shape=(n, q + 1))
+        links = padded[:, 1:-1]
+        out = np.zeros((q - 1, X.shape[1]))
+        step = max(1, BLOCK // max(1, self.rows.n_values // n))
+        for first in range(0, n, step):
             some = slice(first, first + step)
             product = links[some].T @ X[some].astype(np.float64, copy=False)
             out += product.toarray() if sp.issparse(product) else product
@@ -100,12 +85,3 @@ def constant_columns(X: Matrix) -> BoolArray:
     if sp.issparse(X):
         return np.asarray(X.max(axis=0).toarray() == X.min(axis=0).toarray()).ravel()
     return np.asarray(X.max(axis=0) == X.min(axis=0))
-
-
-def _thresholds_of_rows(problem: CumulativeProblem, slopes: Slopes) -> sp.csr_array:
-    """The curvature by utility and threshold as a matrix (n_rows, n_thresholds): two a row."""
-    n, q = len(problem.codes), problem.n_ranks
-    columns = np.column_stack([problem.codes, problem.codes + 1]).ravel()
-    values = np.column_stack([slopes.below, slopes.above]).ravel()
-    padded = sp.csr_array((values, columns, np.arange(0, 2 * n + 1, 2)), shape=(n, q + 1))
-    return padded[:, 1:-1]

@@ -134,19 +134,14 @@ class LeaveOneOut(Tableau):
         values[follow] = out.values
         events = np.zeros(len(rows), dtype=np.intp)
         events[follow] = out.events
-        go = ~follow
-        values[go] = self._first_step(rows[go], fraction[go])
-        return LeftOut(values, events, out.retrained)
-
-    def _first_step(self, rows: IntArray, fraction: FloatArray) -> FloatArray:
         caps, stiffness, moves = ends_of(self.x, self.limits, self.ridge, rows, fraction)
-        values = np.empty(len(rows))
-        values[~moves] = self.exact(rows[~moves], fraction[~moves]).values
-        rows, caps, stiffness = rows[moves], caps[moves], stiffness[moves]
+        stay, go = ~follow & ~moves, ~follow & moves
+        values[stay] = self.exact(rows[stay], fraction[stay]).values
+        rows, caps, stiffness = rows[go], caps[go], stiffness[go]
         g = self.h[rows] - self.ridge[rows] * self.x[rows]
         rate = self._own_rates(rows) - self.ridge[rows]
-        values[moves] = first_step(self.x, self.limits, rows, g, caps, stiffness, rate)
-        return values
+        values[go] = first_step(self.x, self.limits, rows, g, caps, stiffness, rate)
+        return LeftOut(values, events, out.retrained)
 
     def _own_rates(self, rows: IntArray) -> FloatArray:
         """How fast the value of each row falls with its coefficient, ridge included."""
@@ -208,7 +203,11 @@ class _Paths:
         size = s.n + s.intercept
         slot = np.full(size, -1, dtype=np.intp)
         near = np.zeros(size, dtype=bool)
-        near[: s.n] = _distance(s) < CLOSE
+        h, (above, below, target_above, target_below) = s.h, s.limits
+        # How far each fixed row is from becoming free.
+        up = np.where(above > 0, np.abs(h - target_above), np.inf)
+        down = np.where(below > 0, np.abs(h - target_below), np.inf)
+        near[: s.n] = np.minimum(up, down) < CLOSE
         near[s.basic] = True
         near[rows] = True
         near[s.n :] = True
@@ -256,11 +255,3 @@ class _Paths:
             follow(slice(0, len(rows)))
         self.values[pending], self.events[pending] = values, events
         return outcome, needed
-
-
-def _distance(s: LeaveOneOut) -> FloatArray:
-    """How far each fixed row is from becoming free."""
-    h, (above, below, target_above, target_below) = s.h, s.limits
-    up = np.where(above > 0, np.abs(h - target_above), np.inf)
-    down = np.where(below > 0, np.abs(h - target_below), np.inf)
-    return np.minimum(up, down)

@@ -42,20 +42,8 @@ def first_order(
 ) -> FloatArray:
     """Return the first-order left-out value of some rows.
 
-    Parameters
-    ----------
-    rows : Rows
-        All training rows.
-    problem : SoftMargin
-        The problem, with at most one threshold.
-    alpha : ndarray of shape (n_variables,)
-        Its dual variables, near their optimum.
-    threshold : float
-        The threshold.
-    leaving : ndarray
-        Rows to leave out, one at a time.
-    fraction : ndarray
-        The part of each that leaves.
+    `rows` are all training rows, `alpha` the dual variables of a problem with at most one
+    threshold, near their optimum. Of the rows `leaving`, one at a time, a fraction each leaves.
     """
     limits = limits_of(problem)
     x = snapped(problem.coefficients(alpha).copy(), limits)

@@ -31,18 +31,9 @@ RANK_TOLERANCE = 1e-12  # Schur complement, relative, below which a row depends 
 class Tableau:
     """A fitted model from which rows are removed.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n_padded, n_padded)
-        Kernel matrix in float64, padded with zeros as for `solve_dense`.
-    problem : SoftMargin
-        A problem with at most one group (one threshold or none).
-    alpha : ndarray of shape (n_variables,)
-        Its optimum, polished.
-    threads : int
-        Threads that share the paths.
-    refine : bool
-        Whether to put the free rows on their targets; the rows given here must then be all.
+    K is the kernel matrix in float64, padded with zeros as for `solve_dense`; the problem has at
+    most one threshold, and alpha is its optimum, polished. `refine` tells whether to put the free
+    rows on their targets; the rows given here must then be all.
     """
 
     def __init__(

@@ -41,6 +41,7 @@ import scipy.sparse as sp
 
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, Matrix
+from widemargin._base.validation import require_choice
 from widemargin.certificate import relative_gap
 from widemargin.problems.linear_scan import LinearProblem
 from widemargin.problems.soft_margin import SoftMargin
@@ -105,10 +106,7 @@ def solve(
     >>> found.coef.round(6), round(found.intercept, 6), found.status
     (array([2.]), -1.0, 'converged')
     """
-    if method not in ("auto", "smoothed_newton", "out_of_core"):
-        raise ValueError(
-            f'method must be "auto", "smoothed_newton" or "out_of_core"; got {method!r}'
-        )
+    require_choice("method", method, ("auto", "smoothed_newton", "out_of_core"))
     possible = can_read(problem, data)
     if method == "auto" and possible:
         many = data.shape[0] >= MANY_ROWS and data.shape[1] <= FEW_FEATURES
@@ -149,17 +147,7 @@ def _solve_by_reads(
     alpha = y * np.concatenate(out_of_core.dual_variables(reads, source, found))
     # Rounding may have moved the sum of the variables, or one of them out of its box.
     alpha = problem.repair(alpha, np.maximum(problem.lower - alpha, alpha - problem.upper))
-    return LinearResult(
-        coef=found.coef,
-        thresholds=found.thresholds,
-        alpha=alpha,
-        n_iter=found.n_iter,
-        status=found.status,
-        primal=found.primal,
-        dual=found.dual,
-        passes=found.passes,
-        history=found.history,
-    )
+    return replace(found, alpha=alpha, multipliers=None)
 
 
 def _solve_smoothed(
@@ -196,7 +184,11 @@ def _solve_smoothed(
 def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
     """Evaluate the best points of a search afresh and wrap them up."""
     rows = search.level.rows
-    alpha = _balanced(problem, problem.target * search.a)
+    alpha = problem.target * search.a
+    if problem.n_groups:  # the variable with the most room takes the rounding error of the sum
+        room = np.minimum(alpha - problem.lower, problem.upper - alpha)
+        widest = int(np.argmax(room))
+        alpha[widest] -= min(max(float(alpha.sum()), -room[widest]), room[widest])
     expansion = rows.combine(alpha)
     dual = problem.dual(alpha, float(expansion @ expansion))
     f = rows.dot(search.w)
@@ -215,16 +207,6 @@ def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
         primal=primal,
         dual=dual,
     )
-
-
-def _balanced(problem: SoftMargin, b: FloatArray) -> FloatArray:
-    """Take the rounding error of the sum from the variable with the most room."""
-    if problem.n_groups:
-        room = np.minimum(b - problem.lower, problem.upper - b)
-        widest = int(np.argmax(room))
-        excess = min(max(float(b.sum()), -room[widest]), room[widest])
-        b[widest] -= excess
-    return b
 
 
 def _intercept(search: Search, problem: SoftMargin, f: FloatArray) -> float:

@@ -69,18 +69,9 @@ class Supervisor:
 class Search:
     """The levels of one data set, and the best primal and dual points met on the way.
 
-    Parameters
-    ----------
-    level : Level
-        All rows, at w = 0.
-    tol : float
-        Relative gap at which the search ends.
-    supervisor : Supervisor
-        Budget and monitor.
-    limit : int
-        Count of steps at which this search ends.
-    reports : bool
-        Whether its gap is the one to show: that of a sample says nothing about the whole.
+    It begins with all rows at w = 0 and ends at the relative gap tol or at the count of steps
+    `limit`. `reports` tells whether its gap is the one to show: that of a sample says nothing about
+    the whole.
 
     Attributes
     ----------
@@ -137,7 +128,11 @@ class Search:
         # Same band where bands count, same curvature where it still limits them.
         softer = ahead.band * float(level.cost.mean() / sample.cost.mean())
         self._narrow(max(min(ahead.band, WIDEST), softer))
-        level.centre = level.cost * _typical_share(sample)
+        free = sample.free(sample.a)
+        share = 0.0  # where in their boxes free rows tend to be
+        if not level.squared and len(free):
+            share = float((sample.a[free] / sample.cost[free]).mean())
+        level.centre = level.cost * share
         level.move_to(ahead.w, ahead.lam)
         self.moved = np.full(n, sqrt(d / sample.rows.n_rows))  # the error that a sample makes
 
@@ -159,7 +154,10 @@ class Search:
         while self.open:
             if self._settled(level):
                 level.centre = level.a
-                self._narrow(self._next_band(self.supervisor.steps - since))
+                # Narrower the fewer steps the last band took; the squared hinge ends without any.
+                band = self.band * min(max(1, self.supervisor.steps - since), 5) / 10.0
+                ends = level.squared and band < 0.1
+                self._narrow(0.0 if ends else max(band, NARROWEST))
                 level.respond()
                 ahead, since = True, self.supervisor.steps
             ahead = not self._advance(ahead) and ahead
@@ -176,14 +174,6 @@ class Search:
         curving = band / float(cost.mean()) * min(1.0, band / WIDEST)
         self.level.h = np.maximum(curving * cost, min(band, WIDEST))
 
-    def _next_band(self, steps: int) -> float:
-        """Return the width of the next band, narrower the fewer steps the last one took.
-
-        The squared hinge ends without any.
-        """
-        band = self.band * min(max(1, steps), 5) / 10.0
-        return 0.0 if self.level.squared and band < 0.1 else max(band, NARROWEST)
-
     def _advance(self, ahead: bool) -> bool:
         """Take steps on the rows near the margin; return whether they led anywhere."""
         level, before = self.level, self.level.v.copy()
@@ -194,7 +184,11 @@ class Search:
                 # The rows left out would have had a say: begin again with more of them.
                 self.caution *= 4.0
                 return False
-            self._merge(part)
+            level.a = level.a.copy()
+            level.a[part.active] = part.level.a
+            level.u = part.level.u
+            level.move_to(part.level.w, part.level.lam)
+            self._respond(level)
             held = level.gap <= 2.0 * part.level.gap
             self.caution = max(1.0, 0.5 * self.caution) if held else 4.0 * self.caution
         self.moved = np.abs(level.v - before)
@@ -247,15 +241,6 @@ class Search:
         if len(active) == 0 or size > max(values // 8, min(COPY, values // 2)):
             return everything
         return _Part(_restricted(level, active), active, trust)
-
-    def _merge(self, part: _Part) -> None:
-        """Bring the result of a part back to all rows."""
-        level = self.level
-        level.a = level.a.copy()
-        level.a[part.active] = part.level.a
-        level.u = part.level.u
-        level.move_to(part.level.w, part.level.lam)
-        self._respond(level)
 
 
 @dataclass(frozen=True)
@@ -313,11 +298,3 @@ def _sampled(level: Level, size: int, rng: np.random.Generator) -> Level:
     rows = rows[order]
     cost = level.cost[rows] * np.concatenate(scale)[order]
     return Level(level.problem, level.rows.take(rows), level.y[rows], cost)
-
-
-def _typical_share(level: Level) -> float:
-    """Return the mean of a/c over the free rows: where in their boxes they tend to be."""
-    free = level.free(level.a)
-    if level.squared or len(free) == 0:
-        return 0.0
-    return float((level.a[free] / level.cost[free]).mean())

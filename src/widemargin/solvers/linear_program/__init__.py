@@ -97,7 +97,10 @@ def solve(
     if problem.nu is None:
         if weight_values is None:
             weight_values = data.symmetric_sum(np.arange(data.n), problem.y * problem.weight)
-        if _learns_nothing(problem, weight_values):
+        # Nothing is learned where G w <= c up to the rounding of G w.
+        excess = problem.product(problem.weight, weight_values) - problem.price
+        size = np.maximum(problem.weight * problem.shift, np.abs(weight_values))
+        if not (excess > 4 * np.finfo(float).eps * size).any():
             return zero_result(problem, weight_values)
     first = None if start is None else start.alpha
     if method == "interior" or (method == "auto" and data.n >= INTERIOR_ROWS):
@@ -126,13 +129,6 @@ def zero_result(problem: MarginProgram, weight_values: FloatArray) -> ProgramRes
         status="converged",
         method="none",
     )
-
-
-def _learns_nothing(problem: MarginProgram, g: FloatArray) -> bool:
-    """Tell whether G w <= c up to the rounding of G w, given g = K (y w)."""
-    excess = problem.product(problem.weight, g) - problem.price
-    size = np.maximum(problem.weight * problem.shift, np.abs(g))
-    return not (excess > 4 * np.finfo(float).eps * size).any()
 
 
 def _pivots_go_on(problem: MarginProgram, found: ProgramResult, tol: float) -> bool:

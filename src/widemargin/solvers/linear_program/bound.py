@@ -28,18 +28,9 @@ CUTS = 60  # pairs of tangents that are intersected at most
 def best_bound(problem: MarginProgram, candidates: Sequence[Multipliers]) -> Multipliers:
     """Return the blend of some multipliers with the largest dual that rounding cannot spoil.
 
-    Parameters
-    ----------
-    problem : MarginProgram
-        The linear program.
-    candidates : sequence of (z, g)
-        Multipliers with 0 <= z <= cost (and sum nu for the nu machine) and g = K (y z) in float64
-        by the true kernel. One of them should be strictly inside G z < c; z = 0 is tried unasked.
-
-    Returns
-    -------
-    (z, g)
-        The blend; its bound is ``problem.dual(z, g)``.
+    Candidates (z, g) are multipliers with 0 <= z <= cost (and sum nu for the nu machine) and
+    g = K (y z) in float64 by the true kernel. One of them should be strictly inside G z < c; z = 0
+    is tried unasked. The bound of the blend is ``problem.dual(z, g)``.
     """
     points = list(candidates)
     if problem.nu is None:

@@ -47,6 +47,7 @@ import numpy as np
 from widemargin._base.jit import jit
 from widemargin._base.tolerances import SUM_ROUNDING
 from widemargin._base.typing import FloatArray, IntArray, RealArray
+from widemargin._base.validation import require
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget, DualResult, Status
@@ -67,6 +68,7 @@ def solve(
     tol: float,
     budget: Budget,
     start: DualResult | None = None,
+    method: str = "auto",
     seed: int | None = 0,
     eta: float = 1.0,
 ) -> DualResult:
@@ -86,11 +88,14 @@ def solve(
         fit, every pass computes it again, some rows at a time.
     start : DualResult, optional
         Variables to start from.
+    method : {"auto"}
+        There is one.
     seed : int or None
         Seed of the order of each pass. None is the order of the rows, as in the literature.
     eta : float
         Length of a step in (0, 2); 1 is exact, more is over-relaxation.
     """
+    require(method == "auto", "method", method, '"auto"')
     if problem.n_variables != problem.n_rows or problem.n_groups > 1:
         raise ValueError(
             f"the Adatron solves classification with one variable a row and at most one "
@@ -182,7 +187,9 @@ class _Run:
         """Make one pass over all variables, or what the budget leaves of it; return its steps."""
         problem, moved = self.problem, 0
         at_once = max(1, int(VALUES_PER_SWEEP / problem.n_rows))
-        for block, places, variables in self.blocks(self.order()):
+        n = problem.n_rows
+        order = np.arange(n) if self.rng is None else self.rng.permutation(n)
+        for block, places, variables in self.blocks(order):
             position = 0
             while position < len(variables):
                 position, steps = visit(
@@ -206,11 +213,6 @@ class _Run:
         if moved == 0:  # an idle pass counts too, so that the budget ends them
             self.budget.spend(1, self.violation)
         return moved
-
-    def order(self) -> IntArray:
-        """Return the order of the next pass."""
-        n = self.problem.n_rows
-        return np.arange(n) if self.rng is None else self.rng.permutation(n)
 
     def blocks(self, order: IntArray) -> Iterator[tuple[RealArray, IntArray, IntArray]]:
         """Yield kernel rows in the given order, some at a time: block, place in it, variable."""

@@ -39,6 +39,7 @@ import scipy.sparse as sp
 
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.validation import require_choice
 from widemargin.kernels import Rows
 from widemargin.problems.perceptron import SeparatingPlane
 from widemargin.solvers.base import Budget, LinearResult, Status
@@ -99,6 +100,7 @@ def solve(
     PerceptronResult
         "converged", "max_iter" (passes) or "stopped".
     """
+    require_choice("method", method, ("auto", "primal", "dual"))
     if method == "auto":
         method = "primal" if data.kernel.name == "linear" else "dual"
     run: _PrimalRun | _DualRun
@@ -117,7 +119,7 @@ def solve(
                 status = "stopped"
                 break
         else:
-            if run.updates == before and run.is_settled():
+            if run.updates == before and not (run.drifts and run.n_wrong()):
                 status = "converged"
     return PerceptronResult(
         coef=run.coef(),
@@ -131,6 +133,8 @@ def solve(
 
 class _PrimalRun:
     """Weights and threshold of a perceptron in the features."""
+
+    drifts = False  # a pass without steps is the last, by the sweep's own order of sums
 
     def __init__(self, problem: SeparatingPlane, rows: Rows) -> None:
         self.problem, self.X = problem, rows.X
@@ -150,10 +154,6 @@ class _PrimalRun:
                 self.updates += _sweep_dense(X, *part)
             yield
 
-    def is_settled(self) -> bool:
-        """Whether a pass without steps is the last: yes, by the sweep's own order of sums."""
-        return True
-
     def coef(self) -> FloatArray:
         return self.state[:-1].copy()
 
@@ -166,6 +166,8 @@ class _PrimalRun:
 
 class _DualRun:
     """Counts and values of a perceptron in feature space, and the kernel rows that it keeps."""
+
+    drifts = True  # sums of steps drift, so values computed afresh decide which pass is the last
 
     def __init__(self, problem: SeparatingPlane, rows: Rows, cache_bytes: float) -> None:
         n = rows.n
@@ -200,10 +202,6 @@ class _DualRun:
         self.kept[place] = self.rows.block(np.array([row]), self.rows, everything)[0]
         self.slot[row], self.owner[place] = place, row
         self.next_slot = (place + 1) % len(self.owner)
-
-    def is_settled(self) -> bool:
-        """Whether a pass without steps is the last: sums of steps drift, so values decide."""
-        return self.n_wrong() == 0
 
     def coef(self) -> FloatArray:
         return self.count * self.y

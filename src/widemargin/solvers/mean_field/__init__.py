@@ -30,6 +30,7 @@ largest cavity variance), else "newton".
 from __future__ import annotations
 
 from widemargin._base.typing import FloatArray
+from widemargin._base.validation import require_choice
 from widemargin.problems.mean_field import MeanField
 from widemargin.solvers.base import Budget
 from widemargin.solvers.literature.mean_field_table import solve_table
@@ -104,6 +105,8 @@ def solve(
     MeanFieldResult
         The solution, or where the budget ended.
     """
+    require_choice("method", method, METHODS)
+    require_choice("inference", inference, INFERENCES)
     if inference == "ep":
         if problem.input_noise == 0:  # Newton finds out whether there is a solution
             sharp = problem.with_flip_noise(0.0)

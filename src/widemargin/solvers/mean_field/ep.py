@@ -10,7 +10,7 @@ References: Minka (2001); Rasmussen and Williams (2006), section 3.6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
@@ -73,7 +73,10 @@ def _sweeps(here: _Factors, K: FloatArray, tol: float, budget: Budget) -> tuple[
     damping, change = 1.0, np.inf
     while True:
         tau, nu = _matched(here)
-        before, change = change, _largest_change(here, tau, nu)
+        # The largest change of a factor in units of its cavity, the noise counted in.
+        c, scale = here.problem.cavity, here.problem.scale
+        changes = np.maximum(np.abs(tau - here.tau) * c, np.abs(nu - here.nu) * scale)
+        before, change = change, float(changes.max(initial=0.0))
         # Factors that hardly move are not yet strengths that meet the equations as well.
         met = change <= tol and (change >= before or _fields(here, K).residual <= tol)
         if met or not budget.spend(1, change):
@@ -112,7 +115,7 @@ def _factors(problem: MeanField, K: FloatArray, tau: FloatArray, nu: FloatArray)
         return None
     cavity = variance / left
     h = (mean - variance * nu) / left
-    return _Factors(tau, nu, mean, variance, h, problem.with_cavity(cavity), log_determinant)
+    return _Factors(tau, nu, mean, variance, h, replace(problem, cavity=cavity), log_determinant)
 
 
 def _fields(here: _Factors, K: FloatArray) -> Fields:
@@ -132,13 +135,6 @@ def _matched(here: _Factors) -> tuple[FloatArray, FloatArray]:
     d, rest = problem.likelihood.slope(z)
     shrink = (problem.input_noise + c * rest) / lam  # tilted variance / c
     return d / lam / shrink, (push + h * d / lam) / shrink
-
-
-def _largest_change(here: _Factors, tau: FloatArray, nu: FloatArray) -> float:
-    """Return the largest change of a factor in units of its cavity, the noise counted in."""
-    c, scale = here.problem.cavity, here.problem.scale
-    change = np.maximum(np.abs(tau - here.tau) * c, np.abs(nu - here.nu) * scale)
-    return float(change.max(initial=0.0))
 
 
 def _evidence(here: _Factors) -> float:

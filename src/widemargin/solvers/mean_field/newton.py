@@ -41,11 +41,7 @@ Direction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 def dense_direction(K: FloatArray) -> Direction:
     """Return the Newton direction by factorisation, in memory that is used again."""
     scratch = np.empty_like(K)
-
-    def direction(precision: FloatArray, right: FloatArray) -> FloatArray:
-        return factorise(K, precision, scratch).solve(right)
-
-    return direction
+    return lambda precision, right: factorise(K, precision, scratch).solve(right)
 
 
 def solve_newton(

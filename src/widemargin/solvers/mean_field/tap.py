@@ -7,7 +7,7 @@ the variances move more than before is taken half way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,7 +94,8 @@ def _rounds(
         shrinks = change < before
         damping = min(1.0, RECOVERY * damping) if shrinks else max(LEAST_DAMPING, 0.5 * damping)
         wanted = np.where(cavity > 0, cavity, problem.cavity)
-        problem = problem.with_cavity(problem.cavity + damping * (wanted - problem.cavity))
+        cavity = problem.cavity + damping * (wanted - problem.cavity)
+        problem = replace(problem, cavity=cavity)
     return here
 
 

@@ -131,9 +131,24 @@ def solve(
     for w, a, n_iter, status in _attempts(rows, inner, budget, seed, deadline):
         w, b = _plane(inner, rows, w)
         a = _proof(inner, rows, w, b, a, tol)
-        found = _result(
-            problem, rows * unit, w / unit, b, a / per_cost, origin, tol, n_iter, status
+        # All is recomputed from the plane, the dual variables and the rows about their origin.
+        X, w, a = rows * unit, w / unit, a / per_cost
+        f, v = X @ w, X.T @ (problem.y * a)
+        if problem.hard:  # any multiple of a proves the same
+            size = length(v, problem.dual_norm) or 1.0
+            a, v = a / size, v / size
+        found = MarginResult(
+            coef=w,
+            thresholds=np.array([b - float(w @ origin)]),
+            alpha=a,
+            primal=problem.primal(w, f, b),
+            dual=problem.dual(a, v),
+            margin=problem.margin(w, f, b),
+            n_iter=n_iter,
+            status="converged",
         )
+        if not relative_gap(found.primal, found.dual) <= tol:
+            found = replace(found, status="stalled" if status == "converged" else status)
         if found.margin <= 0.0 and found.dual * unit >= 1.0 / MEETING:
             return replace(found, separable=False)
         if best is None or not found.gap >= best.gap:
@@ -168,11 +183,26 @@ def _attempts(
     where the classes are far apart and slack is dear. Then the soft margin is the hard one, if no
     variable of that exceeds its cost; or other settings help.
     """
-    if problem.squared:
-        yield _soft_margin(rows, problem, budget, seed)
+    if problem.squared:  # (1.25)
+        found = linear.solve(
+            problem.box,
+            rows,
+            tol=SHARP,
+            budget=Budget(_steps(budget, NEWTON_STEPS), budget.monitor),
+            method="smoothed_newton",
+            seed=seed,
+        )
+        assert found.alpha is not None
+        yield found.coef, problem.y * found.alpha, found.n_iter, found.status
         return
     if problem.norm == 2.0:
-        yield _nearest_points(rows, problem, budget, seed)
+        hulls = reduced_hulls(problem.y, np.full(len(problem.y), HARD))
+        nearest = reduced_hull.solve(
+            hulls, Rows(Kernel("linear"), rows), tol=HULL_TOL, budget=budget, seed=seed,
+            fall_back=False,
+        )  # fmt: skip
+        w, a = rows.T @ nearest.alpha, problem.y * nearest.alpha
+        yield w, a, nearest.n_iter, nearest.status
     if problem.norm == 1.0 or np.isinf(problem.norm):
         steps = _steps(budget, SIMPLEX_STEPS * sum(rows.shape))
         yield _by_library(solve_program, rows, problem, steps, deadline)
@@ -212,28 +242,6 @@ def _by_library(
     return w, a, n_iter, "max_iter" if n_iter >= steps else "stopped"
 
 
-def _soft_margin(rows: Matrix, problem: NormMargin, budget: Budget, seed: int) -> _Found:
-    """Solve (1.25)."""
-    found = linear.solve(
-        problem.box,
-        rows,
-        tol=SHARP,
-        budget=Budget(_steps(budget, NEWTON_STEPS), budget.monitor),
-        method="smoothed_newton",
-        seed=seed,
-    )
-    assert found.alpha is not None
-    return found.coef, problem.y * found.alpha, found.n_iter, found.status
-
-
-def _nearest_points(rows: Matrix, problem: NormMargin, budget: Budget, seed: int) -> _Found:
-    """Solve the hard margin in the Euclidean norm."""
-    hulls = reduced_hulls(problem.y, np.full(len(problem.y), HARD))
-    data = Rows(Kernel("linear"), rows)
-    found = reduced_hull.solve(hulls, data, tol=HULL_TOL, budget=budget, seed=seed, fall_back=False)
-    return rows.T @ found.alpha, problem.y * found.alpha, found.n_iter, found.status
-
-
 def _plane(problem: NormMargin, rows: Matrix, w: FloatArray) -> tuple[FloatArray, float]:
     """Return w and b, scaled to the margin 1 where it is hard and there is one."""
     f = rows @ w
@@ -258,34 +266,3 @@ def _proof(
     first, second = (problem.feasible(point, f, b) for point in (settled, a))
     values = [problem.dual(point, rows.T @ (problem.y * point)) for point in (first, second)]
     return first if values[0] >= values[1] - 0.1 * tol * gap_scale(values[1]) else second
-
-
-def _result(
-    problem: NormMargin,
-    rows: Matrix,
-    w: FloatArray,
-    b: float,
-    a: FloatArray,
-    origin: FloatArray,
-    tol: float,
-    n_iter: int,
-    status: Status,
-) -> MarginResult:
-    """Recompute everything from the plane, the dual variables and the rows about their origin."""
-    f, v = rows @ w, rows.T @ (problem.y * a)
-    if problem.hard:  # any multiple of a proves the same
-        size = length(v, problem.dual_norm) or 1.0
-        a, v = a / size, v / size
-    found = MarginResult(
-        coef=w,
-        thresholds=np.array([b - float(w @ origin)]),
-        alpha=a,
-        primal=problem.primal(w, f, b),
-        dual=problem.dual(a, v),
-        margin=problem.margin(w, f, b),
-        n_iter=n_iter,
-        status="converged",
-    )
-    if relative_gap(found.primal, found.dual) <= tol:
-        return found
-    return replace(found, status="stalled" if status == "converged" else status)

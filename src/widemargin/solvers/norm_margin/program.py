@@ -28,18 +28,7 @@ def solve_program(
 ) -> tuple[FloatArray, FloatArray, int, bool]:
     """Return w, a, the number of steps and whether HiGHS ended by itself.
 
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n, d)
-        Rows, about as large as 1.
-    y, cost : ndarray of shape (n,)
-        Labels and costs; costs of inf are the hard margin.
-    norm : {1, inf}
-        p.
-    max_iter : int
-        Largest number of steps.
-    seconds : float
-        Time that it may take.
+    The rows X are about as large as 1; costs of inf are the hard margin; the norm p is 1 or inf.
     """
     n, d = X.shape
     hard = bool(np.isinf(cost[0]))

@@ -24,17 +24,67 @@ which bound, then the optimality conditions are solved as equations
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from widemargin._base.tolerances import OBJECTIVE_ROUNDING
-from widemargin._base.typing import BoolArray, FloatArray
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.problems.linear_scan import InfeasibleSums as InfeasibleSums
 from widemargin.solvers.numerics.box_qp_finish import GOOD, TOLERABLE, Finish, finish, violation
 from widemargin.solvers.numerics.box_qp_interior import ScaledBoxQP, interior_points
 
 ZERO = 1e-10  # |w| relative to the sum of the lengths that it is made of: it is zero
+
+
+@dataclass(frozen=True)
+class BoxQP:
+    """The data of a box QP.
+
+    Attributes
+    ----------
+    Z : ndarray of shape (m, n)
+        Rows y_i x_i.
+    E : ndarray of shape (m, p), p in {0, 1, 2}
+        Which sum a row belongs to: at most one entry of a row differs from zero.
+    a : ndarray of shape (p,)
+        The sums.
+    q, D : ndarray of shape (m,)
+        Linear term; caps, not negative.
+    c : ndarray of shape (n,)
+        Constant part of w.
+    """
+
+    Z: FloatArray
+    E: FloatArray
+    a: FloatArray
+    q: FloatArray
+    D: FloatArray
+    c: FloatArray
+
+    def vanishes(self, w: FloatArray) -> bool:
+        """Whether w is zero but for rounding, next to the margin that rows should have."""
+        length = float(np.sqrt(np.einsum("ij,ij->", self.Z, self.Z) / max(1, len(self.Z))))
+        margin = float(np.abs(self.q).max(initial=0.0))
+        return not w.any() or float(np.linalg.norm(w)) * length <= 1e-9 * margin
+
+    def slack(self, w: FloatArray, t: FloatArray) -> FloatArray:
+        """Positive where a row wants to be at its cap, negative where at zero."""
+        slack = self.q - self.Z @ w
+        if len(t):
+            slack -= self.E @ t
+        return slack
+
+    def sample(self, rows: IntArray) -> BoxQP:
+        """Some rows, with caps scaled up so that they stand for all."""
+        D = self.D[rows] * (float(self.D.sum()) / max(float(self.D[rows].sum()), 1e-300))
+        return replace(self, Z=self.Z[rows], E=self.E[rows], q=self.q[rows], D=D)
+
+    def some(self, rows: BoolArray, at_cap: BoolArray) -> BoxQP:
+        """The problem of some rows, with others at their caps and the rest at zero."""
+        D = np.where(at_cap, self.D, 0.0)
+        a, c = self.a - D @ self.E, self.c + D @ self.Z
+        return BoxQP(self.Z[rows], self.E[rows], a, self.q[rows], self.D[rows], c)
 
 
 @dataclass(frozen=True)
@@ -67,30 +117,14 @@ class BoxSolution:
 
 
 def solve_box_qp(
-    Z: FloatArray,
-    E: FloatArray,
-    a: FloatArray,
-    q: FloatArray,
-    D: FloatArray,
-    c: FloatArray,
-    *,
-    rough: bool = False,
-    tick: Callable[[], None] | None = None,
+    problem: BoxQP, *, rough: bool = False, tick: Callable[[], None] | None = None
 ) -> BoxSolution:
     """Solve min_s 1/2 |c + Z's|^2 - q's subject to E's = a, 0 <= s <= D.
 
     Parameters
     ----------
-    Z : ndarray of shape (m, n)
-        Rows y_i x_i.
-    E : ndarray of shape (m, p), p in {0, 1, 2}
-        Which sum a row belongs to: at most one entry of a row differs from zero.
-    a : ndarray of shape (p,)
-        The sums.
-    q, D : ndarray of shape (m,)
-        Linear term; caps, not negative.
-    c : ndarray of shape (n,)
-        Constant part of w.
+    problem : BoxQP
+        Its data.
     rough : bool, default=False
         Be content with a relative gap of 1e-6 and leave out the finish: for samples, whose
         solution is a guess anyway.
@@ -102,35 +136,44 @@ def solve_box_qp(
     The nearest points of {2, 3} and {0, -1} are 2 and 0:
 
     >>> import numpy as np
-    >>> from widemargin.solvers.numerics.box_qp import solve_box_qp
+    >>> from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
     >>> Z = np.array([[2.0], [3.0], [0.0], [1.0]])  # y x
     >>> E = np.array([[-1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     >>> D = np.full(4, 2.0)
-    >>> found = solve_box_qp(Z, E, np.array([-1.0, 1.0]), np.zeros(4), D, np.zeros(1))
+    >>> found = solve_box_qp(BoxQP(Z, E, np.array([-1.0, 1.0]), np.zeros(4), D, np.zeros(1)))
     >>> found.w.round(12), found.t.round(12), found.exact
     (array([2.]), array([4., 0.]), True)
     """
-    s, open_rows = _settle(E, a, D)
+    Z, E, a, c = problem.Z, problem.E, problem.a, problem.c
+    s, open_rows = _settle(E, a, problem.D)
     if not open_rows.any():
         w = c + s @ Z
-        t, interval = _thresholds(Z, E, q, D, s, w, np.zeros(len(a)), np.zeros(len(s), dtype=bool))
+        t, interval = _thresholds(problem, s, w, np.zeros(len(a)), np.zeros(len(s), dtype=bool))
         return BoxSolution(s, w, t, interval, 0, True)
     everywhere = bool(open_rows.all())
     pick = slice(None) if everywhere else open_rows
     base, sums = (c, a) if everywhere else (c + s @ Z, a - s @ E)
     columns = np.flatnonzero(np.any(E[pick] != 0, axis=0))
-    scaled, unit_s, unit_w = _scaled(
-        Z[pick], E[pick][:, columns], sums[columns], q[pick], D[pick], base
-    )
+    rows, q, D = Z[pick], problem.q[pick], problem.D[pick]
+    # Measure s in units of the largest cap and x in units of the rows' root mean square.
+    unit_s = float(D.max())
+    unit_w = float(np.sqrt(np.einsum("ij,ij->", rows, rows) / len(rows))) or 1.0
+    n = Z.shape[1]
+    A = np.empty((len(rows), n + len(columns)))
+    np.divide(rows, unit_w, out=A[:, :n])
+    A[:, n:] = E[pick][:, columns]
+    scaled = ScaledBoxQP(
+        A, n, sums[columns] / unit_s, q / unit_s / unit_w / unit_w, D / unit_s,
+        base / unit_s / unit_w,
+    )  # fmt: skip
     found, n_iter = _optimum(scaled, rough, tick)
-    s[pick] = np.clip(found.s * unit_s, 0.0, D[pick])
+    s[pick] = np.clip(found.s * unit_s, 0.0, D)
     free = np.zeros(len(s), dtype=bool)
     free[pick] = found.free
-    n = Z.shape[1]
     w = found.v[:n] * (unit_s * unit_w)
     t = np.zeros(len(a))
     t[columns] = found.v[n:] * (unit_s * unit_w * unit_w)
-    t, interval = _thresholds(Z, E, q, D, s, w, t, free)
+    t, interval = _thresholds(problem, s, w, t, free)
     return BoxSolution(s, w, t, interval, n_iter, found.violation <= TOLERABLE)
 
 
@@ -153,22 +196,6 @@ def _settle(E: FloatArray, a: FloatArray, D: FloatArray) -> tuple[FloatArray, Bo
                 s[full] = D[full]
                 open_rows &= column == 0
     return s, open_rows
-
-
-def _scaled(
-    Z: FloatArray, E: FloatArray, a: FloatArray, q: FloatArray, D: FloatArray, c: FloatArray
-) -> tuple[ScaledBoxQP, float, float]:
-    """Measure s in units of the largest cap and x in units of the rows' root mean square."""
-    unit_s = float(D.max())
-    unit_w = float(np.sqrt(np.einsum("ij,ij->", Z, Z) / len(Z))) or 1.0
-    n = Z.shape[1]
-    A = np.empty((len(Z), n + E.shape[1]))
-    np.divide(Z, unit_w, out=A[:, :n])
-    A[:, n:] = E
-    qp = ScaledBoxQP(
-        A, n, a / unit_s, q / unit_s / unit_w / unit_w, D / unit_s, c / unit_s / unit_w
-    )
-    return qp, unit_s, unit_w
 
 
 def _optimum(qp: ScaledBoxQP, rough: bool, tick: Callable[[], None] | None) -> tuple[Finish, int]:
@@ -201,20 +228,13 @@ def _is_zero(qp: ScaledBoxQP, s: FloatArray) -> bool:
 
 
 def _thresholds(
-    Z: FloatArray,
-    E: FloatArray,
-    q: FloatArray,
-    D: FloatArray,
-    s: FloatArray,
-    w: FloatArray,
-    t: FloatArray,
-    free: BoolArray,
+    problem: BoxQP, s: FloatArray, w: FloatArray, t: FloatArray, free: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return t and its interval; without a free row it is as wide as the rows at bounds allow.
 
     A row at zero asks for E t >= q - Zw, a row at its cap for E t <= q - Zw.
     """
-    t = t.copy()
+    t, E, D = t.copy(), problem.E, problem.D
     interval = np.stack([t, t], axis=1)
     margin = None
     for j in range(len(t)):
@@ -222,7 +242,7 @@ def _thresholds(
         if (member & free).any():
             continue
         if margin is None:
-            margin = q - Z @ w
+            margin = problem.q - problem.Z @ w
         at_cap = s[member] > 0.5 * D[member]
         kink = margin[member] / E[member, j]
         from_below = at_cap == (E[member, j] < 0)

@@ -57,17 +57,13 @@ def finish(qp: ScaledBoxQP, point: Point) -> Finish | None:
         if best.violation <= GOOD or round_ - since > PATIENCE:
             break
         if round_ >= TOGETHER:
-            _keep_worst(wants_low, wants_high, wants_free)
+            wishes = (wants_low, wants_high, wants_free)
+            worst = max(float(wish.max(initial=0.0)) for wish in wishes)
+            for wish in wishes:
+                wish[wish < worst] = 0.0
         low = ((low | (wants_low > 0)) & ~(wants_free > 0)).astype(bool)
         high = ((high | (wants_high > 0)) & ~(wants_free > 0)).astype(bool)
     return best
-
-
-def _keep_worst(*wishes: FloatArray) -> None:
-    """Leave only the strongest wish."""
-    worst = max(float(wish.max(initial=0.0)) for wish in wishes)
-    for wish in wishes:
-        wish[wish < worst] = 0.0
 
 
 def _solve(

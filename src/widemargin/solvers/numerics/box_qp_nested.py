@@ -9,13 +9,13 @@ shows which of them were put on the wrong side.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from widemargin._base.tolerances import OBJECTIVE_ROUNDING
-from widemargin._base.typing import BoolArray, FloatArray, IntArray
-from widemargin.solvers.numerics.box_qp import BoxSolution, InfeasibleSums, solve_box_qp
+from widemargin._base.typing import BoolArray, FloatArray
+from widemargin.solvers.numerics.box_qp import BoxQP, BoxSolution, InfeasibleSums, solve_box_qp
 
 SHARE = 4  # a sample is this part of the rows
 IN_DOUBT = 1.6  # rows in doubt, in units of m sqrt(n / r)
@@ -28,52 +28,6 @@ def few_rows(n_features: int) -> int:
     return max(3000, 60 * n_features)
 
 
-@dataclass(frozen=True)
-class BoxQP:
-    """The data of :func:`widemargin.solvers.numerics.box_qp.solve_box_qp`."""
-
-    Z: FloatArray
-    E: FloatArray
-    a: FloatArray
-    q: FloatArray
-    D: FloatArray
-    c: FloatArray
-
-    def solve(self, tick: Callable[[], None] | None, *, rough: bool = False) -> BoxSolution:
-        """Solve it at once."""
-        return solve_box_qp(self.Z, self.E, self.a, self.q, self.D, self.c, rough=rough, tick=tick)
-
-    def vanishes(self, w: FloatArray) -> bool:
-        """Whether w is zero but for rounding, next to the margin that rows should have."""
-        length = float(np.sqrt(np.einsum("ij,ij->", self.Z, self.Z) / max(1, len(self.Z))))
-        margin = float(np.abs(self.q).max(initial=0.0))
-        return not w.any() or float(np.linalg.norm(w)) * length <= 1e-9 * margin
-
-    def slack(self, w: FloatArray, t: FloatArray) -> FloatArray:
-        """Positive where a row wants to be at its cap, negative where at zero."""
-        slack = self.q - self.Z @ w
-        if len(t):
-            slack -= self.E @ t
-        return slack
-
-    def sample(self, rows: IntArray) -> BoxQP:
-        """Some rows, with caps scaled up so that they stand for all."""
-        D = self.D[rows] * (float(self.D.sum()) / max(float(self.D[rows].sum()), 1e-300))
-        return replace(self, Z=self.Z[rows], E=self.E[rows], q=self.q[rows], D=D)
-
-    def some(self, rows: BoolArray, at_cap: BoolArray) -> BoxQP:
-        """The problem of some rows, with others at their caps and the rest at zero."""
-        D = np.where(at_cap, self.D, 0.0)
-        return BoxQP(
-            self.Z[rows],
-            self.E[rows],
-            self.a - D @ self.E,
-            self.q[rows],
-            self.D[rows],
-            self.c + D @ self.Z,
-        )
-
-
 def solve_nested(
     problem: BoxQP,
     *,
@@ -83,26 +37,14 @@ def solve_nested(
     seed: int = 0,
     tick: Callable[[], None] | None = None,
 ) -> BoxSolution:
-    """Solve a box QP; the solution is that of `solve_box_qp`.
+    """Solve a box QP; the solution and `tick` are those of `solve_box_qp`.
 
-    Parameters
-    ----------
-    problem : BoxQP
-        What to solve.
-    few : int
-        Number of rows that are solved at once.
-    start : (w, t, number), optional
-        A plane near the solution, and how many rows it leaves in doubt.
-    loose : bool
-        Whether some rows may stay on the wrong side: for samples.
-    seed : int
-        Seed of the samples.
-    tick : callable, optional
-        Called before every step.
+    Up to `few` rows are solved at once. `start` is a plane near the solution, and how many rows it
+    leaves in doubt; `loose` tells whether some rows may stay on the wrong side: for samples.
     """
     m = len(problem.D)
     if m <= few:
-        return problem.solve(tick, rough=loose)
+        return solve_box_qp(problem, rough=loose, tick=tick)
     if start is None:
         start = _from_sample(problem, few, seed, tick)
     w, t, doubt = start
@@ -169,7 +111,7 @@ def _rounds(
     for _ in range(MAX_ROUNDS):
         capped = at_cap & ~explicit
         try:
-            part = problem.some(explicit, capped).solve(tick, rough=loose)
+            part = solve_box_qp(problem.some(explicit, capped), rough=loose, tick=tick)
         except InfeasibleSums:
             if explicit.all():
                 raise

@@ -128,10 +128,6 @@ def _csr_squares(indptr: Any, indices: Any, data: Any, rows: Any, weight: Any, o
             out[indices[p]] += weight[k] * data[p] * data[p]
 
 
-def _nothing() -> None:
-    """Tick of a product that nobody watches."""
-
-
 class LinearRows:
     """A data matrix seen through the products of a linear machine.
 
@@ -140,12 +136,14 @@ class LinearRows:
     X : ndarray of shape (n, d) or CSR matrix
         float32 or float64.
     tick : callable, optional
-        Called by this thread inside long products.
+        Called by this thread inside long products; by default nothing happens.
     threads : int
         Number of threads for long products; it does not change a bit of the results.
     """
 
-    def __init__(self, X: Matrix, tick: Callable[[], None] = _nothing, *, threads: int = 1) -> None:
+    def __init__(
+        self, X: Matrix, tick: Callable[[], None] = lambda: None, *, threads: int = 1
+    ) -> None:
         self.X = X
         self.sparse = bool(sp.issparse(X))
         self.n_rows, self.n_features = X.shape

@@ -24,16 +24,7 @@ INDEFINITE = 1e-8  # a remainder below minus this, relative to the diagonal, is 
 class LowRank:
     """diag(y) K diag(y) ~ V V' + a diagonal, as accurate as was asked for so far.
 
-    Parameters
-    ----------
-    rows : Rows
-        The data and the kernel.
-    y : ndarray of shape (n,)
-        Signs of the rows of V.
-    max_rank : int
-        Columns that may be used.
-    seed : int
-        Of the drawing of pivots.
+    y holds the signs of the rows of V; at most max_rank columns are used, whose pivots are drawn.
 
     Attributes
     ----------
@@ -143,14 +134,11 @@ def rank_estimate(rows: Rows, remainder: float, seed: int = 0) -> int:
     """
     n = rows.n
     sample = np.random.default_rng(seed).permutation(n)[: min(n, SAMPLE)]
-    few = Rows(rows.kernel, _some(rows, sample), rows.centre, rows.threads)
+    some = rows.X[sample]
+    if rows.kernel.name == "precomputed":
+        some = some[:, sample]
+    few = Rows(rows.kernel, some, rows.centre, rows.threads)
     low = LowRank(few, np.ones(len(sample)), max(1, len(sample) // 2), seed)
     enough = low.grow(remainder)
     rows.evaluations += few.evaluations
     return low.rank if enough else n
-
-
-def _some(rows: Rows, sample: IntArray) -> FloatArray:
-    """Return the data of some rows; of a precomputed kernel their own block."""
-    few = rows.X[sample]
-    return few[:, sample] if rows.kernel.name == "precomputed" else few

@@ -122,14 +122,7 @@ def dual_variables(
 ) -> list[FloatArray]:
     """Return the multipliers of all samples, one array for each part: 0 <= alpha <= cap * weight.
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        The problem that was solved: the hinge or hulls.
-    data : Source
-        The data that were solved, in the same parts.
-    result : OutOfCoreResult
-        Its result.
+    For the hinge and hulls, from the data that were solved, in the same parts, and the result.
     """
     short = result.multipliers
     assert short is not None

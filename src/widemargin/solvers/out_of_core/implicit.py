@@ -24,7 +24,7 @@ many outliers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def solve_implicit(
             rounds = resumed(source, problem, saved)
         else:
             rounds = _started(source, problem, seed, centre, start)
-        status = _Loop(rounds, budget, checkpoint, observe).run()
+        status = _run(rounds, budget, checkpoint, observe)
         budget.used = rounds.at.round
         return _result(rounds, status, tol)
 
@@ -110,77 +110,58 @@ class _Stopped(Exception):
     """The monitor said stop in the middle of a round."""
 
 
-class _Loop:
-    """Rounds until nothing is wrong, the budget is spent or the monitor says stop."""
+def _run(
+    rounds: Rounds, budget: Budget, checkpoint: Store | None, observe: Observer | None
+) -> Status:
+    """Repeat rounds until nothing is wrong, the budget is spent or the monitor says stop."""
+    at, problem, monitor = rounds.at, rounds.problem, budget.monitor
 
-    def __init__(
-        self, rounds: Rounds, budget: Budget, checkpoint: Store | None, observe: Observer | None
-    ) -> None:
-        self.rounds, self.max_rounds, self.monitor = rounds, budget.max_iter, budget.monitor
-        self.checkpoint, self.observe = checkpoint, observe
+    def save() -> None:
+        if checkpoint is not None:
+            checkpoint.save(state_of(rounds))
 
-    def run(self) -> Status:
-        at = self.rounds.at
-        try:
-            while True:
-                if at.explicit is None:
-                    self.rounds.read_sides()
-                    self._centre_few()
-                    self._save()
-                # Before the first round there is no bound to report and no model to stop with.
-                if not self.rounds.solve(self._tick if at.round and self.monitor else None):
-                    self.rounds.widen_infeasible()
-                    continue
-                assert at.solution is not None
-                if self.rounds.problem.kind == "hull" and not at.solution.w.any():
-                    return "converged"
-                wrong = self.rounds.check()
-                gap = at.best.found.gap
-                if self.observe is not None:
-                    self.observe(_described(at.history[-1]), at.round, gap)
-                if not at.wrong:
-                    return "converged" if self._is_exact(gap) else "stalled"
-                if at.round >= self.max_rounds:
-                    return "max_iter"
-                self.rounds.correct(wrong)
-                self._save()
-                self._tick()
-        except _Stopped:
-            return "stopped"
-
-    def _centre_few(self) -> None:
-        """Centre rows that were read without a sample, so that nothing was known about them."""
-        rounds, rows = self.rounds, self.rounds.at.explicit
-        if rounds.centre is None and rounds.everything_explicit and rows is not None:
-            rounds.centre = centre_of(rows.X, rounds.problem)
-            if rounds.centre is not None:
-                rows.X -= rounds.centre
-
-    def _is_exact(self, gap: float) -> bool:
-        """Whether the bounds meet; those of reduced hulls are far smaller than one."""
-        at, best = self.rounds.at, self.rounds.at.best.found
-        assert at.solution is not None
-        return gap <= EXACT_GAP and (
-            at.solution.exact or best.primal - best.dual <= EXACT_GAP * abs(best.primal)
-        )
-
-    def _save(self) -> None:
-        if self.checkpoint is not None:
-            self.checkpoint.save(state_of(self.rounds))
-
-    def _tick(self) -> None:
-        at = self.rounds.at
-        if self.monitor is not None and not self.monitor(at.round, at.best.found.gap):
+    def tick() -> None:
+        if monitor is not None and not monitor(at.round, at.best.found.gap):
             raise _Stopped
 
-
-def _described(entry: dict[str, Any]) -> str:
-    """Return what a round of reads has found, for a progress bar."""
-    return (
-        f"{entry['passes']:.1f} reads, {entry['explicit_rows']:,} rows at work, "
-        f"{entry['violators']:,} violators, optimum in "
-        f"[{entry['lower']:.6g}, {entry['upper']:.6g}]"
-    )
+    try:
+        while True:
+            if at.explicit is None:
+                explicit = rounds.read_sides()
+                if rounds.centre is None and rounds.everything_explicit:
+                    # Rows that were read without a sample, so that nothing was known about them.
+                    rounds.centre = centre_of(explicit.X, problem)
+                    if rounds.centre is not None:
+                        explicit.X -= rounds.centre
+                save()
+            # Before the first round there is no bound to report and no model to stop with.
+            if not rounds.solve(tick if at.round and monitor else None):
+                rounds.widen_infeasible()
+                continue
+            assert at.solution is not None
+            if problem.kind == "hull" and not at.solution.w.any():
+                return "converged"
+            wrong = rounds.check()
+            found, entry = at.best.found, at.history[-1]
+            if observe is not None:
+                text = (
+                    f"{entry['passes']:.1f} reads, {entry['explicit_rows']:,} rows at work, "
+                    f"{entry['violators']:,} violators, optimum in "
+                    f"[{entry['lower']:.6g}, {entry['upper']:.6g}]"
+                )
+                observe(text, at.round, found.gap)
+            if not at.wrong:
+                # The objectives of reduced hulls are far smaller than one.
+                small = found.primal - found.dual <= EXACT_GAP * abs(found.primal)
+                exact = found.gap <= EXACT_GAP and (at.solution.exact or small)
+                return "converged" if exact else "stalled"
+            if at.round >= budget.max_iter:
+                return "max_iter"
+            rounds.correct(wrong)
+            save()
+            tick()
+    except _Stopped:
+        return "stopped"
 
 
 def _result(rounds: Rounds, status: Status, tol: float) -> OutOfCoreResult:

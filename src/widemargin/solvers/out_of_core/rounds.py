@@ -16,8 +16,8 @@ from widemargin.problems.linear_scan import (
     Plane,
     wrong_by,
 )
-from widemargin.solvers.numerics.box_qp import BoxSolution
-from widemargin.solvers.numerics.box_qp_nested import BoxQP, few_rows, solve_nested
+from widemargin.solvers.numerics.box_qp import BoxQP, BoxSolution
+from widemargin.solvers.numerics.box_qp_nested import few_rows, solve_nested
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, Scan, gather, scan
 from widemargin.sources.protocol import Source
 
@@ -169,19 +169,21 @@ class Rounds:
         limits = self.at.base.limits
         return bool(np.all(np.isinf([*limits.low, *limits.high])))
 
-    def read_sides(self) -> None:
+    def read_sides(self) -> Explicit:
         """Read all rows once to give them their sides; the band becomes explicit."""
         at = self.at
         plane, limits = at.base.sides(self.problem)
         current = self.problem.plane(at.base.w, at.base.t)
         none = np.empty(0, dtype=np.intp)
         scans = self._scan(plane, limits, current, [none] * len(self.source.sizes), self.total)
-        at.explicit = _found(scans, self.source.n_features)
-        at.pull, at.mass = _sum([s.pull for s in scans]), _sum([s.mass for s in scans])
-        self.problem.require_reachable(_sum([s.classes for s in scans]))
+        at.explicit = explicit = _found(scans, self.source.n_features)
+        at.pull = np.sum([s.pull for s in scans], axis=0)
+        at.mass = np.sum([s.mass for s in scans], axis=0)
+        self.problem.require_reachable(np.sum([s.classes for s in scans], axis=0))
         loss = sum(s.loss for s in scans)
         primal = self.problem.primal(at.base.w, at.base.t, loss)
         at.best.offer(at.base.w, at.base.t, Evaluation(primal))
+        return explicit
 
     def solve(self, tick: Callable[[], None] | None) -> bool:
         """Solve the relaxed problem; False where the band is too narrow to have a solution."""
@@ -238,14 +240,15 @@ class Rounds:
         slack = plane.slack(rows.X @ w, rows.y)
         wrong = wrong_by(slack, rows.y, alpha, problem.cap * rows.weight)
         expansion, total = (alpha * rows.y) @ rows.X, float(alpha.sum())
-        at.wrong, found = 0, _none(rows)
+        at.wrong, found = 0, Explicit.joined([], self.source.n_features)
         if self.everything_explicit:
             loss = float(np.maximum(slack, 0.0) @ rows.weight)
         else:
             known = [rows.of_part(k) for k in range(len(self.source.sizes))]
             most = int(max(1000.0, TOO_MANY * at.base.size))
             scans = self._scan(at.base.sides(problem)[0], None, plane, known, most)
-            at.pull, at.mass = _sum([s.pull for s in scans]), _sum([s.mass for s in scans])
+            at.pull = np.sum([s.pull for s in scans], axis=0)
+            at.mass = np.sum([s.mass for s in scans], axis=0)
             expansion = problem.cap * at.pull + expansion
             total = problem.cap * float(at.mass.sum()) + total
             loss = sum(s.loss for s in scans)
@@ -305,14 +308,6 @@ class Rounds:
         )
 
 
-def _sum(pieces: list[FloatArray]) -> FloatArray:
-    return np.sum(pieces, axis=0)
-
-
 def _found(scans: list[Scan], n_features: int) -> Explicit:
     pieces = [(k, piece) for k, found in enumerate(scans) for piece in found.found]
     return Explicit.joined(pieces, n_features)
-
-
-def _none(like: Explicit) -> Explicit:
-    return Explicit(*(getattr(like, name)[:0] for name in ("part", "rows", "X", "y", "weight")))

@@ -43,13 +43,8 @@ class Sums:
 
     def add(self, other: Sums) -> None:
         """Add the sums of other rows."""
-        self.loss += other.loss
-        self.shorter += other.shorter
-        self.pull += other.pull
-        self.charges += other.charges
-        self.squares += other.squares
-        self.hessian += other.hessian
-        self.active += other.active
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
 
 def sum_up(part: Part, point: FloatArray, step: FloatArray, intercept: bool) -> Sums:
@@ -124,7 +119,9 @@ def solve_squared(
     history: list[dict[str, Any]] = []
     best, found, promised = point, Evaluation(dual=0.0), 0.0
     while True:
-        sums = _scan(source, point, step, problem.intercept)
+        sums, *others = source.run(sum_up, [(point, step, problem.intercept)] * len(source.sizes))
+        for part in others:
+            sums.add(part)
         primal = problem.primal(point[:-1], point[-1:], sums.loss)
         bound = problem.squared_bound(sums.pull[:, :-1], sums.charges, sums.squares)
         found = replace(found, dual=max(found.dual, bound))
@@ -154,14 +151,6 @@ def solve_squared(
         history=history,
         evaluation=found,
     )
-
-
-def _scan(source: Source, point: FloatArray, step: FloatArray, intercept: bool) -> Sums:
-    parts = source.run(sum_up, [(point, step, intercept)] * len(source.sizes))
-    total = parts[0]
-    for part in parts[1:]:
-        total.add(part)
-    return total
 
 
 def _newton_step(

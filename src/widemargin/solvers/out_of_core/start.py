@@ -14,7 +14,8 @@ import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.problems.linear_scan import InfeasibleSums, LinearProblem
-from widemargin.solvers.numerics.box_qp_nested import BoxQP, few_rows, solve_nested
+from widemargin.solvers.numerics.box_qp import BoxQP
+from widemargin.solvers.numerics.box_qp_nested import few_rows, solve_nested
 from widemargin.solvers.out_of_core.rounds import Base
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, draw
 from widemargin.sources.protocol import Source

@@ -23,20 +23,20 @@ Small problems with the hinge end with a quadratic program over the pairs at the
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import Matrix
+from widemargin._base.validation import require_choice
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.preference import PreferenceProblem
 from widemargin.solvers.base import Budget
 from widemargin.solvers.numerics.data_products import LinearRows
+from widemargin.solvers.preference.descent import PreferenceResult
 from widemargin.solvers.preference.kernel import KernelRun
 from widemargin.solvers.preference.l1 import solve_l1
 from widemargin.solvers.preference.linear import FEW_FEATURES, solve_in_features
-from widemargin.solvers.preference.result import PreferenceResult
 
 __all__ = ["PreferenceResult", "solve"]
 
@@ -50,7 +50,7 @@ def solve(
     tol: float,
     budget: Budget,
     start: PreferenceResult | None = None,
-    method: Literal["auto", "features", "rows"] = "auto",
+    method: str = "auto",
 ) -> PreferenceResult:
     """Solve a pairwise problem to a relative duality gap of tol.
 
@@ -81,6 +81,7 @@ def solve(
     >>> result.coef.round(6), result.status
     (array([1.]), 'converged')
     """
+    require_choice("method", method, ("auto", "features", "rows"))
     n_rows = data.n if isinstance(data, Rows) else data.shape[0]
     if n_rows != problem.n_rows:
         raise ValueError(f"data has {n_rows} rows, the problem {problem.n_rows}")

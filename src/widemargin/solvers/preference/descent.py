@@ -25,12 +25,12 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import FloatArray
 from widemargin.certificate import gap_scale, relative_gap
-from widemargin.problems.preference import PreferenceProblem
+from widemargin.problems.preference import PreferenceModel, PreferenceProblem
 from widemargin.problems.preference.pair_sums import Curvature, DualPoint, PairSums, SortedRows
-from widemargin.solvers.base import Budget, Status
+from widemargin.solvers.base import Budget, Result, Status
 from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.polish import Polish
+from widemargin.solvers.preference.polish import polish
 
 Trust: TypeAlias = Literal["exact", "close", "rough"]
 
@@ -50,10 +50,6 @@ class Element:
 
     coef: FloatArray
     image: FloatArray = field(default_factory=lambda: np.empty(0))
-
-    def plus(self, length: float, other: Element) -> Element:
-        """Return self + length * other."""
-        return self + length * other
 
     def __add__(self, other: Element) -> Element:
         coef = self.coef + other.coef
@@ -141,6 +137,11 @@ def factorised(matrix: FloatArray) -> tuple[FloatArray, bool]:
             lift *= 10.0
     # Sums of utilities far apart have rounded all but its size away: steps by that still descend.
     return cho_factor(np.diag(np.maximum(np.abs(matrix[place]), 1.0)), lower=True)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PreferenceResult(Result, PreferenceModel):
+    """A model that the problem certifies, and how the solver ended."""
 
 
 @dataclass(eq=False)
@@ -247,6 +248,7 @@ class Descent(SmoothedDescent):
     Attributes
     ----------
     patience : directions that may end with conjugate gradients exhausted; then it gives up
+    polished : whether to try the exact end of a problem in few features, all rows in them
     """
 
     def __init__(
@@ -257,9 +259,10 @@ class Descent(SmoothedDescent):
         budget: Budget,
         start: Element,
         width: float = 1.0,
-        polish: Polish | None = None,
+        *,
+        polished: bool = False,
     ) -> None:
-        self.space, self.polish = space, polish
+        self.space, self.polished = space, polished
         self.patience = PATIENCE
         self.exhausted = 0
         self.seen = np.inf, -np.inf, np.inf
@@ -270,7 +273,7 @@ class Descent(SmoothedDescent):
         """Evaluate both problems, and the smoothed one, at a vector; keep the best."""
         sums = self.problem.evaluate(at.image, self.width, rows)
         u = self.space.expand(sums.beta)
-        residual = u.plus(-1.0, at)
+        residual = u + -1.0 * at
         half = 0.5 * self.space.dot(at, at)
         primal, dual = half + sums.loss, sums.total - 0.5 * self.space.dot(u, u)
         left = 0.5 * self.space.dot(residual, residual)
@@ -315,8 +318,9 @@ class Descent(SmoothedDescent):
         if not super().narrow():
             return False
         self.seen = self.primal, self.dual, np.inf
-        if self.polish is not None and self.gap > self.tol:
-            found = self.polish(self.here.at.image, self.here.sums.rows, self.width)
+        if self.polished and self.gap > self.tol:
+            here, features = self.here, self.space.features
+            found = polish(self.problem, features, here.at.image, here.sums.rows, self.width)
             if found is not None:
                 self.consider(self.space.at(found[0]), found[1])
         return True
@@ -326,9 +330,9 @@ class Descent(SmoothedDescent):
             super()._follow(before, old)  # only few pairs keep their variables
 
     def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
-        residual = self.space.expand(beta).plus(-1.0, before.at)
+        residual = self.space.expand(beta) + -1.0 * before.at
         curvature = self.space.prepare(before, old, self.width)
-        return before.at.plus(1.0, self._direction(residual, curvature))
+        return before.at + self._direction(residual, curvature)
 
     def _step(self) -> bool:
         """Take a Newton step; return False where rounding leaves nothing to gain."""
@@ -369,7 +373,7 @@ class Descent(SmoothedDescent):
         high, slope_high = np.inf, np.inf
         length = 1.0
         for _ in range(MOST_LENGTHS):
-            here = self.evaluate(before.at.plus(length, direction))
+            here = self.evaluate(before.at + length * direction)
             # the derivative of the smoothed objective along the direction
             down = float(here.sums.beta @ direction.image)
             found = -(down - self.space.dot(here.at, direction))

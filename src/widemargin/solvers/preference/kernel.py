@@ -29,9 +29,14 @@ from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.preference.pair_sums import Curvature, DualPoint
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.descent import Descent, Element, FeatureSpace, Point, Trust
-from widemargin.solvers.preference.polish import Polish
-from widemargin.solvers.preference.result import PreferenceResult
+from widemargin.solvers.preference.descent import (
+    Descent,
+    Element,
+    FeatureSpace,
+    Point,
+    PreferenceResult,
+    Trust,
+)
 
 BLOCK = 64  # pivots looked for at a time
 FRESH = 0.2  # a candidate whose residual falls below this share of the block's largest waits
@@ -257,13 +262,7 @@ class KernelSpace(FeatureSpace):
 class KernelRun:
     """A kernel machine: restricted to a basis, then in the whole space, then in float64."""
 
-    def __init__(
-        self,
-        problem: PreferenceProblem,
-        rows: Rows,
-        tol: float,
-        budget: Budget,
-    ) -> None:
+    def __init__(self, problem: PreferenceProblem, rows: Rows, tol: float, budget: Budget) -> None:
         self.problem, self.rows, self.tol, self.budget = problem, rows, tol, budget
         self.before = rows.evaluations
         self.product = Products(rows, budget.cache_bytes)
@@ -303,9 +302,8 @@ class KernelRun:
         coordinates = LinearRows(basis.G, threads=self.rows.threads)
         space = FeatureSpace(coordinates, basis.G)
         begin = space.at(np.zeros(basis.G.shape[1]) if coef is None else coef @ basis.G)
-        polish = Polish(self.problem, space.features) if basis.spans else None
         tol = WITHIN * self.tol if basis.spans else max(self.tol, START)
-        inner = Descent(self.problem, space, tol, self.budget, begin, width, polish)
+        inner = Descent(self.problem, space, tol, self.budget, begin, width, polished=basis.spans)
         status = inner.run()
         at = Element(basis.coefficients(inner.best.coef), inner.best.image)
         if basis.spans and status == "converged":

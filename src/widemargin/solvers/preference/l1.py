@@ -24,9 +24,8 @@ from widemargin.problems.preference import PreferenceProblem, scaled_dual
 from widemargin.problems.preference.pair_sums import Curvature, DualPoint, Listed, SortedRows
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.descent import Element, Point, SmoothedDescent
+from widemargin.solvers.preference.descent import Element, Point, PreferenceResult, SmoothedDescent
 from widemargin.solvers.preference.l1_models import minimise_quadratic, solve_program
-from widemargin.solvers.preference.result import PreferenceResult
 
 FEW_FEATURES = 300  # up to which the quadratic model has all of them
 NEAR_BOUND, MOST_NEW = 0.9, 150  # |X'beta| from which others enter it, and how many at a time
@@ -117,13 +116,18 @@ class L1Descent(SmoothedDescent):
 
     def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
         curvature = before.sums.curvature(old, self.width)
-        return before.at.plus(1.0, self._direction(self.rows.combine(beta), curvature))
+        return before.at + self._direction(self.rows.combine(beta), curvature)
 
     def _step(self) -> bool:
         """Go to the minimum of the model, or not so far; tell whether that was worth while."""
         here = self.here
         correlation, w = here.residual.coef, here.at.coef
-        direction = self._direction(correlation, self._curvature())
+        # The curvature of the band, or of a wider one if it has fewer pairs than weights: no pair
+        # in the band would say that the loss is a plane; the next ones tell how far.
+        width, wanted = self.width, max(1, int(np.count_nonzero(w)))
+        while width < WIDEST and here.sums.rows.n_pairs(0.0, width) < wanted:
+            width *= 2.0
+        direction = self._direction(correlation, here.sums.curvature(width))
         slope = float(np.abs(w + direction.coef).sum() - np.abs(w).sum())
         slope -= float(correlation @ direction.coef)
         if not slope < 0:
@@ -131,7 +135,7 @@ class L1Descent(SmoothedDescent):
         most = here.value + 1e-14 * abs(here.value)
         length = 1.0
         for _ in range(MOST_LENGTHS):
-            there = self.evaluate(here.at.plus(length, direction))
+            there = self.evaluate(here.at + length * direction)
             if there.value <= most + 0.1 * length * slope:
                 self.here = there
                 small = 1e-3 * self.tol * gap_scale(self.primal)  # a change that does not matter
@@ -140,17 +144,6 @@ class L1Descent(SmoothedDescent):
             excess = excess if np.isfinite(excess) else np.inf  # a step beyond all numbers
             length *= float(np.clip(-0.5 * length * slope / excess, 0.1, 0.7))
         return False
-
-    def _curvature(self) -> Curvature:
-        """Return the curvature of the band, or of a wider one if it has fewer pairs than weights.
-
-        No pair in the band would say that the loss is a plane; the next ones tell how far.
-        """
-        sums, width = self.here.sums, self.width
-        wanted = max(1, int(np.count_nonzero(self.here.at.coef)))
-        while width < WIDEST and sums.rows.n_pairs(0.0, width) < wanted:
-            width *= 2.0
-        return sums.curvature(width)
 
     def _program(self) -> bool:
         """Solve the program of the pairs near the kink, if they are few; tell if that helped."""

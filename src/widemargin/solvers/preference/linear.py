@@ -7,19 +7,15 @@ from conjugate gradients, one product with X and one with X' each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import gap_scale
 from widemargin.problems.preference import PreferenceProblem
-from widemargin.problems.preference.pair_sums import Curvature, SortedRows
+from widemargin.problems.preference.pair_sums import Curvature
 from widemargin.solvers.base import Budget
 from widemargin.solvers.numerics.data_products import LinearRows
-from widemargin.solvers.preference.descent import Descent, FeatureSpace
-from widemargin.solvers.preference.polish import Polish
-from widemargin.solvers.preference.result import PreferenceResult
+from widemargin.solvers.preference.descent import Descent, FeatureSpace, PreferenceResult
 
 FEW_FEATURES = 500  # up to which the curvature is a matrix
 SAMPLE_ROWS, SAMPLE_PER_FEATURE = 4096, 20  # rows whose curvature stands for that of all
@@ -40,9 +36,15 @@ def solve_in_features(
     width = 1.0
     space, sample = _space(problem, rows)
     if sample is not None and start is None:
-        w, width = _start_from_sample(sample.problem, space.features, max(tol, SAMPLE_GAP), budget)
-    polish = Polish(problem, space.features) if space.trust == "exact" else None
-    descent = Descent(problem, space, tol, budget, space.at(w), width, polish)
+        some = LinearRows(space.features)
+        ahead = FeatureSpace(some, space.features)
+        origin = ahead.at(np.zeros(some.n_features))
+        first = Descent(sample, ahead, max(tol, SAMPLE_GAP), budget, origin)
+        first.run()
+        w, width = first.best.coef, first.width
+    descent = Descent(
+        problem, space, tol, budget, space.at(w), width, polished=space.trust == "exact"
+    )
     status = descent.run()
     w = descent.best.coef
     image = rows.dot(rows.combine(problem.evaluate_point(descent.point).beta))
@@ -60,40 +62,10 @@ def solve_in_features(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Some rows whose curvature stands for that of all.
-
-    Attributes
-    ----------
-    rows : ndarray
-        Their numbers.
-    problem : PreferenceProblem
-        Their own problem.
-    n_pairs : int
-        Curved pairs that they should have.
-    """
-
-    rows: IntArray
-    problem: PreferenceProblem
-    n_pairs: int
-
-    def curvature(self, f: FloatArray, width: float, ramp: float | None = None) -> Curvature:
-        """Return the curvature of the sample at utilities f of all rows.
-
-        Slacks have a density: where few pairs are in the band, a wider one tells it.
-        """
-        rows, wider = self.problem.sort(f[self.rows]), width
-        while wider < 1.0 and self._n_pairs(rows, wider) < self.n_pairs:
-            wider *= 3.0
-        return self.problem.curvature(rows, wider, ramp if wider == width else None)
-
-    def _n_pairs(self, rows: SortedRows, width: float) -> float:
-        return rows.n_pairs(0.0, np.inf if self.problem.squared else width)
-
-
-def _space(problem: PreferenceProblem, rows: LinearRows) -> tuple[FeatureSpace, Sample | None]:
-    """Return the space of the weights, and the sample that its curvature comes from.
+def _space(
+    problem: PreferenceProblem, rows: LinearRows
+) -> tuple[FeatureSpace, PreferenceProblem | None]:
+    """Return the space of the weights, and the problem of the sample its curvature comes from.
 
     Only where there are few features the curvature is a matrix, from a sample of many rows.
     """
@@ -104,8 +76,18 @@ def _space(problem: PreferenceProblem, rows: LinearRows) -> tuple[FeatureSpace, 
     features = np.asarray(X.toarray() if rows.sparse else X, dtype=np.float64)
     if len(some) == problem.n_rows:
         return FeatureSpace(rows, features), None
-    sample = Sample(some, problem.restrict(some), ENOUGH_PAIRS * rows.n_features)
-    return FeatureSpace(rows, features, sample.curvature), sample
+    sample = problem.restrict(some)
+
+    def curvature(f: FloatArray, width: float, ramp: float | None) -> Curvature:
+        # Slacks have a density: where few pairs are in the band, a wider one tells it.
+        sampled, wider = sample.sort(f[some]), width
+        if not sample.squared:
+            while wider < 1.0 and sampled.n_pairs(0.0, wider) < ENOUGH_PAIRS * rows.n_features:
+                wider *= 3.0
+        ramp = ramp if wider == width else None
+        return Curvature(sampled, sample.C, sample.squared, wider, ramp)
+
+    return FeatureSpace(rows, features, curvature), sample
 
 
 def _sample(problem: PreferenceProblem, size: int) -> IntArray:
@@ -124,14 +106,3 @@ def _sample(problem: PreferenceProblem, size: int) -> IntArray:
     else:
         some = np.sort(rng.choice(n, size, replace=False))
     return some if len(some) and problem.restrict(some).n_pairs else every
-
-
-def _start_from_sample(
-    problem: PreferenceProblem, features: FloatArray, tol: float, budget: Budget
-) -> tuple[FloatArray, float]:
-    """Solve the sample's own problem; return its weights and the band it ended with."""
-    rows = LinearRows(features)
-    space = FeatureSpace(rows, features)
-    descent = Descent(problem, space, tol, budget, space.at(np.zeros(rows.n_features)))
-    descent.run()
-    return descent.best.coef, descent.width

@@ -7,14 +7,12 @@ are decided by the quadratic program of :mod:`widemargin.solvers.numerics.box_qp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from widemargin._base.typing import FloatArray
 from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.preference.pair_sums import DualPoint, Listed, SortedRows
-from widemargin.solvers.numerics.box_qp import solve_box_qp
+from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
 
 REACH = 3.0  # band widths around the kink from which pairs are taken
 WIDEST = 0.05  # a wider band says little about the pairs outside of it
@@ -22,45 +20,31 @@ PER_FEATURE = 1  # pairs for each feature, up to which a program is cheaper than
 FEW_PAIRS = 300  # pairs that are always few
 
 
-@dataclass(frozen=True, eq=False)
-class Polish:
-    """The last step for a problem in few features.
+def polish(
+    problem: PreferenceProblem, features: FloatArray, f: FloatArray, rows: SortedRows, width: float
+) -> tuple[FloatArray, DualPoint] | None:
+    """Return weights and a dual point near utilities f, or None if too many pairs are near.
 
-    Attributes
-    ----------
-    problem : PreferenceProblem
-        A problem with the hinge.
-    features : ndarray of shape (n_rows, n_features)
-        All rows.
+    `problem` has the hinge, `features` are those of all rows, and rows are `problem.sort(f)`.
     """
-
-    problem: PreferenceProblem
-    features: FloatArray
-
-    def __call__(
-        self, f: FloatArray, rows: SortedRows, width: float
-    ) -> tuple[FloatArray, DualPoint] | None:
-        """Return weights and a dual point near utilities f, or None if too many pairs are near.
-
-        rows are those of `problem.sort(f)`.
-        """
-        most = max(FEW_PAIRS, PER_FEATURE * self.features.shape[1])
-        reach = 2.0 + 2.0 * float(np.abs(f).max())  # all pairs
+    most = max(FEW_PAIRS, PER_FEATURE * features.shape[1])
+    reach = 2.0 + 2.0 * float(np.abs(f).max())  # all pairs
+    near = rows.pairs_near_kink(reach, most)
+    if near is None and width <= WIDEST:
+        reach = REACH * width
         near = rows.pairs_near_kink(reach, most)
-        if near is None and width <= WIDEST:
-            reach = REACH * width
-            near = rows.pairs_near_kink(reach, most)
-        if near is None or len(near[0]) == 0:
-            return None
-        upper, lower = near
-        problem, weight = self.problem, self.problem.weight
-        settled = DualPoint(f, reach, Listed(upper, lower, np.zeros(len(upper))))
-        found = solve_box_qp(
-            self.features[upper] - self.features[lower],
+    if near is None or len(near[0]) == 0:
+        return None
+    upper, lower = near
+    settled = DualPoint(f, reach, Listed(upper, lower, np.zeros(len(upper))))
+    found = solve_box_qp(
+        BoxQP(
+            features[upper] - features[lower],
             np.zeros((len(upper), 0)),
             np.zeros(0),
             np.ones(len(upper)),
-            problem.C * weight[upper] * weight[lower],
-            problem.evaluate_point(settled).beta @ self.features,
+            problem.C * problem.weight[upper] * problem.weight[lower],
+            problem.evaluate_point(settled).beta @ features,
         )
-        return found.w, DualPoint(f, reach, Listed(upper, lower, found.s))
+    )
+    return found.w, DualPoint(f, reach, Listed(upper, lower, found.s))

@@ -33,18 +33,10 @@ GAIN = 1e-3  # Newton's method ends when it gains less, relatively
 def smallest_epsilon(
     rows: Rows, t: FloatArray, D: FloatArray, *, budget: Budget, seed: int = 0
 ) -> float:
-    """Return the eps above which a tube exists.
+    """Return the eps above which a tube exists for targets t and largest masses D.
 
-    Parameters
-    ----------
-    rows : Rows
-        The examples seen through the kernel.
-    t, D : ndarray of shape (m,)
-        Targets and largest masses.
-    budget : Budget
-        As for :func:`widemargin.solvers.reduced_hull.solve`, where the linear program is too large.
-    seed : int
-        Seed of samples.
+    Budget and seed, as for :func:`widemargin.solvers.reduced_hull.solve`, count where the linear
+    program is too large.
     """
     found = span(rows)
     value = None if found is None else _program(found.points, t, D)

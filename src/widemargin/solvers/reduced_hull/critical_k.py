@@ -32,6 +32,7 @@ next k to look at.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,29 +70,6 @@ class Span:
     near: FloatArray
 
 
-@dataclass(frozen=True)
-class Solver:
-    """How nearest points are found, where the linear program is too large."""
-
-    budget: Budget
-    method: str
-    seed: int
-
-    def nearest(self, hulls: SoftMargin, rows: Rows) -> HullResult:
-        """Find nearest points, roughly where the method is iterative: any w gives a bound.
-
-        The distance is Euclidean here, and some hundred coordinates of NEAR are about ten times
-        NEAR.
-        """
-        resolved = resolve_method(self.method, rows)
-        if resolved in LINEAR_METHODS:
-            return solve_linear_hulls(hulls, rows.X, resolved, budget=self.budget, seed=self.seed)
-        return solve_nearest(
-            hulls, rows, half_margin, tol=1e-2, touching=10.0 * NEAR, budget=self.budget,
-            sample=self.method == "auto", seed=self.seed,
-        )  # fmt: skip
-
-
 def smallest_k(
     hulls: SoftMargin, rows: Rows, *, budget: Budget, method: str = "auto", seed: int = 0
 ) -> float | None:
@@ -106,7 +84,7 @@ def smallest_k(
     budget, method, seed
         As for :func:`widemargin.solvers.reduced_hull.solve`.
     """
-    critical = critical_k(hulls, rows, Solver(budget, method, seed))
+    critical = critical_k(hulls, rows, budget, method, seed)
     return integer_above(critical, min(class_masses(hulls)))
 
 
@@ -122,35 +100,45 @@ def smallest_pair(
     larger = max(plus, minus)
     # Both classes in the units of the larger one, so that steps of 1 are fine enough for both.
     even = replace(hulls, upper=hulls.upper * (larger / plus), lower=hulls.lower * (larger / minus))
-    fraction = critical_k(even, rows, Solver(budget, method, seed)) / larger
+    fraction = critical_k(even, rows, budget, method, seed) / larger
     if fraction >= 1.0 - STRICTLY:
         return None
     k_plus, k_minus = (integer_above(fraction * most, most) or most for most in (plus, minus))
     return k_plus, k_minus
 
 
-def critical_k(hulls: SoftMargin, rows: Rows, solver: Solver) -> float:
+def critical_k(
+    hulls: SoftMargin, rows: Rows, budget: Budget, method: str = "auto", seed: int = 0
+) -> float:
     """Return the largest mass that the classes share, in units of the hulls' D.
 
     Every k above it has hulls that are apart. It is at most the mass of the smaller class; if it
     is that, no common k works.
     """
-    resolve_method(solver.method, rows)  # raises an error before any work
+    resolved = resolve_method(method, rows)  # raises an error before any work
     smaller = min(class_masses(hulls))
-    found = span(rows)
-    mass = None if found is None else shared_mass(found, hulls.upper + hulls.lower)
-    return min(smaller, _newton(hulls, rows, smaller, solver) if mass is None else mass)
+    coordinates = span(rows)
+    mass = None if coordinates is None else shared_mass(coordinates, hulls.upper + hulls.lower)
+    if mass is not None:
+        return min(smaller, mass)
+
+    def nearest(reduced: SoftMargin) -> HullResult:
+        if resolved in LINEAR_METHODS:
+            return solve_linear_hulls(reduced, rows.X, resolved, budget=budget, seed=seed)
+        # Roughly: any w gives a bound. The distance is Euclidean here, and some hundred
+        # coordinates of NEAR are about ten times NEAR.
+        return solve_nearest(
+            reduced, rows, half_margin, tol=1e-2, touching=10.0 * NEAR, budget=budget,
+            sample=method == "auto", seed=seed,
+        )  # fmt: skip
+
+    return min(smaller, _newton(hulls, smaller, nearest))
 
 
 def shared_mass(span: Span, signed: FloatArray) -> float | None:
     """Return the largest mass that two classes share, from above; None if the solver gave up.
 
-    Parameters
-    ----------
-    span : Span
-        Coordinates of the examples.
-    signed : ndarray of shape (m,)
-        Largest mass of each example, times its label.
+    `signed` is the largest mass of each example, times its label.
 
     Examples
     --------
@@ -231,11 +219,11 @@ def span(rows: Rows) -> Span | None:
     return Span(vectors[:, kept] * np.sqrt(rows.n), near * extent / unit)
 
 
-def _newton(hulls: SoftMargin, rows: Rows, most: float, solver: Solver) -> float:
+def _newton(hulls: SoftMargin, most: float, nearest: Callable[[SoftMargin], HullResult]) -> float:
     """Return an upper bound of the critical k with the same smallest k above it."""
     bound = k = most
     while True:
-        found = solver.nearest(shrink(hulls, k, k), rows)
+        found = nearest(shrink(hulls, k, k))
         if not found.separable:
             return bound
         points = found.points

@@ -6,19 +6,21 @@ is that of the package.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import FloatArray
+from widemargin._base.validation import require_choice
 from widemargin.kernels import Rows
 from widemargin.problems.linear_scan import LinearProblem
 from widemargin.problems.reduced_hull import NearestPoints
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.literature import random_sampling
-from widemargin.solvers.numerics.box_qp import solve_box_qp
+from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
 from widemargin.solvers.out_of_core import dual_variables, solve
 from widemargin.solvers.reduced_hull.nearest import HullResult
 from widemargin.sources.memory import Memory
@@ -32,6 +34,7 @@ ROUNDS = {"qp": 1, "implicit": 100, "sampling": 10_000}
 
 def resolve_method(method: str, rows: Rows) -> str:
     """Return the method that "auto" stands for, or the method itself where it can be used."""
+    require_choice("method", method, ("auto", "smo", *LINEAR_METHODS))
     dense = rows.kernel.name == "linear" and isinstance(rows.X, np.ndarray)
     if method in LINEAR_METHODS and not dense:
         raise ValueError(f"solver={method!r} needs dense X: use solver='smo', or X.toarray()")
@@ -51,10 +54,12 @@ def solve_linear_hulls(
         budget.monitor,
         budget.cache_bytes,
     )
+    y, D = np.where(hulls.group == 0, 1.0, -1.0), hulls.upper - hulls.lower
     solve = {"qp": _by_qp, "implicit": _by_implicit, "sampling": _by_sampling}[method]
-    s, n_iter, status, history = solve(hulls, X, seed, rounds)
+    s, n_iter, status, history = solve(X, y, D, seed, rounds)
+    if s is None:  # the hulls meet: w = 0 is all that is known, and any feasible masses will do
+        s, status = np.abs(hulls.repair(np.zeros(hulls.n_variables))), "converged"
     # Caps went through divisions: what is at its cap up to rounding is at its cap.
-    D = hulls.upper - hulls.lower
     s = np.where(
         s >= (1.0 - OBJECTIVE_ROUNDING) * D, D, np.where(s <= OBJECTIVE_ROUNDING * D, 0.0, s)
     )
@@ -72,44 +77,36 @@ def solve_linear_hulls(
         status=status,
         points=points,
         separable=points.separated and norm2 > (ZERO * longest) ** 2,
-        history=history,
+        history=list(history),
     )
 
 
-_Found = tuple[FloatArray, int, Status, list[dict[str, Any]]]
+_Found = tuple[FloatArray | None, int, Status, Sequence[dict[str, Any]]]
 
 
-def _by_qp(hulls: SoftMargin, X: FloatArray, seed: int, budget: Budget) -> _Found:
-    y, D = _labels(hulls), hulls.upper - hulls.lower
+def _by_qp(X: FloatArray, y: FloatArray, D: FloatArray, seed: int, budget: Budget) -> _Found:
     form = LinearProblem("hull", 1.0)
-    found = solve_box_qp(
-        X * y[:, None], form.columns(y), form.sums(np.zeros(2)), np.zeros(len(y)), D,
-        np.zeros(X.shape[1]),
-    )  # fmt: skip
+    sums, zero = form.sums(np.zeros(2)), np.zeros(len(y))
+    qp = BoxQP(X * y[:, None], form.columns(y), sums, zero, D, np.zeros(X.shape[1]))
+    found = solve_box_qp(qp)
     return found.s, found.n_iter, "converged", []
 
 
-def _by_implicit(hulls: SoftMargin, X: FloatArray, seed: int, budget: Budget) -> _Found:
-    source = Memory(X, _labels(hulls), hulls.upper - hulls.lower)
-    form = LinearProblem("hull", 1.0)
+def _by_implicit(X: FloatArray, y: FloatArray, D: FloatArray, seed: int, budget: Budget) -> _Found:
+    source, form = Memory(X, y, D), LinearProblem("hull", 1.0)
     found = solve(form, source, tol=0.0, budget=budget, seed=seed)
-    if not found.separable:
-        return _somewhere(hulls), found.n_iter, "converged", list(found.history)
-    s = np.concatenate(dual_variables(form, source, found))
-    return s, found.n_iter, found.status, list(found.history)
+    s = np.concatenate(dual_variables(form, source, found)) if found.separable else None
+    return s, found.n_iter, found.status, found.history
 
 
-def _by_sampling(hulls: SoftMargin, X: FloatArray, seed: int, budget: Budget) -> _Found:
-    D = hulls.upper - hulls.lower
+def _by_sampling(X: FloatArray, y: FloatArray, D: FloatArray, seed: int, budget: Budget) -> _Found:
     k = max(1.0, 1.0 / float(D[D > 0].min()))
-    source = Memory(X, _labels(hulls), D * k)
+    source = Memory(X, y, D * k)
     found = random_sampling.solve(LinearProblem("hull", 1.0 / k), source, budget=budget, seed=seed)
-    if not found.separable:
-        return _somewhere(hulls), found.n_iter, "converged", list(found.history)
-    first = np.concatenate([[0], np.cumsum(source.sizes)])
     s = np.zeros(len(D))
+    first = np.concatenate([[0], np.cumsum(source.sizes)])
     s[first[found.support_part] + found.support_row] = found.multipliers
-    return s, found.n_iter, found.status, list(found.history)
+    return s if found.separable else None, found.n_iter, found.status, found.history
 
 
 def _order(hulls: SoftMargin, b: FloatArray, X: FloatArray) -> FloatArray:
@@ -121,12 +118,3 @@ def _order(hulls: SoftMargin, b: FloatArray, X: FloatArray) -> FloatArray:
     distance = np.abs(NearestPoints.of(hulls, f, 0.0).slack(hulls, f))
     free = (b > hulls.lower) & (b < hulls.upper)
     return np.where(free, -np.minimum(b - hulls.lower, hulls.upper - b), distance)
-
-
-def _labels(hulls: SoftMargin) -> FloatArray:
-    return np.where(hulls.group == 0, 1.0, -1.0)
-
-
-def _somewhere(hulls: SoftMargin) -> FloatArray:
-    """Return feasible masses where w = 0 is all that is known."""
-    return np.abs(hulls.repair(np.zeros(hulls.n_variables)))

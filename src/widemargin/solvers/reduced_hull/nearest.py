@@ -75,7 +75,12 @@ def solve_nearest(
     Hulls nearer than the fraction `touching` of the data's extent count as meeting. `sample` tells
     whether the first run predicts its solution from samples.
     """
-    extent2 = _extent2(hulls, rows)
+    # The scale of w.x. The means of the classes are in their hulls, so no w is longer than their
+    # difference; values of w.x spread by the length of w times the extent of the data.
+    means = hulls.upper / hulls.upper.sum() - hulls.lower / hulls.lower.sum()
+    used = np.flatnonzero(means)
+    f = rows.weighted_sum(used, rows, used, means[used])
+    extent2 = max(float(f.max() - f.min()), np.finfo(np.float64).tiny)
     floor = touching**2 * extent2
     accuracy = max(floor, FIRST * tol * extent2)
     max_iter = budget.max_iter if budget.max_iter > 0 else max(LEAST_STEPS, STEPS_PER_ROW * rows.n)
@@ -100,15 +105,3 @@ def solve_nearest(
             )  # fmt: skip
         wanted = 0.9 * tol * size if apart else NEXT * accuracy
         accuracy = max(floor, min(NEXT * accuracy, wanted))
-
-
-def _extent2(hulls: SoftMargin, rows: Rows) -> float:
-    """Return the scale of w.x: how far apart it puts the rows where w is longest.
-
-    The means of the classes are in their hulls, so no w is longer than their difference; values
-    of w.x on all rows spread by the length of w times the extent of the data.
-    """
-    means = hulls.upper / hulls.upper.sum() - hulls.lower / hulls.lower.sum()
-    used = np.flatnonzero(means)
-    f = rows.weighted_sum(used, rows, used, means[used])
-    return max(float(f.max() - f.min()), np.finfo(np.float64).tiny)

@@ -14,8 +14,9 @@ method      algorithm                                      when
             (2000)
 ==========  =============================================  =====================================
 
-The linear kernel's algorithm (`soft_margin.linear_kernel`) reads many dense rows a few times and is
-exact; it is for the C-hinge. Up to 5,000 rows the active set is everything and no sample is drawn.
+The linear kernel's algorithm, by :mod:`widemargin.solvers.linear`, reads many dense rows a few
+times and is exact; it is for the C-hinge. Up to 5,000 rows the active set is everything and no
+sample is drawn.
 
 Beside the door there are `solve_dense`, for a kernel matrix in memory that the caller keeps, and
 `solve_squared_hinge`, Newton's method on the support set.
@@ -23,15 +24,22 @@ Beside the door there are `solve_dense`, for a kernel matrix in memory that the 
 
 from __future__ import annotations
 
+import numpy as np
+
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
+from widemargin.solvers import linear
 from widemargin.solvers.base import Budget, DualResult
 from widemargin.solvers.literature import adatron
-from widemargin.solvers.soft_margin import active_set, linear_kernel
+from widemargin.solvers.soft_margin import active_set
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 from widemargin.solvers.soft_margin.squared_newton import SquaredHingeResult, solve_squared_hinge
 
 __all__ = ["SquaredHingeResult", "padded", "solve", "solve_dense", "solve_squared_hinge"]
+
+EXACT = 1e-12  # linear kernel: relative gap up to which a run that was stopped counts as done
+# Samples from which on reading them wins, also in units of features, and the most of those.
+MANY_ROWS, ROWS_PER_FEATURE, FEW_FEATURES = 500, 5, 100
 
 SAMPLES: dict[str, active_set.Samples] = {
     "auto": "doubling",
@@ -85,9 +93,11 @@ def solve(
     """
     if method == "adatron":
         return adatron.solve(problem, data, tol=tol, budget=budget, start=start, seed=seed)
-    linear = data.kernel.name == "linear" and method in ("auto", "sampling")
-    if linear and start is None and linear_kernel.applies(problem, data):
-        start = linear_kernel.solve(problem, data, tol=tol, budget=budget, seed=seed)
+    if method not in SAMPLES:
+        raise ValueError(f'method must be "adatron" or one of {list(SAMPLES)}; got {method!r}')
+    linear_kernel = data.kernel.name == "linear" and method in ("auto", "sampling")
+    if linear_kernel and start is None and _reading_wins(problem, data):
+        start = _solve_by_reads(problem, data, tol, budget, seed)
         if start.status not in ("stalled", "max_iter"):
             return start
         # Rounding, where features are far apart in scale: go on by steps of another kind.
@@ -95,3 +105,22 @@ def solve(
     return active_set.solve(
         problem, data, tol=tol, budget=budget, start=start, samples=SAMPLES[method], seed=seed
     )
+
+
+def _reading_wins(problem: SoftMargin, rows: Rows) -> bool:
+    """Return whether few reads of samples with a linear kernel are faster than kernel values."""
+    n_features = rows.X.shape[1]
+    many = rows.n >= max(MANY_ROWS, ROWS_PER_FEATURE * n_features)
+    return many and n_features <= FEW_FEATURES and linear.can_read(problem, rows.X)
+
+
+def _solve_by_reads(
+    problem: SoftMargin, rows: Rows, tol: float, budget: Budget, seed: int
+) -> DualResult:
+    """Solve the C-hinge with a linear kernel exactly; the result does not depend on the seed."""
+    found = linear.solve(problem, rows.X, tol=EXACT, budget=budget, method="out_of_core", seed=seed)
+    assert found.alpha is not None
+    used = np.flatnonzero(found.alpha)
+    f = rows.weighted_sum(np.arange(rows.n), rows, used, found.alpha[used])
+    status = "converged" if problem.kkt_violation(found.alpha, f) <= tol else found.status
+    return DualResult(alpha=found.alpha, f=f, n_iter=found.n_iter, status=status)

@@ -50,25 +50,11 @@ def solve(
     samples: Samples = "doubling",
     seed: int = 0,
 ) -> DualResult:
-    """Solve a soft-margin problem to a KKT violation of tol, checked in float64.
+    """Solve a soft-margin problem as the door of the package does.
 
-    Parameters
-    ----------
-    problem : SoftMargin
-        What to solve.
-    rows : Rows
-        The training rows seen through the kernel.
-    tol : float
-        KKT violation to reach.
-    budget : Budget
-        Pair steps, and memory for kernel blocks.
-    start : DualResult, optional
-        Dual variables to start from; they need not be feasible, and no sample is drawn.
-    samples : {"doubling", "violators", "none"}
-        How more than `ALL_ACTIVE` rows are approached: by samples that double, by a sample that the
-        violators of its optimum join (see `soft_margin.growing`), or not by samples.
-    seed : int
-        Seed of the samples.
+    `samples` tells how more than `ALL_ACTIVE` rows are approached: by samples that double, by a
+    sample that the violators of its optimum join (see `soft_margin.growing`), or not by samples;
+    with a start no sample is drawn.
     """
     problem = problem.bounded()
     from_zero = start is None and (problem.n_rows <= ALL_ACTIVE or samples == "none")

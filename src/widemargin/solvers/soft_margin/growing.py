@@ -38,15 +38,7 @@ LOOSE_TOL = 0.03  # tolerance while R is far from complete
 
 
 class GrowingSet:
-    """The set R, its variables and its kernel block.
-
-    Parameters
-    ----------
-    problem, rows, tol, budget
-        As for `active_set.solve`.
-    dtype : type
-        Precision of kernel values.
-    """
+    """The set R, its variables and its kernel block, in the precision dtype."""
 
     def __init__(
         self, problem: SoftMargin, rows: Rows, tol: float, budget: Budget, dtype: type

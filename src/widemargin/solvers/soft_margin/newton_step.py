@@ -24,21 +24,9 @@ def newton_move(
 ) -> FloatArray | None:
     """Maximise score'd - 1/2 d'Ad with lowest <= d <= highest and group sums of zero, roughly.
 
-    Parameters
-    ----------
-    A : ndarray of shape (m, m)
-        Kernel of the free variables, ridge included.
-    score : ndarray of shape (m,)
-        Gradient of the dual objective.
-    lowest, highest : ndarray of shape (m,)
-        Room of each variable, lowest < 0 < highest.
-    group : ndarray of shape (m,), optional
-        Group of each variable; None without constraint on the sums.
-
-    Returns
-    -------
-    ndarray of shape (m,) or None
-        A move that raises the objective, or None where none was found.
+    A is the kernel of the free variables, ridge included, score the gradient of the dual objective,
+    and lowest < 0 < highest the room of each variable; group is None without constraint on the
+    sums. Returns a move that raises the objective, or None where none was found.
     """
     move = np.zeros(len(score))
     free = np.ones(len(score), dtype=bool)

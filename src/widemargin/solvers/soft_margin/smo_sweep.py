@@ -32,12 +32,8 @@ class DenseState:
 
     The variables are in the order of their groups. A problem without intercept gets one more,
     free and with a kernel of zero: it takes up what the sum of the others changes, so that pair
-    steps move single variables too.
-
-    Parameters
-    ----------
-    K, problem, alpha, f, threads
-        As for `smo.solve_dense`; alpha and f are copied.
+    steps move single variables too. The parameters are those of `smo.solve_dense`; alpha and f are
+    copied.
 
     Attributes
     ----------

@@ -409,7 +409,7 @@ def test_the_slope_is_the_derivative_of_the_loss(power: float) -> None:
     loss = RegularisedLoss.empty(weight, 3.0, power)
     for _ in range(3):
         share = loss.distribution() / weight
-        loss = loss.along(rng.choice([-1.0, 1.0], n), share)
+        loss = replace(loss, agrees=rng.choice([-1.0, 1.0], n), share=share)
         for b in (0.3, 1.0):
             sums = [float(weight @ np.exp(-loss.exponent(b + h))) for h in (-1e-5, 0.0, 1e-5)]
             derivative = (sums[2] - sums[0]) / 2e-5
@@ -422,9 +422,10 @@ def test_a_step_along_which_the_loss_rises_is_not_taken() -> None:
     n, ones = 4, np.ones(4)
     loss = RegularisedLoss(ones, 0.0 * ones, ones, 1.0, 10.0, 2.0, ones, ones / n)
     agrees = np.array([1.0, 1.0, 1.0, -1.0])
-    assert loss.along(agrees, ones / n).slope(0.0) > 0.0
-    assert best_step(loss.along(agrees, ones / n), 0.25) == 0.0
-    plain = replace(loss, C=0.0).along(agrees, ones / n)
+    along = replace(loss, agrees=agrees, share=ones / n)
+    assert along.slope(0.0) > 0.0
+    assert best_step(along, 0.25) == 0.0
+    plain = replace(along, C=0.0)
     assert best_step(plain, 0.25) == pytest.approx(np.log(3.0), rel=1e-12)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from widemargin.problems.linear_scan import LinearProblem
-from widemargin.solvers.numerics.box_qp import BoxSolution, InfeasibleSums, solve_box_qp
-from widemargin.solvers.numerics.box_qp_nested import BoxQP, solve_nested
+from widemargin.solvers.numerics.box_qp import BoxQP, BoxSolution, InfeasibleSums, solve_box_qp
+from widemargin.solvers.numerics.box_qp_nested import solve_nested
 
 KINDS = ["gauss", "integer", "duplicates", "heavy tails", "constant column", "scales", "no signal"]
 
@@ -76,7 +76,7 @@ def kkt_violation(problem: BoxQP, found: BoxSolution) -> float:
 def test_the_optimality_conditions_hold_to_rounding(kind: str, form: str) -> None:
     for seed in range(8):
         problem = make(kind, form, seed)
-        found = problem.solve(None)
+        found = solve_box_qp(problem)
         assert found.exact, (kind, form, seed)
         assert kkt_violation(problem, found) <= 1e-9, (kind, form, seed)
 
@@ -85,7 +85,7 @@ def test_the_optimality_conditions_hold_to_rounding(kind: str, form: str) -> Non
 def test_few_rows(form: str) -> None:
     for m in range(2, 12):
         problem = make("gauss", form, m, m)
-        found = problem.solve(None)
+        found = solve_box_qp(problem)
         assert found.exact
         assert kkt_violation(problem, found) <= 1e-9
 
@@ -94,9 +94,9 @@ def test_few_rows(form: str) -> None:
 def test_the_solution_scales_with_the_data(scale: float) -> None:
     """Z -> kZ and D -> D/k^2 is the same problem: w -> w/k, t unchanged."""
     problem = make("gauss", "hinge", 3)
-    here = problem.solve(None)
+    here = solve_box_qp(problem)
     there = solve_box_qp(
-        problem.Z * scale, problem.E, problem.a, problem.q, problem.D / scale**2, problem.c
+        BoxQP(problem.Z * scale, problem.E, problem.a, problem.q, problem.D / scale**2, problem.c)
     )
     assert there.exact
     np.testing.assert_allclose(there.w * scale, here.w, rtol=1e-9)
@@ -105,10 +105,17 @@ def test_the_solution_scales_with_the_data(scale: float) -> None:
 
 def test_the_order_of_the_rows_does_not_matter() -> None:
     problem = make("gauss", "hinge", 5)
-    here = problem.solve(None)
+    here = solve_box_qp(problem)
     order = np.random.default_rng(0).permutation(len(problem.D))
     there = solve_box_qp(
-        problem.Z[order], problem.E[order], problem.a, problem.q[order], problem.D[order], problem.c
+        BoxQP(
+            problem.Z[order],
+            problem.E[order],
+            problem.a,
+            problem.q[order],
+            problem.D[order],
+            problem.c,
+        )
     )
     np.testing.assert_allclose(there.w, here.w, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(there.s, here.s[order], rtol=1e-8, atol=1e-11)
@@ -117,10 +124,10 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
 def test_a_constant_part_stands_for_rows_at_their_cap() -> None:
     """Rows that end at their cap can be replaced by c and a."""
     problem = make("gauss", "hinge", 7)
-    whole = problem.solve(None)
+    whole = solve_box_qp(problem)
     capped = whole.s == problem.D
     assert capped.any()
-    part = problem.some(~capped, capped).solve(None)
+    part = solve_box_qp(problem.some(~capped, capped))
     np.testing.assert_allclose(part.w, whole.w, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(part.t, whole.t, rtol=1e-10)
 
@@ -131,12 +138,14 @@ def test_nearest_points_by_hand() -> None:
     X = np.array([[2.0, 0.0], [4.0, 1.0], [0.0, 0.0], [-3.0, 1.0]])
     form = LinearProblem("hull", 2.0)
     found = solve_box_qp(
-        y[:, None] * X,
-        form.columns(y),
-        form.sums(np.zeros(2)),
-        np.zeros(4),
-        np.full(4, 2.0),
-        np.zeros(2),
+        BoxQP(
+            y[:, None] * X,
+            form.columns(y),
+            form.sums(np.zeros(2)),
+            np.zeros(4),
+            np.full(4, 2.0),
+            np.zeros(2),
+        )
     )
     np.testing.assert_allclose(found.w, [2.0, 0.0], atol=1e-14)
     np.testing.assert_allclose(found.t, [4.0, 0.0], atol=1e-14)
@@ -147,7 +156,9 @@ def test_a_threshold_without_a_free_row_is_the_middle_of_its_interval() -> None:
     """One row each at cap 0.1: w = 0.2, and b is anything that leaves both inside the margin."""
     Z = np.array([[1.0], [1.0]])  # x = 1, y = 1 and x = -1, y = -1
     y = np.array([1.0, -1.0])
-    found = solve_box_qp(Z, y[:, None], np.zeros(1), np.ones(2), np.full(2, 0.1), np.zeros(1))
+    found = solve_box_qp(
+        BoxQP(Z, y[:, None], np.zeros(1), np.ones(2), np.full(2, 0.1), np.zeros(1))
+    )
     np.testing.assert_allclose(found.w, [0.2])
     np.testing.assert_allclose(found.interval, [[-0.8, 0.8]])
     np.testing.assert_allclose(found.t, [0.0], atol=1e-15)
@@ -159,12 +170,14 @@ def test_a_half_open_interval_gives_its_finite_end() -> None:
     X = np.array([[2.0], [3.0], [0.0], [-1.0]])
     form = LinearProblem("hull", 0.5)
     found = solve_box_qp(
-        y[:, None] * X,
-        form.columns(y),
-        form.sums(np.zeros(2)),
-        np.zeros(4),
-        np.full(4, 0.5),
-        np.zeros(1),
+        BoxQP(
+            y[:, None] * X,
+            form.columns(y),
+            form.sums(np.zeros(2)),
+            np.zeros(4),
+            np.full(4, 0.5),
+            np.zeros(1),
+        )
     )
     np.testing.assert_allclose(found.w, [3.0])
     np.testing.assert_allclose(found.t, [9.0, -3.0])
@@ -178,12 +191,14 @@ def test_hulls_that_meet_have_no_direction() -> None:
     y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
     form = LinearProblem("hull", 1.0)
     found = solve_box_qp(
-        y[:, None] * X,
-        form.columns(y),
-        form.sums(np.zeros(2)),
-        np.zeros(60),
-        np.ones(60),
-        np.zeros(3),
+        BoxQP(
+            y[:, None] * X,
+            form.columns(y),
+            form.sums(np.zeros(2)),
+            np.zeros(60),
+            np.ones(60),
+            np.zeros(3),
+        )
     )
     assert found.exact
     assert not found.w.any()
@@ -193,12 +208,14 @@ def test_hulls_that_meet_have_no_direction() -> None:
 def test_sums_out_of_reach_are_named() -> None:
     with pytest.raises(InfeasibleSums, match=r"a\[0\] = 3 cannot be reached.*between -1 and 1"):
         solve_box_qp(
-            np.ones((2, 1)),
-            np.array([[1.0], [-1.0]]),
-            np.array([3.0]),
-            np.ones(2),
-            np.ones(2),
-            np.zeros(1),
+            BoxQP(
+                np.ones((2, 1)),
+                np.array([[1.0], [-1.0]]),
+                np.array([3.0]),
+                np.ones(2),
+                np.ones(2),
+                np.zeros(1),
+            )
         )
 
 
@@ -206,9 +223,11 @@ def test_rows_without_a_cap_do_not_count() -> None:
     problem = make("gauss", "hinge", 11)
     keep = problem.D > 0
     assert not keep.all()
-    here = problem.solve(None)
+    here = solve_box_qp(problem)
     there = solve_box_qp(
-        problem.Z[keep], problem.E[keep], problem.a, problem.q[keep], problem.D[keep], problem.c
+        BoxQP(
+            problem.Z[keep], problem.E[keep], problem.a, problem.q[keep], problem.D[keep], problem.c
+        )
     )
     np.testing.assert_allclose(there.w, here.w, rtol=1e-12)
     assert not here.s[~keep].any()
@@ -219,14 +238,14 @@ def test_an_exception_of_tick_ends_the_work() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        make("gauss", "hinge", 0).solve(tick)
+        solve_box_qp(make("gauss", "hinge", 0), tick=tick)
 
 
 @pytest.mark.parametrize("form", ["hinge", "hinge_no_intercept", "hull"])
 @pytest.mark.parametrize("kind", ["gauss", "integer", "heavy tails", "no signal"])
 def test_the_nested_method_finds_the_same_solution(kind: str, form: str) -> None:
     problem = make(kind, form, 4, 3000)
-    whole = problem.solve(None)
+    whole = solve_box_qp(problem)
     nested = solve_nested(problem, few=300)
     assert nested.exact
     size = np.abs(whole.w).max()

@@ -11,7 +11,7 @@ import pytest
 from widemargin import sources
 from widemargin.problems.linear_scan import InfeasibleSums, LinearProblem
 from widemargin.solvers.base import Budget, LinearResult
-from widemargin.solvers.numerics.box_qp import solve_box_qp
+from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
 from widemargin.solvers.out_of_core import OutOfCoreResult, draw_sample, dual_variables, solve
 from widemargin.sources.memory import Memory
 
@@ -70,12 +70,14 @@ def all_at_once(X, y, form: LinearProblem, weight=None):
     """The same problem with every row explicit."""
     weight = np.ones(len(y)) if weight is None else weight
     return solve_box_qp(
-        y[:, None] * X,
-        form.columns(y),
-        form.sums(np.zeros(2)),
-        np.full(len(y), form.target),
-        form.cap * weight,
-        np.zeros(X.shape[1]),
+        BoxQP(
+            y[:, None] * X,
+            form.columns(y),
+            form.sums(np.zeros(2)),
+            np.full(len(y), form.target),
+            form.cap * weight,
+            np.zeros(X.shape[1]),
+        )
     )
 
 

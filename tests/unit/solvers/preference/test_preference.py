@@ -144,7 +144,7 @@ def test_the_curvature_is_the_laplacian_of_the_curved_pairs(seed, loss, n_ranks)
     ends = np.eye(len(f))[upper] - np.eye(len(f))[lower]
     expected = ends.T @ (scale[:, None] * ends)
     features = np.random.default_rng(seed).standard_normal((len(f), 3))
-    curvature = problem.curvature(problem.sort(f), width)
+    curvature = problem.evaluate(f, width).curvature(width)
     found, along = curvature.gram(features), curvature.times(features[:, 0])
     np.testing.assert_allclose(found, features.T @ expected @ features, atol=1e-11)
     np.testing.assert_allclose(along, expected @ features[:, 0], atol=1e-11)

@@ -42,27 +42,10 @@ def solve_interior(
     budget: Budget,
     start: ProgramResult | None = None,
 ) -> ProgramResult | None:
-    """Solve a program to a relative gap of tol, or decline.
+    """Solve a program as the door of the package; None where the kernel has no low rank.
 
-    Parameters
-    ----------
-    problem : MarginProgram
-        The linear program.
-    rows : Rows
-        Its rows, through the kernel.
-    tol : float
-        Relative duality gap, by the true kernel.
-    budget : Budget
-        A step is a Newton step; the memory limits the rank of the factor of the kernel.
-    start : ProgramResult, optional
-        A solution for other parameters: its multipliers take part in the bound (not for the nu
-        machine, where they have another sum). The path has to start far from any vertex, so
-        nothing else of it is of use.
-
-    Returns
-    -------
-    ProgramResult or None
-        None where the kernel has no low rank (`low_rank_pays` tells beforehand).
+    The multipliers of `start` take part in the bound (not for the nu machine, where they have
+    another sum). The path has to start far from any vertex, so nothing else of it is of use.
     """
     if not low_rank_pays(rows, budget.cache_bytes):
         return None
@@ -131,9 +114,16 @@ class _Run:
             self._sharpen(point)
             if point.gap >= INSIDE or self.inside is None:
                 self.inside = point.z
-            relative = point.complementarity / self._scale(point)
-            if point.gap <= NEAR and self._is_vertex(point):
-                return "converged"
+            # About what `MarginProgram.scale` will be.
+            nu = self.problem.nu
+            scale = gap_scale(point.primal) if nu is None else max(1e-12, nu * abs(point.rho))
+            relative = point.complementarity / scale
+            nearby = vertex(self.problem, self.rows, point) if point.gap <= NEAR else None
+            if nearby is not None:
+                self._offer(nearby[1])
+                self.bound = best_bound(self.problem, self.candidates)
+                if self._suffices(nearby[0]):
+                    return "converged"
             if relative <= next_try:
                 if self._is_done(point):
                     return "converged"
@@ -152,11 +142,6 @@ class _Run:
             short = short + 1 if length < SHORT else 0
         return "stalled"
 
-    def _scale(self, point: PathPoint) -> float:
-        """Return about what `MarginProgram.scale` will be."""
-        nu = self.problem.nu
-        return gap_scale(point.primal) if nu is None else max(1e-12, nu * abs(point.rho))
-
     def _too_coarse(self) -> bool:
         """Whether the kernel's rank is too large for what the path still has to find."""
         return self.system.low.exhausted and self.system.low.remainder > COARSEST
@@ -172,19 +157,9 @@ class _Run:
         low.grow(max(self.fine, min(gap**2, fitting)))
         if low.rank > before:
             self.system.refresh()
-            point.refresh()
+            point.measure()
 
     # -- what counts: the true kernel ----------------------------------------------------------
-
-    def _is_vertex(self, point: PathPoint) -> bool:
-        """Whether the vertex nearby is optimal by the true kernel."""
-        found = vertex(self.problem, self.rows, point)
-        if found is None:
-            return False
-        alpha, z = found
-        self._offer(z)
-        self.bound = best_bound(self.problem, self.candidates)
-        return self._suffices(alpha)
 
     def _is_done(self, point: PathPoint) -> bool:
         """Whether the point itself, with small coefficients set to 0 or not, is good enough."""

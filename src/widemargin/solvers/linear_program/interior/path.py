@@ -45,13 +45,6 @@ class Direction:
 class PathPoint:
     """The iterate: where it is, how far from optimal, and one step of the method.
 
-    Parameters
-    ----------
-    problem : MarginProgram
-        The linear program.
-    system : LowRankSystem
-        Products with G and solutions of the Newton systems.
-
     Attributes
     ----------
     a, z : ndarray of shape (n_rows,)
@@ -71,7 +64,7 @@ class PathPoint:
         self._start()
         self.t, self.room = self.w - self.z, self.u - self.a
         self.growing = np.ones(n, dtype=bool)
-        self._measure()
+        self.measure()
 
     def _start(self) -> None:
         """Take equal coefficients and multipliers; the slacks follow, and stay off zero."""
@@ -93,8 +86,8 @@ class PathPoint:
         mean = float(self.xi @ (self.w - self.z) + self.z @ self.s) / (2 * n)
         self.q = min(mean, 1.0) / (self.u - self.a)
 
-    def _measure(self) -> None:
-        """Evaluate residuals, products of the pairs, and both objectives."""
+    def measure(self) -> None:
+        """Evaluate residuals, products of the pairs, and both objectives, with G as it is now."""
         self.lacks_primal = self.rho - self.system.product(self.a) - self.xi + self.s
         self.lacks_dual = self.sigma - self.system.product(self.z) - self.p + self.q
         self.pairs = (self.a * self.p, self.room * self.q, self.z * self.s, self.xi * self.t)
@@ -114,10 +107,6 @@ class PathPoint:
         open_primal = float(self.z @ np.abs(self.lacks_primal))
         open_dual = float(self.a @ np.abs(self.lacks_dual))
         return (open_primal + open_dual) / max(abs(self.primal), abs(self.dual), 1e-12)
-
-    def refresh(self) -> None:
-        """Take note that G has changed a little: the kernel is known better."""
-        self._measure()
 
     # -- one step ----------------------------------------------------------------------------
 
@@ -226,7 +215,7 @@ class PathPoint:
         self.z = self.z + of_z * d.z
         self.p, self.q = self.p + of_z * d.p, self.q + of_z * d.q
         self.rho, self.sigma = self.rho + of_a * d.rho, self.sigma + of_z * d.sigma
-        self._measure()
+        self.measure()
 
 
 def _hurry(value: FloatArray, change: FloatArray) -> float:

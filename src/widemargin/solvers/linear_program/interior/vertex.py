@@ -46,18 +46,14 @@ def vertex(
     between = np.sort(np.argsort(stiffness, kind="stable")[: len(support)])
     full = np.flatnonzero(point.z > 0.5 * point.w)
     full = full[~np.isin(full, between)]
-    M = _part_of_G(problem, rows, between, support)
+    y = problem.y
+    M = rows.block(between, rows, support) * y[between, None] * y[support]  # that block of G
+    M = np.asarray(M - (between[:, None] == support) * problem.shift[support])
     try:
         a, z = _solve(problem, M, support, full, _pull(problem, rows, support, full))
     except LinAlgError:
         return None
     return _within(problem, between, support, full, a, z)
-
-
-def _part_of_G(problem: MarginProgram, rows: Rows, left: IntArray, right: IntArray) -> FloatArray:
-    """Return the block of G."""
-    block = rows.block(left, rows, right) * problem.y[left, None] * problem.y[right]
-    return np.asarray(block - (left[:, None] == right) * problem.shift[right])
 
 
 def _pull(problem: MarginProgram, rows: Rows, support: IntArray, full: IntArray) -> FloatArray:

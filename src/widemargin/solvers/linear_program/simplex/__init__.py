@@ -62,36 +62,10 @@ def solve_simplex(
     seed: int = 0,
     start: FloatArray | None = None,
 ) -> Vertices:
-    """Walk to the optimal vertex of a linear program.
+    """Walk to the optimal vertex of a linear program, as the door of the package.
 
-    Parameters
-    ----------
-    problem : MarginProgram
-        The program.
-    rows : Rows
-        Its data, seen through the kernel.
-    tol : float
-        Relative gap that the multipliers have to prove.
-    budget : Budget
-        A step is a sweep of n_rows / 10 pivots, or 50 if that is more. A MemoryError tells when
-        the kernel rows of the basis need more memory than it has.
-    seed : int, default=0
-        For the random numbers that break ties.
-    start : ndarray of shape (n_rows,), optional
-        Coefficients to start from, of any similar problem.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from widemargin.kernels import Kernel, Rows
-    >>> from widemargin.problems.linear_program import limits, lp_machine
-    >>> from widemargin.solvers.base import Budget
-    >>> from widemargin.solvers.linear_program.simplex import solve_simplex
-    >>> rows = Rows(Kernel("linear"), np.array([[1.0], [2.0], [-1.0], [-3.0]]))
-    >>> y = np.array([1.0, 1.0, -1.0, -1.0])
-    >>> problem = lp_machine(y, np.ones(4), limits(rows.diagonal(), np.full(4, 9.0)), lam=1.0)
-    >>> solve_simplex(problem, rows, tol=1e-6, budget=Budget(100)).alphas[0].round(6)
-    array([0.      , 0.      , 0.      , 0.333333])
+    A step of the budget is a sweep of n_rows / 10 pivots, or 50 if that is more; `start` holds the
+    coefficients of any similar problem.
     """
     with worker_threads():  # products here are too small for the threads of BLAS
         walk = SimplexDescent(problem, rows, seed, budget)

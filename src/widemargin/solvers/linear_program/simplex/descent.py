@@ -107,14 +107,9 @@ class SimplexDescent:
         t.columns[:2], t.tight[:2], t.tally[SIZE] = (first, n), (row, n), 2
         t.place[[first, n]] = 0, 1
         t.side[[row, n]] = TIGHT
-        t.edge[:] = t.size2 + self._edge_parts()
-
-    def _edge_parts(self) -> FloatArray:
-        """Return the part of the squared edges in the basic coefficients."""
-        t = self.state
         block = self.rows.make(self.tight)
         solved = np.linalg.solve(block[:, self.columns], block)
-        return np.asarray(t.size2[self.columns] @ solved**2)
+        t.edge[:] = t.size2 + t.size2[self.columns] @ solved**2
 
     def _push(self, j: int) -> None:
         """Move a coefficient between its bounds into the basis or to a bound."""
@@ -124,11 +119,8 @@ class SimplexDescent:
         while code == pivots.ROWS_WANTED:
             code = pivots.pivot(self.state, 1, j, sign, TRUST, self.least)
             self._fetch(code)
-        if self._pivots_since() >= RENEW:
+        if self.n_pivots - self.renewed >= RENEW:
             self.renew()
-
-    def _pivots_since(self) -> int:
-        return self.n_pivots - self.renewed
 
     def _make_room(self, more: int) -> None:
         self.state = with_capacity(self.state, self.size + more + 2)
@@ -161,7 +153,7 @@ class SimplexDescent:
                 self.stalled = True
                 return False
             self._fetch(code)
-            due = self._pivots_since() >= RENEW
+            due = self.n_pivots - self.renewed >= RENEW
             if due or code not in (pivots.GO_ON, pivots.ROWS_WANTED):
                 self.renew()
                 fresh = True
@@ -170,7 +162,11 @@ class SimplexDescent:
                 lowest = min(lowest, value)
             if self.state.tally[FLAT] > STUCK:
                 self._break_ties()
-            self._spend()
+            sweeps, self.sweeps = self.sweeps, self.n_pivots // self.sweep
+            t = self.state
+            outside = (t.place < 0) & (t.alpha < t.upper)
+            violation = float(np.max(t.pull[outside], initial=0.0)) / self.problem.n_rows
+            self.budget.spend(self.sweeps - sweeps, violation)
         return False
 
     def _stage_objective(self) -> float:
@@ -179,13 +175,6 @@ class SimplexDescent:
         priced = np.isfinite(t.cost)
         slack = np.maximum(0.0, (1.0 if self.problem.nu is None else 0.0) - t.margin[priced])
         return float(t.cost[priced] @ slack + t.price @ t.alpha)
-
-    def _spend(self) -> None:
-        before, self.sweeps = self.sweeps, self.n_pivots // self.sweep
-        t = self.state
-        outside = (t.place < 0) & (t.alpha < t.upper)
-        violation = float(np.max(t.pull[outside], initial=0.0)) / self.problem.n_rows
-        self.budget.spend(self.sweeps - before, violation)
 
     def renew(self) -> None:
         """Compute the inverse, and from it coefficients, margins and multipliers."""
@@ -227,27 +216,24 @@ class SimplexDescent:
         there. Rows go to the side that their multipliers are nearer to.
         """
         t, p = self.state, self.size
-        square = self._in_units_of_the_kernel(t.store[t.slot[self.tight]][:, self.columns])
+        square = t.store[t.slot[self.tight]][:, self.columns]
+        # Bring the border of the nu machine, which is 1, to the size of the kernel values.
+        of_rows, of_columns = self.tight >= self.problem.n_rows, self.columns >= self.problem.n_rows
+        size = float(np.abs(square[np.ix_(~of_rows, ~of_columns)]).max(initial=0.0))
+        either = of_rows[:, None] | of_columns
+        if either.any() and size > 0:
+            square = np.where(either, size * square, square)
         order, rank = _independent(square)
         if rank == p:
             return
-        border = self.columns >= self.problem.n_rows
-        order = np.concatenate([order[border[order]], order[~border[order]]])
+        order = np.concatenate([order[of_columns[order]], order[~of_columns[order]]])
         columns, lost = self.columns[order[:rank]], self.columns[order[rank:]]
         order, _ = _independent(square[:, order[:rank]].T)
-        border = self.tight >= self.problem.n_rows
-        order = np.concatenate([order[border[order]], order[~border[order]]])
+        order = np.concatenate([order[of_rows[order]], order[~of_rows[order]]])
         tight, free = self.tight[order[:rank]], self.tight[order[rank:]]
         t.place[lost], t.place[columns] = -1, np.arange(rank)
         t.side[free] = np.where(2 * t.z[free] > t.cost[free], BELOW, ABOVE)
         t.columns[:rank], t.tight[:rank], t.tally[SIZE] = columns, tight, rank
-
-    def _in_units_of_the_kernel(self, square: FloatArray) -> FloatArray:
-        """Bring the border of the nu machine, which is 1, to the size of the kernel values."""
-        rows, columns = (part >= self.problem.n_rows for part in (self.tight, self.columns))
-        size = float(np.abs(square[np.ix_(~rows, ~columns)]).max(initial=0.0))
-        border = rows[:, None] | columns
-        return np.where(border, size * square, square) if border.any() and size > 0 else square
 
     def _break_ties(self) -> None:
         """Move what is asked of the rows away from their margins, by random numbers.

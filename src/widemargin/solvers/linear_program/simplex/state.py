@@ -30,6 +30,9 @@ from widemargin.problems.linear_program import MarginProgram
 ABOVE, BELOW, TIGHT = 0, 1, 2  # where a row's margin is, seen from what is asked
 SIZE, PIVOTS, WANTED, FLAT, ROOM = 0, 1, 2, 3, 4  # places in State.tally
 FIRST_BASIS = 64
+# Arrays of State that begin as zeros, one number for each row or for each basic coefficient.
+OF_ROWS = ("alpha", "margin", "z", "pull", "edge", "move", "row", "tilt", "times")
+OF_BASIS = ("step", "across", "turn", "undo")
 
 
 class State(NamedTuple):
@@ -96,17 +99,7 @@ class State(NamedTuple):
 
 
 class ProgramRows:
-    """Rows of A, made from kernel rows as far as memory allows.
-
-    Parameters
-    ----------
-    problem : MarginProgram
-        Labels, shift and whether there is a border.
-    rows : Rows
-        The data seen through the kernel.
-    cache_bytes : float
-        Memory for rows of A.
-    """
+    """Rows of A, made from kernel rows; as many are kept as fit into cache_bytes."""
 
     def __init__(self, problem: MarginProgram, rows: Rows, cache_bytes: float) -> None:
         self.problem, self.rows = problem, rows
@@ -208,9 +201,6 @@ def new_state(problem: MarginProgram, store: ProgramRows) -> State:
         out[:n] = inner
         return out
 
-    def work(k: int) -> FloatArray:
-        return np.zeros(k)
-
     cap = FIRST_BASIS
     nu = problem.nu
     upper = np.inf if nu is not None else problem.limit
@@ -223,26 +213,15 @@ def new_state(problem: MarginProgram, store: ProgramRows) -> State:
         lower=whole(0.0, -np.inf),
         upper=whole(upper, np.inf),
         size2=store.sizes() ** 2,
-        alpha=work(N),
-        margin=work(N),
-        z=work(N),
-        pull=work(N),
-        edge=work(N),
         side=np.zeros(N, dtype=np.int8),
         place=np.full(N, -1, dtype=np.intp),
         columns=np.zeros(cap, dtype=np.intp),
         tight=np.zeros(cap, dtype=np.intp),
         inverse=np.zeros((cap, cap)),
-        move=work(N),
-        row=work(N),
-        tilt=work(N),
-        step=work(cap),
-        across=work(cap),
-        turn=work(cap),
-        undo=work(cap),
-        times=work(N),
         which=np.zeros(N + 2, dtype=np.intp),
         tally=np.zeros(5, dtype=np.intp),
+        **{name: np.zeros(N) for name in OF_ROWS},
+        **{name: np.zeros(cap) for name in OF_BASIS},
     )
 
 
@@ -260,5 +239,5 @@ def with_capacity(state: State, capacity: int) -> State:
 
     inverse = np.zeros((capacity, capacity))
     inverse[:old, :old] = state.inverse
-    names = ("columns", "tight", "step", "across", "turn", "undo")
+    names = ("columns", "tight", *OF_BASIS)
     return state._replace(inverse=inverse, **{name: longer(getattr(state, name)) for name in names})

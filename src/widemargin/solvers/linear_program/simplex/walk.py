@@ -100,7 +100,8 @@ def walk(t: State, kind: int, index: int, sign: float, slope: float) -> tuple[in
         t.times[heap], t.which[heap] = time, i
         _sink(t.times, t.which, 0, heap)
         if slope >= 0 or found - heap > t.tally[ROOM]:  # shorter walks are as valid
-            _list_passed(t.which, heap + 1, found)
+            for k in range(heap + 1, found):  # the rows that left the heap move to the front
+                t.which[k - heap - 1] = t.which[k]
             return i, -1, time, found - heap - 1
     return -1, leave, end, found
 
@@ -141,13 +142,6 @@ def _least_move(t: State, kind: int, index: int) -> float:
     for a in range(t.tally[SIZE]):
         parts += abs(t.step[a]) * np.sqrt(t.size2[t.columns[a]])
     return max(TINY * largest, NOISE * parts)
-
-
-@jit(fast=True)
-def _list_passed(which: IntArray, start: int, end: int) -> None:
-    """Move the rows that left the heap to the front."""
-    for k in range(start, end):
-        which[k - start] = which[k]
 
 
 @jit(fast=True)

@@ -45,29 +45,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from widemargin._base.validation import require_choice
 from widemargin.problems.linear_scan import LinearProblem
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.literature.random_sampling import tasks as tasks
 from widemargin.solvers.literature.random_sampling.run import MOST_ROUNDS, Run
-from widemargin.solvers.literature.random_sampling.state import (
-    Optimum,
-    Plan,
-    Sample,
-    SamplingResult,
-    basis_size,
-)
+from widemargin.solvers.literature.random_sampling.state import Plan, SamplingResult, basis_size
 from widemargin.solvers.literature.random_sampling.tasks import Offenders, Sampled, Scan
 from widemargin.sources.protocol import Source
 
 __all__ = ["Plan", "SamplingResult", "basis_size", "practical_plan", "proved_plan", "solve"]
 
 FIRST, WORST, RANDOM = 2000, 500, 500  # rows of a growing sample: at first, and added per round
+METHODS = ("auto", "weights", "growing")
 WHOLE = 1e-12  # relative: 1 / cap this near an integer is that integer
 
 
 def solve(
     problem: LinearProblem,
-    source: Source,
+    data: Source,
     *,
     tol: float = 1e-10,
     budget: Budget,
@@ -84,7 +80,7 @@ def solve(
     problem : LinearProblem
         Of the kind "hull". Each row may have at most the cap 1/k times its weight of its hull's
         point; caps from 1 on are the hard margin, for which weights count only as zero or not.
-    source : Source
+    data : Source
         Rows with labels -1 and +1.
     tol : float
         Slack of a violator, in units of the length of w times the spread of the rows.
@@ -114,14 +110,15 @@ def solve(
     >>> found.status, found.coef.round(9)
     ('converged', array([2.]))
     """
+    require_choice("method", method, METHODS)
     k = max(1.0, 1.0 / problem.cap)
     if abs(k - round(k)) <= WHOLE * k:
         k = float(round(k))
-    n = source.n_features
+    n = data.n_features
     budget = Budget(min(budget.max_iter, MOST_ROUNDS), budget.monitor)
     if method == "growing" or (method == "auto" and k == 1.0):
-        return _growing(Run(source, k, proved_plan(n, k), seed, tol), budget, first)
-    return _weights(Run(source, k, plan or practical_plan(n, k), seed, tol), budget)
+        return _growing(Run(data, k, proved_plan(n, k), seed, tol), budget, first)
+    return _weights(Run(data, k, plan or practical_plan(n, k), seed, tol), budget)
 
 
 def proved_plan(n_features: int, k: float = 1) -> Plan:
@@ -147,14 +144,16 @@ def _weights(run: Run, budget: Budget) -> SamplingResult:
         sample = run.draw()
         optimum = run.solve(sample)
         if optimum.is_zero:
-            return run.not_separable()
+            return run.result(optimum, sample, None, "converged")
         found = run.scan(optimum, sample)
         success = run.succeeds(found)
         run.record(optimum, sample, found, success)
         if success:
             run.double_weights()
         status = _ended(run, found, budget)
-        run.widen_if_patience_ends()
+        run.waited += 1
+        if run.plan.patience is not None and run.waited >= run.plan.patience:
+            run.plan, run.waited = run.plan.doubled(), 0
     return run.result(optimum, sample, found, status)
 
 
@@ -168,8 +167,17 @@ def _growing(run: Run, budget: Budget, first: int) -> SamplingResult:
     while status is None:
         optimum = run.solve(sample)
         if optimum.is_zero:
-            return run.not_separable()
-        found, offenders = _offenders(run, optimum, sample)
+            return run.result(optimum, sample, None, "converged")
+        # Every part proposes its worst violators and some random ones.
+        offenders = run.source.run(
+            tasks.offenders,
+            [
+                (optimum.plane, run.cap, sample.rows_of(i), WORST, RANDOM, run.next_seed(i))
+                for i in range(len(run.sizes))
+            ],
+        )
+        run.passes += 1
+        found = tasks.merged([of_part.scan for of_part in offenders])
         run.record(optimum, sample, found, found.violators > 0)
         status = _ended(run, found, budget)
         if status is None:
@@ -182,19 +190,6 @@ def _ended(run: Run, found: Scan, budget: Budget) -> Status | None:
     if found.violators == 0:
         return "converged"
     return None if budget.spend(1, run.spread()) else budget.status
-
-
-def _offenders(run: Run, optimum: Optimum, sample: Sample) -> tuple[Scan, list[Offenders]]:
-    """Read all rows once; every part proposes its worst violators and some random ones."""
-    offenders = run.source.run(
-        tasks.offenders,
-        [
-            (optimum.plane, run.cap, sample.rows_of(i), WORST, RANDOM, run.next_seed(i))
-            for i in range(len(run.sizes))
-        ],
-    )
-    run.passes += 1
-    return tasks.merged([of_part.scan for of_part in offenders]), offenders
 
 
 def _chosen(run: Run, offenders: list[Offenders]) -> list[Sampled]:

@@ -148,12 +148,6 @@ class Run:
             stay[: len(scan.violating)] = scan.violating
             self.histograms[i] = tasks.added([scan.histogram - stay, moved])
 
-    def widen_if_patience_ends(self) -> None:
-        """Double delta and the sample size after so many rounds."""
-        self.waited += 1
-        if self.plan.patience is not None and self.waited >= self.plan.patience:
-            self.plan, self.waited = self.plan.doubled(), 0
-
     def record(self, optimum: Optimum, sample: Sample, found: Scan, success: bool) -> None:
         """Note a round, with the best bounds on the distance of the hulls so far.
 
@@ -185,34 +179,19 @@ class Run:
         return (self.upper - min(self.lower, self.upper)) / self.upper
 
     def result(
-        self, optimum: Optimum, sample: Sample, found: Scan, status: Status
+        self, optimum: Optimum, sample: Sample, found: Scan | None, status: Status
     ) -> SamplingResult:
-        """Wrap up the last round."""
-        intervals = _intervals(optimum.thresholds, found)
-        used = np.flatnonzero(optimum.s)
-        return self._result(
-            optimum.plane.coef, intervals, (sample.part[used], sample.row[used], optimum.s[used]),
-            status, separable=True,
-        )  # fmt: skip
+        """Wrap up the last round.
 
-    def not_separable(self) -> SamplingResult:
-        """Return w = 0: the reduced hulls of a sample meet, so those of all rows do."""
-        self.lower = self.upper = 0.0
-        none = np.empty(0, dtype=np.intp)
-        support = (none, none, np.empty(0))
-        w = np.zeros(self.source.n_features)
-        return self._result(w, np.zeros((2, 2)), support, "converged", separable=False)
-
-    def _result(
-        self,
-        coef: FloatArray,
-        intervals: FloatArray,
-        support: tuple[IntArray, IntArray, FloatArray],
-        status: Status,
-        *,
-        separable: bool,
-    ) -> SamplingResult:
-        delta = basis_size(self.source.n_features, self.k)
+        Without a scan the reduced hulls of the sample meet, so those of all rows do: w = 0.
+        """
+        n = self.source.n_features
+        if found is None:
+            self.lower = self.upper = 0.0
+            coef, intervals, used = np.zeros(n), np.zeros((2, 2)), np.empty(0, dtype=np.intp)
+        else:
+            coef, intervals = optimum.plane.coef, _intervals(optimum.thresholds, found)
+            used = np.flatnonzero(optimum.s)
         finite = np.isfinite(intervals)
         return SamplingResult(
             coef=coef,
@@ -224,11 +203,11 @@ class Run:
             n_iter=max(1, len(self.history)),
             status=status,
             intervals=intervals,
-            support_part=support[0],
-            support_row=support[1],
-            multipliers=support[2],
-            round_bound=6 * delta * math.log(sum(self.sizes)),
-            separable=separable,
+            support_part=sample.part[used],
+            support_row=sample.row[used],
+            multipliers=optimum.s[used],
+            round_bound=6 * basis_size(n, self.k) * math.log(sum(self.sizes)),
+            separable=found is not None,
         )
 
 

@@ -11,7 +11,7 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin.solvers.base import LinearResult
 from widemargin.solvers.literature.random_sampling import tasks as tasks
 from widemargin.solvers.literature.random_sampling.tasks import Sampled, SamplePlane
-from widemargin.solvers.numerics.box_qp import solve_box_qp
+from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
 
 NO_MARGIN = 1e-9  # |w| in units of the spread of the rows that counts as zero
 
@@ -160,7 +160,7 @@ def solve_sample(sample: Sample, cap: float, tol: float) -> Optimum:
     ends = np.array([-1.0, 1.0])
     zero = np.zeros(len(D))
     Z = shifted * sample.y[:, None]
-    found = solve_box_qp(Z, E, ends, zero, D, np.zeros(sample.X.shape[1]))
+    found = solve_box_qp(BoxQP(Z, E, ends, zero, D, np.zeros(sample.X.shape[1])))
     g = sample.X @ found.w
     positive, negative = sample.y > 0, sample.y < 0
     plus = _entering(g[positive], D[positive])

@@ -214,10 +214,7 @@ def count_classes(part: Part) -> IntArray:
     """Count the rows of positive weight of each class: positives, then negatives."""
     counts = np.zeros(2, dtype=np.intp)
     for _, _, y, weight in part.blocks():
-        counts += [
-            np.count_nonzero((y > 0) & (weight > 0)),
-            np.count_nonzero((y < 0) & (weight > 0)),
-        ]
+        counts += [np.count_nonzero((sign * y > 0) & (weight > 0)) for sign in (1, -1)]
     return counts
 
 
