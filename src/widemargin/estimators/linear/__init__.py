@@ -260,6 +260,9 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
         self.classes_ = check_labels(found)
         check_scale(np.hypot(found.mean, found.std))
         seed = seed_of(self.random_state)
+        codes = np.arange(len(self.classes_))
+        assert found.class_weights is not None
+        factors = class_costs(self.class_weight, self.classes_, codes, found.class_weights)
         self.n_features_in_ = dataset.n_features
         if dataset.feature_names is not None:
             self.feature_names_in_ = np.asarray(dataset.feature_names, dtype=object)
@@ -273,6 +276,7 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
                 pairs,
                 found=found,
                 class_weight=self.class_weight,
+                factors=factors,
                 tol=float(self.tol),
                 max_iter=int(self.max_iter),
                 seed=seed,
@@ -290,13 +294,13 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
     ) -> None:
         """Store the hyperplanes and how they were found; warn where one is not certified."""
         self.coef_ = np.array([result.coef for result in results])
+        self.history_ = [list(result.history) for result in results]
+        self.passes_ = float(sum(result.passes for result in results))
+        self.n_iter_ = max(c.n_iter for c in certificates)
+        statuses = [result.status for result in results]
         self.intercept_ = np.array([result.intercept for result in results])
         self.certificates_ = certificates
         self.certificate_ = worst(certificates)
-        self.n_iter_ = max(c.n_iter for c in certificates)
-        self.history_ = [list(result.history) for result in results]
-        self.passes_ = float(sum(result.passes for result in results))
-        statuses = [result.status for result in results]
         warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, X, "gap")
 
     def _pair_values(self, X: Any) -> FloatArray:

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray
-from widemargin._base.validation import class_costs
 from widemargin.certificate import Certificate
 from widemargin.fitted.calibration import Calibration, fit_calibration
 from widemargin.problems.linear_scan import LinearProblem
@@ -29,6 +26,7 @@ def fit_pairs(
     *,
     found: Description,
     class_weight: Any,
+    factors: FloatArray,
     tol: float,
     max_iter: int,
     seed: int,
@@ -38,8 +36,6 @@ def fit_pairs(
     """Fit one hyperplane for each pair of classes; its checkpoint is removed when it is done."""
     classes = found.classes
     assert classes is not None
-    assert found.class_weights is not None
-    factors = class_costs(class_weight, classes, np.arange(len(classes)), found.class_weights)
     centre = found.mean if problem.intercept else None
     if isinstance(class_weight, Mapping):
         class_weight = sorted((repr(label), float(w)) for label, w in class_weight.items())

@@ -37,7 +37,7 @@ With the hinge it is a linear program with one row for each pair, and its dual i
 Any variables within their caps are feasible once divided by
 :math:`\max(1, \|X'\beta\|_\infty)`: every dual point below gives a rigorous lower bound here too.
 
-*No pair is ever formed.* Smooth the hinge over a band of width mu,
+*No pair is ever formed.* Smooth the hinge over a zone of width mu,
 :math:`\ell_\mu(z) = (z_+^2 - (z - \mu)_+^2) / (2 \mu)`. Its derivative, and likewise that of the
 squared hinge, gives a dual point
 
@@ -191,7 +191,7 @@ class PreferenceProblem:
 
     @np.errstate(over="ignore", invalid="ignore")
     def evaluate(self, f: FloatArray, width: float, rows: SortedRows | None = None) -> PairSums:
-        """Return loss and sums of the dual point that utilities f and a band width define.
+        """Return loss and sums of the dual point that utilities f and a smoothing width define.
 
         Rows are those of `sort(f)`, where the caller has them. Of utilities so far apart that sums
         overflow they are infinite or nan: no better point.

@@ -266,7 +266,7 @@ class SortedRows:
         return out
 
     def band_slacks(self, width: float) -> FloatArray:
-        """Return for each row the slack of its pairs in a band, as upper less as lower row."""
+        """Return for each row the slack of its pairs in a zone, as upper less as lower row."""
         (_, excess), (_, deficit) = self.slacks(0.0, width)
         return self.scattered(self.weight * (excess - deficit))
 
@@ -302,7 +302,7 @@ class SortedRows:
         """Return sums of min(z_+ / width, 1): lower less higher partners, and over all pairs.
 
         Also by how much the smoothed loss is less than the hinge: z - z^2 / (2 width) in the
-        band, width / 2 beyond.
+        zone, width / 2 beyond.
         """
         if width <= 0:
             return above - below, float(self.weight @ above), 0.0
@@ -332,7 +332,7 @@ class SortedRows:
 class Curvature:
     """C L at some utilities: the Laplacian L of the graph of the pairs where the loss is curved.
 
-    These are the pairs in a band of some width (squared hinge: with any slack); ramp, the width by
+    These are the pairs in a zone of some width (squared hinge: with any slack); ramp, the width by
     default, is the slack over which their variables rise to the cap. L is never formed: its
     products are sweeps over the sorted rows.
     """

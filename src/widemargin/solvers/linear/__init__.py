@@ -17,10 +17,10 @@ method             for
 
 1. *Sample.* A sample with its costs scaled up stands for a large data set (recursively). Its
    optimum tells on which side of the margin nearly every row is.
-2. *Levels.* The hinge is smoothed over a band of width h, and Newton's method minimises the
+2. *Levels.* The hinge is smoothed over a width h, and Newton's method minimises the
    smooth problem (`linear.smoothed_newton`); its dual variables are the centre
-   of the next, narrower band (`linear.levels`). Every point comes with a feasible dual point, so
-   the gap is known.
+   of the next, narrower one (`linear.levels`). Every point comes with a feasible dual point,
+   so the gap is known.
 3. *Part.* Rows farther from the margin than they have lately moved keep their bound and enter as
    one constant vector (they become implicit outliers): a step reads only
    the others. One pass over all rows then tells which of them were wrong.
@@ -212,9 +212,9 @@ def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
 def _intercept(search: Search, problem: SoftMargin, f: FloatArray) -> float:
     """Return the threshold that minimises the primal at f, sorting only the rows near a guess."""
     if search.level.squared:
-        return search.level.best_intercept(f, search.lam)
+        return search.level.best_intercept(f, search.b)
     margin = problem.target - f
-    near, width = search.lam, 1e-3 if len(margin) > 1000 else np.inf
+    near, width = search.b, 1e-3 if len(margin) > 1000 else np.inf
     while width < 10.0:
         above, below = margin > near + width, margin < near - width
         inside = np.flatnonzero(~(above | below))

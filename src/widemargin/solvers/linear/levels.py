@@ -19,8 +19,8 @@ from widemargin.solvers.linear.smoothed_newton import LeftOut, Level
 
 SMALL = 16384  # rows (and 20 times the features) up to which no sample goes ahead
 SAMPLE_TOL = 1e-3  # a sample predicts the whole no better than this
-WIDEST = 4.0  # first band of the hinge: least squares, for all rows are in it
-NARROWEST = 1e-100  # costs divided by a band are finite
+WIDEST = 4.0  # first smoothing width of the hinge: least squares, for all rows are free
+NARROWEST = 1e-100  # costs divided by a width are finite
 SOFT = 100.0  # first curvature of a loss, for rows of length one
 SETTLED = 0.2  # share of the gap left to Newton's method when a level ends
 REACH = 3.0  # rows farther than this many times their last move are left out
@@ -75,7 +75,7 @@ class Search:
 
     Attributes
     ----------
-    primal, w, lam : the best model and its objective
+    primal, w, b : the best model and its objective
     dual, a : the best dual point (without the labels' signs) and its objective
     """
 
@@ -90,10 +90,10 @@ class Search:
     ) -> None:
         self.level, self.tol, self.supervisor, self.limit = level, tol, supervisor, limit
         self.reports = reports
-        self.primal, self.w, self.lam = np.inf, level.w, 0.0
+        self.primal, self.w, self.b = np.inf, level.w, 0.0
         self.dual, self.a = 0.0, level.a
         self.improved = supervisor.steps  # when the gap last fell noticeably
-        self.band = WIDEST
+        self.width = WIDEST
         self.moved: FloatArray | None = None  # how far each slack moved during the last level
         self.caution = 1.0  # by how much rows have moved farther than expected
 
@@ -109,12 +109,12 @@ class Search:
         return self.gap > self.tol and steps < self.limit and steps - self.improved <= STALLED
 
     def start(self, rng: np.random.Generator) -> None:
-        """Choose the first point and band: from a sample where there are many rows."""
+        """Choose the first point and width: from a sample where there are many rows."""
         level = self.level
         n, d = level.rows.n_rows, level.rows.n_features
         base = max(SMALL, 20 * d)
         if n <= 2 * base:
-            self._narrow(_first_band(level))
+            self._narrow(_first_width(level))
             return
         sample = _sampled(level, max(base, n // 16), rng)
         limit = (self.supervisor.steps + self.limit) // 2
@@ -124,22 +124,22 @@ class Search:
             ahead.start(rng)
             ahead.run()
         finally:
-            self.w, self.lam = ahead.w, ahead.lam
-        # Same band where bands count, same curvature where it still limits them.
-        softer = ahead.band * float(level.cost.mean() / sample.cost.mean())
-        self._narrow(max(min(ahead.band, WIDEST), softer))
+            self.w, self.b = ahead.w, ahead.b
+        # Same width where widths count, same curvature where it still limits them.
+        softer = ahead.width * float(level.cost.mean() / sample.cost.mean())
+        self._narrow(max(min(ahead.width, WIDEST), softer))
         free = sample.free(sample.a)
         share = 0.0  # where in their boxes free rows tend to be
         if not level.squared and len(free):
             share = float((sample.a[free] / sample.cost[free]).mean())
         level.centre = level.cost * share
-        level.move_to(ahead.w, ahead.lam)
+        level.move_to(ahead.w, ahead.b)
         self.moved = np.full(n, sqrt(d / sample.rows.n_rows))  # the error that a sample makes
 
     def start_from(self, model: LinearResult) -> None:
-        """Begin at a model, with its dual variables as the centre of the first band."""
+        """Begin at a model, with its dual variables as the first centre."""
         level = self.level
-        self._narrow(_first_band(level))
+        self._narrow(_first_width(level))
         if model.alpha is not None:
             level.centre = np.clip(
                 np.abs(model.alpha), 0.0, np.inf if level.squared else level.cost
@@ -154,25 +154,25 @@ class Search:
         while self.open:
             if self._settled(level):
                 level.centre = level.a
-                # Narrower the fewer steps the last band took; the squared hinge ends without any.
-                band = self.band * min(max(1, self.supervisor.steps - since), 5) / 10.0
-                ends = level.squared and band < 0.1
-                self._narrow(0.0 if ends else max(band, NARROWEST))
+                # Narrower the fewer steps the last width took; the squared hinge ends without any.
+                width = self.width * min(max(1, self.supervisor.steps - since), 5) / 10.0
+                ends = level.squared and width < 0.1
+                self._narrow(0.0 if ends else max(width, NARROWEST))
                 level.respond()
                 ahead, since = True, self.supervisor.steps
             ahead = not self._advance(ahead) and ahead
 
-    def _narrow(self, band: float) -> None:
-        """Set the smoothing of all rows for a band of typical width.
+    def _narrow(self, width: float) -> None:
+        """Set the smoothing of all rows, given its typical width.
 
-        Up to the widest band that makes sense for a margin, the width in slack is the same for
+        Up to the largest width that makes sense for a margin, the width in slack is the same for
         all rows; beyond it their curvature is, for then the costs say nothing about the dual
         variables (separable data).
         """
-        self.band = band
+        self.width = width
         cost = self.level.cost
-        curving = band / float(cost.mean()) * min(1.0, band / WIDEST)
-        self.level.h = np.maximum(curving * cost, min(band, WIDEST))
+        curving = width / float(cost.mean()) * min(1.0, width / WIDEST)
+        self.level.h = np.maximum(curving * cost, min(width, WIDEST))
 
     def _advance(self, ahead: bool) -> bool:
         """Take steps on the rows near the margin; return whether they led anywhere."""
@@ -187,7 +187,7 @@ class Search:
             level.a = level.a.copy()
             level.a[part.active] = part.level.a
             level.u = part.level.u
-            level.move_to(part.level.w, part.level.lam)
+            level.move_to(part.level.w, part.level.b)
             self._respond(level)
             held = level.gap <= 2.0 * part.level.gap
             self.caution = max(1.0, 0.5 * self.caution) if held else 4.0 * self.caution
@@ -195,7 +195,7 @@ class Search:
         return True
 
     def _newton(self, part: _Part, ahead: bool) -> None:
-        """Take Newton steps until the level is solved well enough for its band."""
+        """Take Newton steps until the level is solved well enough for its width."""
         level = part.level
         while self.open:
             level.step(ahead=ahead)
@@ -210,7 +210,7 @@ class Search:
                 return
 
     def _settled(self, level: Level) -> bool:
-        """Whether narrowing the band gains more than further steps inside it."""
+        """Whether a smaller width gains more than further steps with this one."""
         negligible = 0.1 * self.tol * gap_scale(level.primal)
         known = max(float(level.w @ level.w), negligible)  # residuals beyond it are mere noise
         return level.residual <= SETTLED * min(level.gap - level.residual, known)
@@ -220,7 +220,7 @@ class Search:
         level.respond()
         before = self.gap
         if level.primal < self.primal:
-            self.primal, self.w, self.lam = level.primal, level.w, level.lam
+            self.primal, self.w, self.b = level.primal, level.w, level.b
         if level.dual > self.dual:
             self.dual, self.a = level.dual, level.a
         if not self.gap > 0.99 * before:
@@ -235,7 +235,7 @@ class Search:
         if self.moved is None or level.rows.n_rows <= WHOLE:
             return everything
         typical = REACH * sqrt(float(np.mean(self.moved**2)))
-        trust = self.caution * max(typical, min(self.band, WIDEST))
+        trust = self.caution * max(typical, min(self.width, WIDEST))
         active = level.near(np.maximum(REACH * self.caution * self.moved, trust))
         values, size = level.rows.n_values, level.rows.size_of(active)
         if len(active) == 0 or size > max(values // 8, min(COPY, values // 2)):
@@ -262,14 +262,14 @@ def _restricted(level: Level, active: IntArray) -> Level:
         value = float(level.a.sum() - a.sum())
         others = LeftOut(level.u - rows.combine(own), -float(own.sum()), value)
     part = Level(level.problem, rows, y, level.cost[active], others)
-    part.w, part.lam, part.v = level.w, level.lam, level.v[active]
+    part.w, part.b, part.v = level.w, level.b, level.v[active]
     part.a, part.u, part.centre, part.h = a, level.u, level.centre[active], level.h[active]
     part.cg_steps = level.cg_steps
     return part
 
 
-def _first_band(level: Level) -> float:
-    """Choose a band so wide that the first problem is well conditioned.
+def _first_width(level: Level) -> float:
+    """Choose a width so large that the first problem is well conditioned.
 
     Costs far above the scale of the data make Newton's method visit one set of free rows after
     another when the data are separable; a soft start shows it the way.
@@ -278,10 +278,10 @@ def _first_band(level: Level) -> float:
     share = np.full(rows.n_rows, 1.0 / rows.n_rows)
     middle = rows.combine(share) if level.intercept else np.zeros(rows.n_features)
     length2 = float(rows.spread(np.arange(rows.n_rows), share, middle).sum())
-    band = float(level.cost.mean()) * length2 / SOFT
+    width = float(level.cost.mean()) * length2 / SOFT
     if level.squared:
-        return band if band > WIDEST else 0.0
-    return max(band, WIDEST)
+        return width if width > WIDEST else 0.0
+    return max(width, WIDEST)
 
 
 def _sampled(level: Level, size: int, rng: np.random.Generator) -> Level:

@@ -1,27 +1,27 @@
 r"""Take Newton steps on the smoothed soft margin: one smoothing level of the linear machine.
 
-Problem, with slack :math:`v_i = 1 - y_i (w \cdot x_i + \lambda)`:
+Problem, with slack :math:`v_i = 1 - y_i (w \cdot x_i + b)`:
 
 .. math::
 
-    \min_{w, \lambda} \; \psi = \tfrac12 |w|^2 + \sum_i M_i(v_i) - p \cdot w - s \lambda,
+    \min_{w, b} \; \psi = \tfrac12 |w|^2 + \sum_i M_i(v_i) - p \cdot w - s b,
     \qquad
     M_i(v) = \max_{0 \le a \le u_i} \; a v - \tfrac{\rho}{2 c_i} a^2
              - \tfrac{h_i}{2 c_i} (a - \bar a_i)^2 .
 
 c : costs; u = c and rho = 0 for the hinge, u = infinity and rho = 1/2 for the squared hinge.
-The centre :math:`\bar a` and h smooth the hinge over a band of width h: the derivative of M is
+The centre :math:`\bar a` and h smooth the hinge over a width h: the derivative of M is
 
 .. math:: a_i = \mathrm{clip}((h_i \bar a_i + c_i v_i) / (h_i + \rho),\, 0,\, u_i),
 
-the dual variable of the row. p and s are the pull of rows left out because they sit at a bound
+the dual variable of the row. p and s are the sums over rows left out because they sit at a bound
 (:math:`p = \sum y_i a_i x_i`, :math:`s = \sum y_i a_i`).
 
 Taking the last :math:`a` as the next centre makes the levels a method of multipliers, whose
 limit is the hinge itself; a level is a piecewise quadratic problem, which Newton's method with a
-search along the line solves in a few steps. Only the rows in the band, the *free* ones, enter its
-matrix.
-After each step lambda is re-optimised, :math:`\sum y_i a_i = -s` holds to rounding, and
+search along the line solves in a few steps. Only the rows within that width, the *free*
+ones, enter its matrix.
+After each step b is re-optimised, :math:`\sum y_i a_i = -s` holds to rounding, and
 :math:`a` is a feasible point of the dual; with :math:`u = X'(ya) + p` the gap is
 
 .. math:: \tfrac12 |w - u|^2 + \sum_i (\phi_i(v_i) - a_i v_i + \tfrac{\rho}{2 c_i} a_i^2),
@@ -144,7 +144,7 @@ class Level:
     Attributes
     ----------
     problem : LinearProblem of cap 1, which the costs c take the place of
-    w, lam : weights and intercept
+    w, b : weights and intercept
     v : slack of each row, kept up to date with them
     a : dual variable of each row, from the last :meth:`respond`
     u : X'(ya) + p
@@ -167,7 +167,7 @@ class Level:
         self.rho = 0.5 if self.squared else 0.0
         self.left_out = left_out or LeftOut(np.zeros(rows.n_features), 0.0, 0.0)
         self.w = np.zeros(rows.n_features)
-        self.lam = 0.0
+        self.b = 0.0
         self.v = np.ones(rows.n_rows)
         self.a = np.zeros(rows.n_rows)
         self.u = self.left_out.vector.copy()
@@ -177,11 +177,11 @@ class Level:
         self.cg_steps = 20.0  # what conjugate gradients are expected to need
         self.primal, self.gap, self.residual, self.dual = np.inf, np.inf, np.inf, -np.inf
 
-    def move_to(self, w: FloatArray, lam: float) -> None:
+    def move_to(self, w: FloatArray, b: float) -> None:
         """Go to a point and compute the slacks afresh."""
-        self.w, self.lam = w, lam
+        self.w, self.b = w, b
         self.v = self.rows.dot(w)
-        self.v += lam
+        self.v += b
         self.v *= -self.y
         self.v += 1.0
 
@@ -198,25 +198,25 @@ class Level:
         return np.flatnonzero(close)
 
     def best_intercept(self, f: FloatArray, guess: float) -> float:
-        """Return the lambda that minimises the squared hinge itself at f = Xw."""
+        """Return the b that minimises the squared hinge itself at f = Xw."""
         bare = np.zeros_like(self.cost)
         v = 1.0 - self.y * (f + guess)
         t = _stationary(v, self.y, bare, self.cost, False, bare, self.rho, 0.0, 0.0, 0.0, 0.0)
         return guess + float(t)
 
     def respond(self) -> None:
-        """Re-optimise lambda, then update a, u and the objectives."""
+        """Re-optimise b, then update a, u and the objectives."""
         if self.intercept:
             t = _stationary(self.v, self.y, *self._smoothing(), -self.left_out.sum, 0.0, 0.0, 0.0)
-            self.lam += t
+            self.b += t
             self.v -= t * self.y
         a = np.empty_like(self.a)
         loss, smoothing_gap, total = _respond(self.v, *self._smoothing(), a)
         self.u = self.u + self.rows.combine(self.y * (a - self.a))
         self.a = a
         lag = self.w - self.u
-        others, t = self.left_out, np.full(1, self.lam)
-        offset = others.value - float(others.vector @ self.w) - others.sum * self.lam
+        others, t = self.left_out, np.full(1, self.b)
+        offset = others.value - float(others.vector @ self.w) - others.sum * self.b
         self.primal = self.problem.primal(self.w, t, loss) + offset
         self.dual = self.problem.dual(self.u, total + others.value)
         self.residual = 0.5 * float(lag @ lag)
@@ -226,7 +226,7 @@ class Level:
         """Take one Newton step.
 
         With ``ahead``, the first step after the dual variables became the centre, the rows free
-        there are taken for the free ones: the band has moved away from them but will come back.
+        there are taken for the free ones: the zone has moved away from them but will come back.
         """
         free, gradient, lack = self.free(self.a), self.w - self.u, 0.0
         if ahead:
@@ -237,17 +237,17 @@ class Level:
             change = self.y * (model - self.a)
             gradient = gradient - self.rows.combine(change)
             lack = float(change.sum()) if self.intercept else 0.0
-        dw, dlam = self._direction(free, gradient, lack)
+        dw, db = self._direction(free, gradient, lack)
         e = self.rows.dot(dw)
-        e += dlam
+        e += db
         e *= self.y
         if not np.isfinite(e).all():
             return  # values beyond the arithmetic's range: the search will see no progress
-        slope = float((self.w - self.left_out.vector) @ dw) - self.left_out.sum * dlam
+        slope = float((self.w - self.left_out.vector) @ dw) - self.left_out.sum * db
         near = NEAR * abs(float((self.w - self.u) @ dw))
         t = _stationary(self.v, e, *self._smoothing(), slope, float(dw @ dw), 1.0, near)
         self.w = self.w + t * dw
-        self.lam += t * dlam
+        self.b += t * db
         self.v -= t * e
         self.moved += abs(t) * float(np.sqrt(np.mean(e * e)))
 
@@ -258,7 +258,7 @@ class Level:
     def _direction(
         self, free: IntArray, gradient: FloatArray, lack: float
     ) -> tuple[FloatArray, float]:
-        """Solve the Newton system of the free rows; lambda is eliminated from it."""
+        """Solve the Newton system of the free rows; b is eliminated from it."""
         if len(free) == 0:  # down the slope, the threshold following the rows
             middle = self.rows.combine(np.full(self.rows.n_rows, 1.0 / self.rows.n_rows))
             return -gradient, float(middle @ gradient) if self.intercept else 0.0

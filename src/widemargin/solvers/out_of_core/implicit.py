@@ -7,12 +7,12 @@ vector and one number per class, however many outliers there are. The relaxation
 as no row lies on the wrong side of its threshold, and only rows near the threshold are in doubt:
 
 1. *Sample.* The solution of a sample, with caps scaled up, gives every row its side, except for
-   a band of rows near the thresholds as wide as the sampling error.
-2. *Solve.* The rows of the band are explicit: `numerics.box_qp` solves the relaxed
+   a zone of rows near the thresholds as wide as the sampling error.
+2. *Solve.* The rows of the zone are explicit: `numerics.box_qp` solves the relaxed
    problem exactly.
 3. *Read.* One read of the data gives the upper and the lower bound, recomputed from the rows, and
    the rows on the wrong side. They become explicit, and step 2 follows; are they too many, the
-   band is widened around the best plane so far.
+   zone is widened around the best plane so far.
 
 It ends when no row is on the wrong side. The explicit set only grows, so it does end, and the
 result does not depend on the sample, on the parts or on the order of the rows.
@@ -77,7 +77,7 @@ def _started(
     centre: FloatArray | None,
     start: LinearResult | None,
 ) -> Rounds:
-    """Draw a sample and put a band around its solution, or take all rows where they are few."""
+    """Draw a sample and put a zone around its solution, or take all rows where they are few."""
     total, n = int(sum(source.sizes)), source.n_features
     few = few_rows(n)
     number = total  # no sample where the rows are few

@@ -21,13 +21,13 @@ from widemargin.solvers.numerics.box_qp_nested import few_rows, solve_nested
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, Scan, gather, scan
 from widemargin.sources.protocol import Source
 
-TOO_MANY = 1.5  # violators, as a share of the band, that call for a wider band
+TOO_MANY = 1.5  # violators, as a share of the zone, that call for a wider zone
 WIDER = (2.0, 4.0)  # the best plane so far is better than the last one: a little will do
-NARROWEST = 1e-2  # least width of a widened band, relative to the other class and the thresholds
-PATIENCE = 4  # bands without a solution before all rows become explicit
+NARROWEST = 1e-2  # least width of a widened zone, relative to the other class and the thresholds
+PATIENCE = 4  # zones without a solution before all rows become explicit
 SAME_SIDE = 1e-10  # a row on the wrong side by less, relative to the margin, is on the threshold
 UNKNOWN = Evaluation()  # before the first read
-MUCH_WIDER = 8.0  # where the band had too little in it for the relaxed problem to have a solution
+MUCH_WIDER = 8.0  # where the zone had too little in it for the relaxed problem to have a solution
 
 
 @dataclass
@@ -69,20 +69,20 @@ class Explicit:
 
 @dataclass
 class Base:
-    """The plane that gives every implicit row its side, and the band of rows it cannot tell."""
+    """The plane that gives every implicit row its side, and the zone of rows it cannot tell."""
 
     w: FloatArray
     t: FloatArray
     limits: Limits  # slacks at (w, t) between which rows are explicit
-    size: float  # rows that the band is meant to hold
+    size: float  # rows that the zone is meant to hold
 
     @property
     def middles(self) -> list[float]:
-        """The slack in the middle of the band, for each class."""
+        """The slack in the middle of the zone, for each class."""
         return [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
 
     def sides(self, problem: LinearProblem) -> tuple[Plane, Limits]:
-        """The plane whose sign is the side, in the middle of the band, and the band about it.
+        """The plane whose sign is the side, in the middle of the zone, and the zone about it.
 
         An edge row may round to either side of an edge, never to the other side of the middle.
         """
@@ -92,12 +92,12 @@ class Base:
         return problem.plane(self.w, self.t).moved(*middles), Limits(low, high)  # type: ignore[arg-type]
 
     def wider(self, problem: LinearProblem, w: FloatArray, t: FloatArray, factor: float) -> Base:
-        """A band about another plane, with this band's half widths times factor."""
+        """A zone about another plane, with this zone's half widths times factor."""
         half = [
             factor * max(b - mid, mid - a)
             for a, b, mid in zip(self.limits.low, self.limits.high, self.middles, strict=True)
         ]
-        # Ties in a sample can make a band without width, which no factor would widen.
+        # Ties in a sample can make a zone without width, which no factor would widen.
         plane = problem.plane(w, t)
         least = NARROWEST * (abs(plane.level) + abs(plane.shift))
         half = [max(width, least, NARROWEST * max(half)) for width in half]
@@ -165,12 +165,12 @@ class Rounds:
 
     @property
     def everything_explicit(self) -> bool:
-        """Whether the band holds all rows, so that nothing has to be checked outside of it."""
+        """Whether the zone holds all rows, so that nothing has to be checked outside of it."""
         limits = self.at.base.limits
         return bool(np.all(np.isinf([*limits.low, *limits.high])))
 
     def read_sides(self) -> Explicit:
-        """Read all rows once to give them their sides; the band becomes explicit."""
+        """Read all rows once to give them their sides; the zone becomes explicit."""
         at = self.at
         plane, limits = at.base.sides(self.problem)
         current = self.problem.plane(at.base.w, at.base.t)
@@ -186,7 +186,7 @@ class Rounds:
         return explicit
 
     def solve(self, tick: Callable[[], None] | None) -> bool:
-        """Solve the relaxed problem; False where the band is too narrow to have a solution."""
+        """Solve the relaxed problem; False where the zone is too narrow to have a solution."""
         at, problem = self.at, self.problem
         assert at.explicit is not None
         rows = at.explicit
@@ -260,7 +260,7 @@ class Rounds:
         return Evaluation(primal, dual, problem.violation(wrong)), found
 
     def correct(self, wrong: Explicit) -> None:
-        """Make the rows on the wrong side explicit, or widen the band where they are too many."""
+        """Make the rows on the wrong side explicit, or widen the zone where they are too many."""
         at = self.at
         assert at.explicit is not None
         if len(wrong) < at.wrong:
@@ -276,13 +276,13 @@ class Rounds:
         at.near = at.solution.w, at.solution.t, 4 * at.wrong
 
     def widen(self, factor: float) -> None:
-        """Start over from the best plane so far, with a wider band."""
+        """Start over from the best plane so far, with a wider zone."""
         at = self.at
         at.base = at.base.wider(self.problem, at.best.w, at.best.t, factor)
         at.explicit = at.near = None
 
     def widen_infeasible(self) -> None:
-        """Start over after a band that was too narrow for the sums; at last with all rows."""
+        """Start over after a zone that was too narrow for the sums; at last with all rows."""
         self.failures += 1
         self.widen(MUCH_WIDER if self.failures < PATIENCE else np.inf)
 

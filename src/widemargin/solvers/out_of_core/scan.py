@@ -32,7 +32,7 @@ class Limits:
     high: tuple[float, float]
 
     def hold(self, slack: FloatArray, y: FloatArray) -> BoolArray:
-        """Tell which rows lie in the band."""
+        """Tell which rows lie in the zone."""
         if self.low[0] == self.low[1] and self.high[0] == self.high[1]:
             return (slack >= self.low[0]) & (slack <= self.high[0])
         positive = y > 0

@@ -1,4 +1,4 @@
-"""Find a start for the implicit-outlier method: the solution of a sample, and a band around it.
+"""Find a start for the implicit-outlier method: the solution of a sample, and a zone around it.
 
 A sample of r of the m rows, with caps m / r times as large, has its optimum at a distance of order
 sqrt(n / r) from that of all rows. So it tells the side of all but about m sqrt(n / r) rows. The
@@ -21,7 +21,7 @@ from widemargin.solvers.out_of_core.scan import Limits, Sampled, draw
 from widemargin.sources.protocol import Source
 
 SHARE = 8  # a sample is this part of the rows
-BAND = 1.6  # size of the band in units of m sqrt(n / r)
+ZONE = 1.6  # size of the zone in units of m sqrt(n / r)
 SOFTER = 6  # problems that are tried before w = 0 is taken for a start
 SAMPLE_BYTES = 64 << 20  # of the largest sample, in float64; solving it takes about twice that
 ENOUGH = 10_000  # rows to find out where the data are
@@ -82,12 +82,12 @@ def centre_of(X: FloatArray, problem: LinearProblem) -> FloatArray | None:
 def start_from(
     sample: Sampled, problem: LinearProblem, total: int, given: Weights | None, seed: int
 ) -> Base:
-    """Solve a sample, or take weights and thresholds that are given, and put a band around it."""
+    """Solve a sample, or take weights and thresholds that are given, and put a zone around it."""
     r, n = sample.X.shape
     scaled = replace(problem, cap=problem.cap * total / r)
     w, t = given if given is not None else _estimate(sample, scaled, seed)
     drawn = r if given is None else max(r, total // SHARE)
-    size = BAND * total * float(np.sqrt((n + problem.n_thresholds) / drawn))
+    size = ZONE * total * float(np.sqrt((n + problem.n_thresholds) / drawn))
     limits = _limits(_with_both_classes(scaled, sample), scaled, w, t, size / total)
     return Base(w, t, limits, size)
 

@@ -1,7 +1,7 @@
 r"""Solve the pairwise ranking problem to a true duality gap, without forming pairs.
 
 Problem: :class:`widemargin.problems.preference.PreferenceProblem`. Newton's method minimises the
-pairwise loss, the hinge smoothed over a band of slacks that is narrowed in stages
+pairwise loss, the hinge smoothed over a zone of slacks that is narrowed in stages
 (:mod:`widemargin.solvers.preference.descent`). Every point has a feasible dual point, so the true
 gap is known at all times and ends the run.
 

@@ -1,8 +1,8 @@
 r"""Newton's method on the smoothed pairwise loss, down to a true duality gap.
 
-:class:`SmoothedDescent` is what the machines share: the hinge is smoothed over a band of slacks,
+:class:`SmoothedDescent` is what the machines share: the hinge is smoothed over a zone of slacks,
 steps reduce the smoothed objective, and when the smoothing makes up most of the duality gap the
-band is narrowed (the squared hinge has no band). :class:`Descent` takes the steps of the machine
+zone is narrowed (the squared hinge has no zone). :class:`Descent` takes the steps of the machine
 with an l_2 norm, in any function space. At a vector v with utilities f the dual point of the
 smoothed loss has the expansion :math:`u = \sum_i \beta_i \phi(x_i)`; the gradient of the smoothed
 objective is v - u, and
@@ -34,12 +34,12 @@ from widemargin.solvers.preference.polish import polish
 
 Trust: TypeAlias = Literal["exact", "close", "rough"]
 
-NARROWEST = 1e-9  # band below which rounding decides which pairs are in it
+NARROWEST = 1e-9  # zone below which rounding decides which pairs are in it
 FORCING = 0.1  # relative residual that conjugate gradients leave
 MOST_PRODUCTS = 200  # conjugate gradients for one step
 MOST_LENGTHS = 60  # points looked at along one direction
 FLAT = 0.3  # slope at the end of a step, relative to the one at its start
-FEW_AT_KINK = 20  # pairs in the band for each coefficient, up to which they may all stay there
+FEW_AT_KINK = 20  # pairs in the zone for each coefficient, up to which they may all stay there
 PATIENCE = 30  # steps without progress after which rounding must be to blame
 SLOW = 0.1  # a step that leaves more of |v - u|^2 than this was not Newton's
 
@@ -165,20 +165,20 @@ class Point:
 
 
 class SmoothedDescent:
-    """State of a descent: the current point and band, and the best points of both problems.
+    """State of a descent: the current point and zone, and the best points of both problems.
 
     Subclasses evaluate a point, and step from it for given expansion coefficients.
 
     Attributes
     ----------
     here : the current point
-    width : of the band at present
+    width : of the zone at present
     primal, best : objective and vector of the best primal point
     dual, point : objective and variables of the best dual point
     """
 
-    settled = 0.05  # share of the gap that steps may leave before the band is narrowed
-    fastest = 0.1  # factor by which the band shrinks at a time, at most
+    settled = 0.05  # share of the gap that steps may leave before the zone is narrowed
+    fastest = 0.1  # factor by which the zone shrinks at a time, at most
     merit: Callable[[Point], float] = attrgetter("gap")  # by which a step of `narrow` is judged
 
     def __init__(
@@ -211,7 +211,7 @@ class SmoothedDescent:
             self.dual, self.point = dual, point
 
     def narrow(self) -> bool:
-        """Shrink the band towards the one whose smoothing costs half of what is allowed.
+        """Shrink the zone towards the one whose smoothing costs half of what is allowed.
 
         Return False where rounding would decide which pairs are in it.
         """
@@ -226,9 +226,9 @@ class SmoothedDescent:
         return True
 
     def _follow(self, before: Point, old: float) -> None:
-        """Move the pairs of the old band into the new one, if that is better.
+        """Move the pairs of the old zone into the new one, if that is better.
 
-        Pairs at the kink keep their variables as the band narrows, so their slacks shrink with it:
+        Pairs at the kink keep their variables as the zone narrows, so their slacks shrink with it:
         a step of Newton's method for the loss that has them, and no others, on its ramp.
         """
         steeper = self.problem.C * (1.0 / self.width - 1.0 / old)
@@ -288,7 +288,7 @@ class Descent(SmoothedDescent):
         self.keep(at, primal, point, sums.total - 0.5 * self.space.dot(u, u))
 
     def run(self) -> Status:
-        """Step and narrow the band until the gap is closed."""
+        """Step and narrow the zone until the gap is closed."""
         idle, squared = 0, self.problem.squared
         while True:
             idle = idle + 1 if self._is_idle() else 0
@@ -314,7 +314,7 @@ class Descent(SmoothedDescent):
         return same and self.here.gap > 0.99 * last[2]
 
     def narrow(self) -> bool:
-        """Shrink the band; then try the exact end of a small problem."""
+        """Shrink the zone; then try the exact end of a small problem."""
         if not super().narrow():
             return False
         self.seen = self.primal, self.dual, np.inf

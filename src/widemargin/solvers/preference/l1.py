@@ -2,10 +2,10 @@ r"""Solve the pairwise ranking problem with an l_1 norm, which selects few featu
 
 Problem: :class:`widemargin.problems.preference.PreferenceProblem` with ``norm=1``.
 
-1. *Descent.* The hinge is smoothed over a band of slacks. A step minimises |w|_1 and the quadratic
+1. *Descent.* The hinge is smoothed over a zone of slacks. A step minimises |w|_1 and the quadratic
    model of the loss, one weight after the other, so weights become exactly zero. Features enter
    the model when their :math:`|X'\beta|` is near 1; the others are not looked at. The gap is that
-   of the step plus that of the smoothing: when the second dominates, the band is narrowed.
+   of the step plus that of the smoothing: when the second dominates, the zone is narrowed.
 2. *Rows of the program.* Once few pairs are near the kink, they alone become rows of a linear
    program. All other pairs are cut into one plane, their loss as it is at present. The program is
    a lower model of the problem, exact as long as no other pair crosses the kink, and ends the run
@@ -29,10 +29,10 @@ from widemargin.solvers.preference.l1_models import minimise_quadratic, solve_pr
 
 FEW_FEATURES = 300  # up to which the quadratic model has all of them
 NEAR_BOUND, MOST_NEW = 0.9, 150  # |X'beta| from which others enter it, and how many at a time
-WIDEST = 2.0  # band from which no wider one is asked for its curvature
+WIDEST = 2.0  # zone from which no wider one is asked for its curvature
 MOST_LENGTHS = 30  # points looked at along one direction
 IDLE = 0.9  # share of what is left that a step may leave, unless the objective falls
-REACH = 3.0  # band widths around the kink from which pairs become rows of the program
+REACH = 3.0  # smoothing widths around the kink from which pairs become rows of the program
 FEW_PAIRS, PER_FEATURE = 1000, 10  # rows that a program may have, and more for each weight
 
 
@@ -68,7 +68,7 @@ class L1Descent(SmoothedDescent):
         super().__init__(problem, tol, budget, origin)
 
     def run(self) -> Status:
-        """Step and narrow the band until the gap is closed."""
+        """Step and narrow the zone until the gap is closed."""
         while (gap := self.gap) > self.tol:
             if not self.budget.spend(1, gap):
                 return self.budget.status
@@ -122,8 +122,8 @@ class L1Descent(SmoothedDescent):
         """Go to the minimum of the model, or not so far; tell whether that was worth while."""
         here = self.here
         correlation, w = here.residual.coef, here.at.coef
-        # The curvature of the band, or of a wider one if it has fewer pairs than weights: no pair
-        # in the band would say that the loss is a plane; the next ones tell how far.
+        # The curvature of the zone, or of a wider one if it has fewer pairs than weights: no pair
+        # in the zone would say that the loss is a plane; the next ones tell how far.
         width, wanted = self.width, max(1, int(np.count_nonzero(w)))
         while width < WIDEST and here.sums.rows.n_pairs(0.0, width) < wanted:
             width *= 2.0

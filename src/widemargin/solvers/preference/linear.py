@@ -79,7 +79,7 @@ def _space(
     sample = problem.restrict(some)
 
     def curvature(f: FloatArray, width: float, ramp: float | None) -> Curvature:
-        # Slacks have a density: where few pairs are in the band, a wider one tells it.
+        # Slacks have a density: where few pairs are in the zone, a wider one tells it.
         sampled, wider = sample.sort(f[some]), width
         if not sample.squared:
             while wider < 1.0 and sampled.n_pairs(0.0, wider) < ENOUGH_PAIRS * rows.n_features:

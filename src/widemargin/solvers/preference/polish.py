@@ -14,8 +14,8 @@ from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.preference.pair_sums import DualPoint, Listed, SortedRows
 from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
 
-REACH = 3.0  # band widths around the kink from which pairs are taken
-WIDEST = 0.05  # a wider band says little about the pairs outside of it
+REACH = 3.0  # smoothing widths around the kink from which pairs are taken
+WIDEST = 0.05  # a wider zone says little about the pairs outside of it
 PER_FEATURE = 1  # pairs for each feature, up to which a program is cheaper than further steps
 FEW_PAIRS = 300  # pairs that are always few
 
