@@ -23,7 +23,8 @@ Status: TypeAlias = Literal["converged", "max_iter", "stopped", "stalled"]
 """Why a solver ended.
 
 "converged": it met the tolerance; "max_iter": the budget of steps ran out; "stopped": the monitor
-ended the run (time limit); "stalled": rounding errors leave nothing to gain.
+ended the run (time limit); "stalled": rounding errors leave nothing to gain. That a kernel is
+indefinite is not among them: the estimator, which checks the kernel, knows it.
 """
 
 Monitor: TypeAlias = Callable[[int, float], bool]
@@ -52,14 +53,10 @@ class Result:
         Steps taken.
     status : {"converged", "max_iter", "stopped", "stalled"}
         Why it ended, see `Status`.
-    indefinite : bool
-        Whether the solver met a direction of negative curvature: the kernel is not positive
-        semi-definite and the dual variables are a stationary point.
     """
 
     n_iter: int
     status: Status
-    indefinite: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
