@@ -13,7 +13,7 @@ from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import check_X, require, require_number, seed_of
-from widemargin.estimators._base.kernel import CentredRows
+from widemargin.estimators._base.kernel import CentredSamples
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportRegressor
 from widemargin.fitted.by_path import Machine
@@ -36,7 +36,7 @@ class TubeExpansion(Expansion):
     epsilon: float
 
 
-class TubeSVR(CentredRows, SupportRegressor):
+class TubeSVR(CentredSamples, SupportRegressor):
     r"""Regression by the tube that separates the lifted from the lowered examples.
 
     Every example (x, t) is lifted to (x, t + epsilon) and lowered to (x, t - epsilon); the machine

@@ -21,7 +21,13 @@ from widemargin.fitted.coupling import against_rest
 from widemargin.fitted.latent import LatentFunctions
 from widemargin.fitted.record import Record
 from widemargin.solvers import mean_field
-from widemargin.solvers.mean_field import LeftOut, MeanFieldResult, Posterior, factorise, fit_scale
+from widemargin.solvers.mean_field import (
+    LeftOutFields,
+    MeanFieldResult,
+    Posterior,
+    factorise,
+    fit_scale,
+)
 
 TINY = 1e-300  # a variance whose root is a number
 
@@ -150,10 +156,10 @@ class LatentTraining(FittedModel):
             found[unseen] = scores(record, latent, cross, prior)
         return LeftOutValues(found)
 
-    def left_out_fields(self, record: Record) -> list[LeftOut]:
+    def left_out_fields(self, record: Record) -> list[LeftOutFields]:
         """Return the functions at the rows, each fitted without the row."""
 
-        def compute() -> list[LeftOut]:
+        def compute() -> list[LeftOutFields]:
             K = self.latent.kernel_matrix()
             return [
                 mean_field.leave_out(result, posterior(record, self.latent, k, K), K)
@@ -194,14 +200,14 @@ def readings(record: Record) -> list[Reading]:
     return record.cached(purpose, compute)
 
 
-def _standardised(result: MeanFieldResult, left: LeftOut, variance: str) -> FloatArray:
+def _standardised(result: MeanFieldResult, left: LeftOutFields, variance: str) -> FloatArray:
     """Return the left-out means over their standard deviation, input noise included."""
     problem = result.problem
     spread = left.variance if variance == "posterior" else problem.cavity
     return left.mean / np.sqrt(spread + problem.input_noise)
 
 
-def _best_reading(result: MeanFieldResult, left: LeftOut, has_choice: bool) -> Reading:
+def _best_reading(result: MeanFieldResult, left: LeftOutFields, has_choice: bool) -> Reading:
     """Return the reading under which the left-out labels are most probable."""
     problem = result.problem
     found = []

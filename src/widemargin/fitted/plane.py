@@ -19,7 +19,7 @@ from widemargin.solvers.norm_margin import MarginResult
 TIGHT = 1e-6  # a margin this little above what is asked for may be at it
 
 
-class Plane(NamedTuple):
+class Hyperplane(NamedTuple):
     """A linear machine: values are coef.x + intercept."""
 
     coef: FloatArray
@@ -55,7 +55,7 @@ class NormMachine:
     seed: int
 
     @property
-    def fitted(self) -> Plane:
+    def fitted(self) -> Hyperplane:
         """The machine as it was trained."""
         return _as_plane(self.result)
 
@@ -73,12 +73,12 @@ class NormMachine:
             return np.ones(len(beyond), dtype=bool)
         return np.asarray((result.alpha > 0) | (beyond <= TIGHT))
 
-    def retrained(self, X: Matrix, kept: FloatArray) -> Plane:
+    def retrained(self, X: Matrix, kept: FloatArray) -> Hyperplane:
         """Train with the fraction `kept` of each row's weight; X are its rows with kept > 0."""
         some = kept > 0
         y, cost = self.problem.y[some], self.problem.cost[some] * kept[some]
         if len(np.unique(y)) == 1:  # no slack anywhere without any weights
-            return Plane(np.zeros(X.shape[1]), float(y[0]), True)
+            return Hyperplane(np.zeros(X.shape[1]), float(y[0]), True)
         problem = replace(self.problem, y=y, cost=cost)
         result = norm_margin.solve(
             problem, X, tol=self.tol, budget=Budget(self.max_iter), seed=self.seed
@@ -109,10 +109,10 @@ class PlaneTraining(RefittedModel, PairedModel):
     def _operand(self, X: Matrix, threads: int = 1) -> Matrix:
         return X
 
-    def _evaluate(self, fitted: Plane, samples: Matrix, trained_on: Matrix) -> FloatArray:
+    def _evaluate(self, fitted: Hyperplane, samples: Matrix, trained_on: Matrix) -> FloatArray:
         values = np.asarray(samples @ fitted.coef, dtype=np.float64) + fitted.intercept
         return values[:, None]
 
 
-def _as_plane(result: MarginResult) -> Plane:
-    return Plane(result.coef, result.intercept, result.status == "converged")
+def _as_plane(result: MarginResult) -> Hyperplane:
+    return Hyperplane(result.coef, result.intercept, result.status == "converged")

@@ -205,7 +205,7 @@ class KernelEstimator(BaseEstimator):
         return np.float32 if single else np.float64
 
 
-class CentredRows:
+class CentredSamples:
     """Mixin of estimators whose masses add up to zero: dense linear samples are centred.
 
     Far from the origin all digits of products of samples would be those of the offset. Stands

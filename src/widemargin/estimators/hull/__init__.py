@@ -23,7 +23,7 @@ from widemargin._base.validation import (
     seed_of,
 )
 from widemargin.estimators._base.classification import set_per_machine
-from widemargin.estimators._base.kernel import CentredRows
+from widemargin.estimators._base.kernel import CentredSamples
 from widemargin.estimators.hull.expansion import NEEDS_THETA, HullExpansion
 from widemargin.estimators.hull.sizes import (
     Sizes,
@@ -61,7 +61,7 @@ def _cut_is_theta(model: ReducedHullSVC) -> bool:
     return True
 
 
-class ReducedHullSVC(CentredRows, SupportClassifier):
+class ReducedHullSVC(CentredSamples, SupportClassifier):
     r"""Classifier between the nearest points of the classes' reduced convex hulls.
 
     A class may put at most the mass D = 1/k on any one example: its hull shrinks as k grows, and up

@@ -18,7 +18,7 @@ from widemargin.reporting.figures import (
     row_dots,
     scatter,
 )
-from widemargin.reporting.plots.shown import Plane, Shown, leads
+from widemargin.reporting.plots.shown import FeaturePlane, Shown, leads
 
 PALE = 0.72  # share of white in a colour behind points
 RING = 11.0, 11.0  # pixels: the smallest ring, and what the largest has more
@@ -27,7 +27,7 @@ RANKS = ("#00224E", "#575D6D", "#A59C74", "#FDE737")  # dark is low; read withou
 LEVELS = 12  # lines of equal utility
 
 
-def boundary(shown: Shown, plane: Plane, scores: FloatArray, *, marks: bool) -> Figure:
+def boundary(shown: Shown, plane: FeaturePlane, scores: FloatArray, *, marks: bool) -> Figure:
     """Return regions, boundary, margin, rows, support vectors and errors."""
     classes = shown.est.classes_
     if scores.ndim == 1:
@@ -49,7 +49,7 @@ def boundary(shown: Shown, plane: Plane, scores: FloatArray, *, marks: bool) -> 
     return {"data": data, "layout": _plane_layout(shown, plane)}
 
 
-def ranks(shown: Shown, plane: Plane, utility: FloatArray, thresholds: FloatArray) -> Figure:
+def ranks(shown: Shown, plane: FeaturePlane, utility: FloatArray, thresholds: FloatArray) -> Figure:
     """Return ranks as bands, lines of equal utility between them, and the rows."""
     colours = rank_colours(len(thresholds) + 1)
     scores = np.count_nonzero(utility[:, None] > thresholds, axis=1)
@@ -126,7 +126,7 @@ def rank_colours(n: int) -> list[str]:
     ]
 
 
-def _winners(plane: Plane, scores: FloatArray, colours: list[str]) -> list[dict[str, Any]]:
+def _winners(plane: FeaturePlane, scores: FloatArray, colours: list[str]) -> list[dict[str, Any]]:
     """Return the plane in the pale colours of the classes that win."""
     n = len(colours)
     stops = [[edge / n, pale(c)] for k, c in enumerate(colours) for edge in (k, k + 1)]
@@ -135,7 +135,12 @@ def _winners(plane: Plane, scores: FloatArray, colours: list[str]) -> list[dict[
 
 
 def _region(
-    plane: Plane, z: FloatArray, stops: list[list[Any]], ends: tuple[float, float], *, smooth: bool
+    plane: FeaturePlane,
+    z: FloatArray,
+    stops: list[list[Any]],
+    ends: tuple[float, float],
+    *,
+    smooth: bool,
 ) -> dict[str, Any]:
     return {
         "type": "heatmap",
@@ -152,7 +157,7 @@ def _region(
 
 
 def _level(
-    plane: Plane, z: FloatArray, level: float, dash: str, width: float, colour: str = "@ink"
+    plane: FeaturePlane, z: FloatArray, level: float, dash: str, width: float, colour: str = "@ink"
 ) -> dict[str, Any]:
     """Return the line on which z has a value."""
     return {
@@ -168,7 +173,7 @@ def _level(
     }
 
 
-def _rows(shown: Shown, plane: Plane, colours: list[str], edge: str) -> list[dict[str, Any]]:
+def _rows(shown: Shown, plane: FeaturePlane, colours: list[str], edge: str) -> list[dict[str, Any]]:
     """Return the rows, a trace for each class."""
     found = []
     for k, label in enumerate(shown.est.classes_):
@@ -182,7 +187,7 @@ def _rows(shown: Shown, plane: Plane, colours: list[str], edge: str) -> list[dic
     return found
 
 
-def _marks(shown: Shown, plane: Plane) -> list[dict[str, Any]]:
+def _marks(shown: Shown, plane: FeaturePlane) -> list[dict[str, Any]]:
     """Return rings around support vectors and crosses on errors."""
     found = []
     size = shown.strengths()
@@ -203,14 +208,14 @@ def _marks(shown: Shown, plane: Plane) -> list[dict[str, Any]]:
 
 
 def _at(
-    shown: Shown, plane: Plane, chosen: BoolArray, name: str, marker: dict[str, Any]
+    shown: Shown, plane: FeaturePlane, chosen: BoolArray, name: str, marker: dict[str, Any]
 ) -> dict[str, Any]:
     first, second = plane.features
     rows = np.flatnonzero(chosen)
     return row_dots(shown.X[rows, first], shown.X[rows, second], rows, name, marker)
 
 
-def _plane_layout(shown: Shown, plane: Plane) -> dict[str, Any]:
+def _plane_layout(shown: Shown, plane: FeaturePlane) -> dict[str, Any]:
     first, second = plane.features
     legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
     ends = {axis: [float(v[0]), float(v[-1])] for axis, v in (("x", plane.x), ("y", plane.y))}

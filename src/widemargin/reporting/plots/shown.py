@@ -177,7 +177,7 @@ def _nameless() -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
+class FeaturePlane:
     """A grid of points in two of the inputs, the others at the mean of the rows.
 
     Attributes
@@ -200,7 +200,7 @@ class Plane:
         return values.reshape(len(self.y), len(self.x)).astype(np.float32)
 
 
-def plane_around(shown: Shown, features: Any, resolution: int) -> Plane:
+def plane_around(shown: Shown, features: Any, resolution: int) -> FeaturePlane:
     """Return the plane of two inputs around the rows."""
     whole = isinstance(resolution, int | np.integer) and not isinstance(resolution, bool)
     require(whole and resolution > 1, "resolution", resolution, "an integer, 2 or more")
@@ -212,7 +212,7 @@ def plane_around(shown: Shown, features: Any, resolution: int) -> Plane:
     points = np.tile(shown.X.mean(axis=0), (resolution**2, 1))
     across, up = np.meshgrid(x, y)
     points[:, first], points[:, second] = across.ravel(), up.ravel()
-    return Plane((first, second), x, y, points)
+    return FeaturePlane((first, second), x, y, points)
 
 
 def _two_of(features: Any, n_inputs: int) -> tuple[int, int]:

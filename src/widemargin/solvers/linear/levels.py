@@ -15,7 +15,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import gap_scale, relative_gap
 from widemargin.solvers.base import Budget, LinearResult
-from widemargin.solvers.linear.smoothed_newton import LeftOut, Level
+from widemargin.solvers.linear.smoothed_newton import Level, ScreenedRows
 
 SMALL = 16384  # rows (and 20 times the features) up to which no sample goes ahead
 SAMPLE_TOL = 1e-3  # a sample predicts the whole no better than this
@@ -260,7 +260,7 @@ def _restricted(level: Level, active: IntArray) -> Level:
     if not level.squared:
         own = y * a
         value = float(level.a.sum() - a.sum())
-        others = LeftOut(level.u - rows.combine(own), -float(own.sum()), value)
+        others = ScreenedRows(level.u - rows.combine(own), -float(own.sum()), value)
     part = Level(level.problem, rows, y, level.cost[active], others)
     part.w, part.b, part.v = level.w, level.b, level.v[active]
     part.a, part.u, part.centre, part.h = a, level.u, level.centre[active], level.h[active]

@@ -130,7 +130,7 @@ def _respond(v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, a_o
 
 
 @dataclass
-class LeftOut:
+class ScreenedRows:
     """What rows left out of a level contribute: their X'(ya), sum of ya, and dual value."""
 
     vector: FloatArray
@@ -160,17 +160,17 @@ class Level:
         rows: LinearRows,
         y: FloatArray,
         cost: FloatArray,
-        left_out: LeftOut | None = None,
+        screened: ScreenedRows | None = None,
     ) -> None:
         self.problem, self.rows, self.y, self.cost = problem, rows, y, cost
         self.squared, self.intercept = problem.kind == "squared_hinge", problem.intercept
         self.rho = 0.5 if self.squared else 0.0
-        self.left_out = left_out or LeftOut(np.zeros(rows.n_features), 0.0, 0.0)
+        self.screened = screened or ScreenedRows(np.zeros(rows.n_features), 0.0, 0.0)
         self.w = np.zeros(rows.n_features)
         self.b = 0.0
         self.v = np.ones(rows.n_rows)
         self.a = np.zeros(rows.n_rows)
-        self.u = self.left_out.vector.copy()
+        self.u = self.screened.vector.copy()
         self.centre = np.zeros(rows.n_rows)
         self.h = np.ones(rows.n_rows)
         self.moved = 0.0
@@ -207,7 +207,7 @@ class Level:
     def respond(self) -> None:
         """Re-optimise b, then update a, u and the objectives."""
         if self.intercept:
-            t = _stationary(self.v, self.y, *self._smoothing(), -self.left_out.sum, 0.0, 0.0, 0.0)
+            t = _stationary(self.v, self.y, *self._smoothing(), -self.screened.sum, 0.0, 0.0, 0.0)
             self.b += t
             self.v -= t * self.y
         a = np.empty_like(self.a)
@@ -215,7 +215,7 @@ class Level:
         self.u = self.u + self.rows.combine(self.y * (a - self.a))
         self.a = a
         lag = self.w - self.u
-        others, t = self.left_out, np.full(1, self.b)
+        others, t = self.screened, np.full(1, self.b)
         offset = others.value - float(others.vector @ self.w) - others.sum * self.b
         self.primal = self.problem.primal(self.w, t, loss) + offset
         self.dual = self.problem.dual(self.u, total + others.value)
@@ -243,7 +243,7 @@ class Level:
         e *= self.y
         if not np.isfinite(e).all():
             return  # values beyond the arithmetic's range: the search will see no progress
-        slope = float((self.w - self.left_out.vector) @ dw) - self.left_out.sum * db
+        slope = float((self.w - self.screened.vector) @ dw) - self.screened.sum * db
         near = NEAR * abs(float((self.w - self.u) @ dw))
         t = _stationary(self.v, e, *self._smoothing(), slope, float(dw @ dw), 1.0, near)
         self.w = self.w + t * dw

@@ -36,7 +36,7 @@ from widemargin.solvers.base import Budget
 from widemargin.solvers.literature.mean_field_table import solve_table
 from widemargin.solvers.mean_field.cg import conjugate_direction
 from widemargin.solvers.mean_field.ep import solve_ep
-from widemargin.solvers.mean_field.left_out import LeftOut, fit_scale, leave_out
+from widemargin.solvers.mean_field.left_out import LeftOutFields, fit_scale, leave_out
 from widemargin.solvers.mean_field.newton import (
     dense_direction,
     has_little_noise,
@@ -50,7 +50,7 @@ from widemargin.solvers.mean_field.tap import solve_tap
 __all__ = [
     "INFERENCES",
     "METHODS",
-    "LeftOut",
+    "LeftOutFields",
     "MeanFieldResult",
     "Posterior",
     "factorise",

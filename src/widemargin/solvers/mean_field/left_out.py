@@ -30,7 +30,7 @@ WIDEST_SCALE, GRID = float(np.log(1e3)), 29
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class LeftOutFields:
     """Leave-one-out of a mean-field solution.
 
     Attributes
@@ -43,7 +43,7 @@ class LeftOut:
     variance: FloatArray
 
 
-def leave_out(result: MeanFieldResult, posterior: Posterior, K: FloatArray) -> LeftOut:
+def leave_out(result: MeanFieldResult, posterior: Posterior, K: FloatArray) -> LeftOutFields:
     """Return the posterior at every row without that row."""
     kept, variance = posterior.diagonals(K)
     weight = result.problem.weight
@@ -52,7 +52,7 @@ def leave_out(result: MeanFieldResult, posterior: Posterior, K: FloatArray) -> L
         cavity = variance / (1 - share * (1 - kept))
     # Where flip noise kept the equations from being solved, the rest need not be a distribution.
     cavity = np.where(np.isfinite(cavity) & (cavity > 0), cavity, result.problem.cavity)
-    return LeftOut(result.field - share * result.coefficients * cavity, cavity)
+    return LeftOutFields(result.field - share * result.coefficients * cavity, cavity)
 
 
 def fit_scale(signed: FloatArray, weight: FloatArray, likelihood: Likelihood) -> float:

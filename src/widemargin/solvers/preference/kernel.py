@@ -76,7 +76,7 @@ class Basis:
         return out
 
 
-def pivoted_basis(product: Products, largest: int) -> Basis:
+def pivoted_basis(product: KernelProducts, largest: int) -> Basis:
     """Return a basis of at most ``largest`` vectors, fewer if they span all rows' images.
 
     Candidates are drawn a block at a time with probability in proportion to what the basis lacks
@@ -157,7 +157,7 @@ def _mixed_product(K: Any, v: Any, out: Any) -> None:
         out[i] = s0
 
 
-class Products:
+class KernelProducts:
     """Products with the kernel matrix: computed afresh, or with a matrix that is held.
 
     A matrix of few rows is held from the start, in float64. Others are held once there are many
@@ -230,7 +230,7 @@ class Products:
 class KernelSpace(FeatureSpace):
     """Expansions sum_i beta_i k(x_i, .) over all rows, in the inner product of the kernel."""
 
-    def __init__(self, product: Products) -> None:
+    def __init__(self, product: KernelProducts) -> None:
         self.product = product
 
     @property
@@ -265,7 +265,7 @@ class KernelRun:
     def __init__(self, problem: PreferenceProblem, rows: Rows, tol: float, budget: Budget) -> None:
         self.problem, self.rows, self.tol, self.budget = problem, rows, tol, budget
         self.before = rows.evaluations
-        self.product = Products(rows, budget.cache_bytes)
+        self.product = KernelProducts(rows, budget.cache_bytes)
         self.space = KernelSpace(self.product)
         self.certified: PreferenceResult | None = None  # by a basis that spans everything
 

@@ -17,7 +17,7 @@ from widemargin.problems.preference import preference_problem
 from widemargin.problems.preference.pair_sums import DualPoint, Listed
 from widemargin.solvers.base import Budget
 from widemargin.solvers.preference import solve
-from widemargin.solvers.preference.kernel import Products, pivoted_basis
+from widemargin.solvers.preference.kernel import KernelProducts, pivoted_basis
 
 LOSSES = ["hinge", "squared_hinge"]
 
@@ -261,7 +261,7 @@ def test_a_matrix_in_float32_steers_and_float64_certifies(loss, monkeypatch):
     problem, kernel = preference_problem(codes, C=1.0, loss=loss), Kernel("rbf", gamma=2.0)
     expected = problem.certificate(solved(problem, Rows(kernel, X), tol=1e-6), tol=1e-6)
     monkeypatch.setattr("widemargin.solvers.preference.kernel.SMALL_BYTES", 0.0)
-    assert Products(Rows(kernel, X), 1e9).dtype == np.float32
+    assert KernelProducts(Rows(kernel, X), 1e9).dtype == np.float32
     result = solved(problem, Rows(kernel, X), tol=1e-6)
     K = kernel(X, X)
     np.testing.assert_allclose(result.f, K @ result.coef, rtol=1e-9, atol=1e-9)
@@ -286,14 +286,14 @@ def test_a_start_at_the_optimum_takes_no_step():
 def test_the_basis_spans_what_it_says():
     X = np.random.default_rng(0).standard_normal((200, 3))
     rows = Rows(Kernel("poly", degree=2, coef0=1.0), X)
-    basis = pivoted_basis(Products(rows, 1e9), 200)
+    basis = pivoted_basis(KernelProducts(rows, 1e9), 200)
     assert basis.spans
     assert basis.G.shape[1] == 10  # monomials of degree up to two in three variables
     K = rows.block(np.arange(200), rows, np.arange(200))
     np.testing.assert_allclose(basis.G @ basis.G.T, K, atol=1e-9)
     v = np.arange(10.0)
     np.testing.assert_allclose(K @ basis.coefficients(v), basis.G @ v, atol=1e-8)
-    few = pivoted_basis(Products(rows, 1e9), 4)
+    few = pivoted_basis(KernelProducts(rows, 1e9), 4)
     assert few.G.shape[1] == 4
     assert not few.spans
 
