@@ -1,4 +1,4 @@
-"""Several classes as pairs (or one against the rest): the binary problems and their answers."""
+"""Several classes as pairs (or one against the rest): the binary problems and their predictions."""
 
 from __future__ import annotations
 

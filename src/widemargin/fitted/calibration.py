@@ -151,7 +151,11 @@ def fit_calibration(
     f = np.asarray(values, dtype=np.float64)
     w = np.asarray(weight, dtype=np.float64)
     is_positive = np.asarray(positive, dtype=bool)
-    _check_rows(f, is_positive, w)
+    shapes = (f.shape, is_positive.shape, w.shape)
+    good = f.ndim == 1 and shapes[0] == shapes[1] == shapes[2]
+    require(good, "the shape of values, positive and weight", shapes, "(n_samples,) for all three")
+    require(bool(np.isfinite(f).all()), "values", f, "finite numbers")
+    require(bool((np.isfinite(w) & (w >= 0)).all()), "weight", w, "finite and not negative")
     # A value of 0 has probability 1/2 whatever the function.
     used = (w > 0) & (f != 0)
     # The target of the event that the machine is wrong. The classes are counted over both sides:
@@ -166,15 +170,6 @@ def fit_calibration(
     minus = _side_slope(f, target, w, f < 0)
     plus = _side_slope(f, target, w, f > 0)
     return Calibration("sigmoid", minus, plus, np.zeros(0), np.zeros(0))
-
-
-def _check_rows(f: FloatArray, positive: BoolArray, w: FloatArray) -> None:
-    """Require three vectors of one length, finite values and weights that are not negative."""
-    shapes = (f.shape, positive.shape, w.shape)
-    good = f.ndim == 1 and shapes[0] == shapes[1] == shapes[2]
-    require(good, "the shape of values, positive and weight", shapes, "(n_samples,) for all three")
-    require(bool(np.isfinite(f).all()), "values", f, "finite numbers")
-    require(bool((np.isfinite(w) & (w >= 0)).all()), "weight", w, "finite and not negative")
 
 
 def _side_slope(f: FloatArray, target: FloatArray, w: FloatArray, side: BoolArray) -> float:

@@ -69,7 +69,13 @@ class OrdinalMachine:
     def retrained(self, rows: Rows, kept: FloatArray) -> Refit:
         """Train with the fraction `kept` of each row's weight."""
         some = np.flatnonzero(kept)
-        left = _without(self.problem, some, kept)
+        whole = self.problem
+        left = replace(
+            whole,
+            codes=whole.codes[some],
+            group=whole.group[some],
+            weight=whole.weight[some] * kept[some],
+        )
         if not left.n_pairs:
             nothing = np.zeros(len(some))
             return self._refit(left, nothing, nothing, True)
@@ -192,13 +198,3 @@ def _expansion(
     if linear:
         return problem.evaluate_point(result.point).beta, result.image
     return result.coef, result.f
-
-
-def _without(problem: PreferenceProblem, some: IntArray, kept: FloatArray) -> PreferenceProblem:
-    """Return the problem of some rows, with less of their weight; C stays as it is."""
-    return replace(
-        problem,
-        codes=problem.codes[some],
-        group=problem.group[some],
-        weight=problem.weight[some] * kept[some],
-    )

@@ -69,7 +69,7 @@ class ClassifierLearner:
         weight = mass * (self.total / mass.sum())
         return hypothesis.fit(self.X, self.y, sample_weight=weight)
 
-    def answers(self, hypothesis: Any) -> BoolArray:
+    def predictions(self, hypothesis: Any) -> BoolArray:
         """Tell for each training row whether the classifier says +1."""
         return np.asarray(hypothesis.predict(self.X) == 1)
 

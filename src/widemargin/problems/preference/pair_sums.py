@@ -265,7 +265,7 @@ class SortedRows:
         out[self.order] = values
         return out
 
-    def band_slacks(self, width: float) -> FloatArray:
+    def zone_slacks(self, width: float) -> FloatArray:
         """Return for each row the slack of its pairs in a zone, as upper less as lower row."""
         (_, excess), (_, deficit) = self.slacks(0.0, width)
         return self.scattered(self.weight * (excess - deficit))

@@ -41,7 +41,7 @@ class Learner(Protocol):
         """
         ...
 
-    def answers(self, hypothesis: Any) -> BoolArray:
+    def predictions(self, hypothesis: Any) -> BoolArray:
         """Tell for each training row whether the hypothesis says +1."""
         ...
 
@@ -92,14 +92,14 @@ class _Run:
         """Begin a round: return a hypothesis, where it says +1, and which samples it gets wrong."""
         self.rounds += 1
         hypothesis = self.learner.learn(mass, changed)
-        answers = self.learner.answers(hypothesis)
-        return hypothesis, answers, np.flatnonzero(answers != self.problem.positive)
+        predictions = self.learner.predictions(hypothesis)
+        return hypothesis, predictions, np.flatnonzero(predictions != self.problem.positive)
 
-    def add(self, hypothesis: Any, answers: BoolArray, alpha: float, error: float) -> None:
+    def add(self, hypothesis: Any, predictions: BoolArray, alpha: float, error: float) -> None:
         self.hypotheses.append(hypothesis)
         self.alpha.append(alpha)
         self.error.append(error)
-        self.F += np.where(answers, alpha, -alpha)
+        self.F += np.where(predictions, alpha, -alpha)
 
     def end(self, reason: StopReason) -> BoostingResult:
         """Return the model; without any hypothesis the constant of the heavier class."""
@@ -127,10 +127,10 @@ class _Run:
         early = self.budget.status == "stopped" and self.budget.left
         return self.end("time_limit" if early else "n_rounds")
 
-    def only(self, hypothesis: Any, answers: BoolArray, error: float) -> BoostingResult:
+    def only(self, hypothesis: Any, predictions: BoolArray, error: float) -> BoostingResult:
         """Return the model that is one hypothesis."""
         self.hypotheses, self.alpha, self.error, self.F = [], [], [], np.zeros_like(self.F)
-        self.add(hypothesis, answers, 1.0, error)
+        self.add(hypothesis, predictions, 1.0, error)
         return self.end("perfect" if error == 0.0 else "reg")
 
 
@@ -142,14 +142,14 @@ def adaboost(
     mass = problem.weight / problem.weight.sum()
     changed: IntArray | None = None
     while budget.left:
-        hypothesis, answers, wrong = run.learn(mass, changed)
+        hypothesis, predictions, wrong = run.learn(mass, changed)
         if not len(wrong):
-            return run.only(hypothesis, answers, 0.0)
+            return run.only(hypothesis, predictions, 0.0)
         heavy = mass[wrong]
         error = max(float(heavy.sum() / mass.sum()), LEAST)
         if error >= 0.5 - tol:
             return run.end("no_edge")
-        run.add(hypothesis, answers, coefficient(error), error)
+        run.add(hypothesis, predictions, coefficient(error), error)
         if not budget.spend(1, error):
             break
         mass[wrong] = heavy * ((1.0 - error) / error)
@@ -169,20 +169,20 @@ def adaboost_reg(
     loss = RegularisedLoss.empty(problem.weight, problem.C, problem.power)
     while budget.left:
         mass = loss.distribution()
-        hypothesis, answers, wrong = run.learn(mass, None)
+        hypothesis, predictions, wrong = run.learn(mass, None)
         if not len(wrong):
-            return run.only(hypothesis, answers, 0.0)
+            return run.only(hypothesis, predictions, 0.0)
         error = max(float(mass[wrong].sum()), LEAST)
         if error >= 0.5 - tol:
             return run.end("no_edge")
-        agrees = np.where(answers, label, -label)
+        agrees = np.where(predictions, label, -label)
         loss = replace(loss, agrees=agrees, share=mass / problem.weight)
         b = best_step(loss, error)
         if b == np.inf and not run.hypotheses:
-            return run.only(hypothesis, answers, error)
+            return run.only(hypothesis, predictions, error)
         if b in (0.0, np.inf):
             return run.end("reg")
-        run.add(hypothesis, answers, 0.5 * b, error)
+        run.add(hypothesis, predictions, 0.5 * b, error)
         loss = loss.after(b)
         if not budget.spend(1, error):
             break

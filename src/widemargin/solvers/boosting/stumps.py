@@ -77,7 +77,7 @@ class StumpLearner:
         goal = min(float(least.min()), float(sides.min())) + tie
         return self._first(least, sides, goal, tie)
 
-    def answers(self, hypothesis: Stump) -> BoolArray:
+    def predictions(self, hypothesis: Stump) -> BoolArray:
         """Tell for each training row whether the stump says +1."""
         if hypothesis.threshold == -np.inf:
             return np.full(len(self.side), hypothesis.sign > 0)

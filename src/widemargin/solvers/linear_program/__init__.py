@@ -146,7 +146,10 @@ def _pivots_go_on(problem: MarginProgram, found: ProgramResult, tol: float) -> b
 def _best_of(problem: MarginProgram, rows: Rows, found: Vertices, tol: float) -> ProgramResult:
     """Return the best of some vertices, evaluated afresh; alpha = 0 is one of them."""
     alphas, zs = found.alphas, found.zs
-    values = _values(problem, rows, [*alphas, *zs])
+    together = np.column_stack([*alphas, *zs])
+    used = np.flatnonzero(together.any(axis=1))
+    signed = problem.y[used, None] * together[used]
+    values = list(rows.weighted_sum(np.arange(rows.n), rows, used, signed).T.copy())
     points = list(zip(alphas, values, strict=False))
     if problem.nu is None:
         points = [_without_rest(problem, *point) for point in points]
@@ -165,14 +168,6 @@ def _best_of(problem: MarginProgram, rows: Rows, found: Vertices, tol: float) ->
     return ProgramResult(
         alpha=alpha, z=z, f=f, g=g, n_iter=found.n_iter, status=status, method="simplex"
     )
-
-
-def _values(problem: MarginProgram, rows: Rows, vectors: list[FloatArray]) -> list[FloatArray]:
-    """Return K (y v) for some vectors in one pass."""
-    together = np.column_stack(vectors)
-    used = np.flatnonzero(together.any(axis=1))
-    weights = problem.y[used, None] * together[used]
-    return list(rows.weighted_sum(np.arange(rows.n), rows, used, weights).T.copy())
 
 
 def _without_rest(

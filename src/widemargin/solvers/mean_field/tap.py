@@ -84,7 +84,10 @@ def _rounds(
         z = fields.z
         posterior = factorise(K, problem.precision(z), scratch)
         cavity = implied_cavity(problem, posterior, K)
-        before, change = change, _largest_change(problem, cavity)
+        before, change = change, np.inf
+        if not (cavity <= 0).any():
+            moved = np.abs(cavity - problem.cavity) / (problem.cavity + problem.input_noise)
+            change = float(moved.max(initial=0.0))
         here = _Round(problem, fields, posterior, change)
         if here.residual <= tol or budget.status in ("max_iter", "stopped"):
             break
@@ -108,14 +111,6 @@ def implied_cavity(problem: MeanField, posterior: Posterior, K: FloatArray) -> F
     kept, variance = posterior.diagonals(K)
     rest = 1 - (1 - kept) / problem.weight
     return np.divide(variance, rest, out=np.full_like(rest, -np.inf), where=rest > 0)
-
-
-def _largest_change(problem: MeanField, cavity: FloatArray) -> float:
-    """Return the largest change relative to lambda; infinite where there is no variance."""
-    if (cavity <= 0).any():
-        return np.inf
-    change = np.abs(cavity - problem.cavity) / (problem.cavity + problem.input_noise)
-    return float(change.max(initial=0.0))
 
 
 def tap_evidence(problem: MeanField, fields: Fields, posterior: Posterior) -> float:

@@ -126,19 +126,19 @@ def _explained_least(block: FloatArray) -> IntArray:
     return np.array(taken, dtype=np.intp)
 
 
-def rank_estimate(rows: Rows, remainder: float, seed: int = 0) -> int:
+def rank_estimate(rows: Rows, remainder: float) -> int:
     """Estimate how many columns a remainder needs, from a sample of the rows.
 
     Smooth kernels need hardly more columns for all rows than for the sample. Where more than half
     of the sample is needed, the answer is n: the kernel has no small rank.
     """
     n = rows.n
-    sample = np.random.default_rng(seed).permutation(n)[: min(n, SAMPLE)]
+    sample = np.random.default_rng(0).permutation(n)[: min(n, SAMPLE)]
     some = rows.X[sample]
     if rows.kernel.name == "precomputed":
         some = some[:, sample]
     few = Rows(rows.kernel, some, rows.centre, rows.threads)
-    low = LowRank(few, np.ones(len(sample)), max(1, len(sample) // 2), seed)
+    low = LowRank(few, np.ones(len(sample)), max(1, len(sample) // 2))
     enough = low.grow(remainder)
     rows.evaluations += few.evaluations
     return low.rank if enough else n

@@ -126,8 +126,7 @@ class Best:
         dual = max(self.found.dual, found.dual)
         if found.primal < self.found.primal:
             self.w, self.t, self.found = w, t, found
-        if dual > self.found.dual:
-            self.found = replace(self.found, dual=dual)
+        self.found = replace(self.found, dual=dual)
 
 
 @dataclass
@@ -137,7 +136,7 @@ class Progress:
     base: Base
     best: Best
     explicit: Explicit | None = None  # None: the sides have still to be read
-    pull: FloatArray = field(default_factory=lambda: np.empty(0))
+    bounded_sum: FloatArray = field(default_factory=lambda: np.empty(0))
     mass: FloatArray = field(default_factory=lambda: np.zeros(2))
     round: int = 0
     passes: float = 0.0
@@ -177,7 +176,7 @@ class Rounds:
         none = np.empty(0, dtype=np.intp)
         scans = self._scan(plane, limits, current, [none] * len(self.source.sizes), self.total)
         at.explicit = explicit = _found(scans, self.source.n_features)
-        at.pull = np.sum([s.pull for s in scans], axis=0)
+        at.bounded_sum = np.sum([s.bounded_sum for s in scans], axis=0)
         at.mass = np.sum([s.mass for s in scans], axis=0)
         self.problem.require_reachable(np.sum([s.classes for s in scans], axis=0))
         loss = sum(s.loss for s in scans)
@@ -196,7 +195,7 @@ class Rounds:
             problem.sums(at.mass),
             np.full(len(rows), self.target),
             problem.cap * rows.weight,
-            problem.cap * at.pull,
+            problem.cap * at.bounded_sum,
         )
         few = few_rows(self.source.n_features)
         try:
@@ -247,9 +246,9 @@ class Rounds:
             known = [rows.of_part(k) for k in range(len(self.source.sizes))]
             most = int(max(1000.0, TOO_MANY * at.base.size))
             scans = self._scan(at.base.sides(problem)[0], None, plane, known, most)
-            at.pull = np.sum([s.pull for s in scans], axis=0)
+            at.bounded_sum = np.sum([s.bounded_sum for s in scans], axis=0)
             at.mass = np.sum([s.mass for s in scans], axis=0)
-            expansion = problem.cap * at.pull + expansion
+            expansion = problem.cap * at.bounded_sum + expansion
             total = problem.cap * float(at.mass.sum()) + total
             loss = sum(s.loss for s in scans)
             wrong = np.max([wrong, *(s.wrong_by for s in scans)], axis=0)
@@ -269,7 +268,7 @@ class Rounds:
         plane, _ = at.base.sides(self.problem)
         bounded = plane.slack(wrong.X @ plane.w, wrong.y) > 0
         weight = wrong.weight * bounded
-        at.pull = at.pull - (weight * wrong.y) @ wrong.X
+        at.bounded_sum = at.bounded_sum - (weight * wrong.y) @ wrong.X
         at.mass = at.mass - np.array([weight[wrong.y > 0].sum(), weight[wrong.y < 0].sum()])
         at.explicit = at.explicit.with_more(wrong)
         assert at.solution is not None

@@ -57,7 +57,7 @@ class Scan:
 
     Attributes
     ----------
-    pull : ndarray of shape (n_features,)
+    bounded_sum : ndarray of shape (n_features,)
         Sum of weight y x over the implicit rows whose side is the cap.
     mass : ndarray of shape (2,)
         Their weights, summed for the positive and the negative class.
@@ -73,7 +73,7 @@ class Scan:
         The rows that are to become explicit; empty where there are too many of them.
     """
 
-    pull: FloatArray
+    bounded_sum: FloatArray
     mass: FloatArray
     classes: FloatArray
     loss: float = 0.0
@@ -120,7 +120,10 @@ def scan(
             change &= weight > 0
             rows = np.flatnonzero(change)
         else:
-            rows = _wrong(bounded, slack, weight, here)
+            wrong = (slack > 0) != bounded
+            wrong[here] = False
+            rows = np.flatnonzero(wrong)
+            rows = rows[weight[rows] > 0]
             if len(rows):
                 caps = np.ones(len(rows))
                 found = wrong_by(slack[rows], y[rows], np.where(bounded[rows], caps, 0.0), caps)
@@ -133,11 +136,11 @@ def scan(
         if limits is not None:
             bounded[rows] = False
             total.classes += _by_class(float(weight.sum()), float(weight @ y))
-        pulled = np.where(bounded, weight, 0.0)
-        mass = float(pulled.sum())
-        pulled *= y
-        total.pull += pulled @ X
-        total.mass += _by_class(mass, float(pulled.sum()))
+        at_cap = np.where(bounded, weight, 0.0)
+        mass = float(at_cap.sum())
+        at_cap *= y
+        total.bounded_sum += at_cap @ X
+        total.mass += _by_class(mass, float(at_cap.sum()))
     if total.wrong > most:
         total.found.clear()
     return total
@@ -156,16 +159,6 @@ def _exactly(X: RealArray, centre: FloatArray | None, buffer: FloatArray) -> Flo
 def _by_class(total: float, signed: float) -> FloatArray:
     """The sums over both classes, given the sum and the sum of positives less negatives."""
     return np.array([0.5 * (total + signed), 0.5 * (total - signed)])
-
-
-def _wrong(
-    bounded: BoolArray, slack: FloatArray, weight: FloatArray, explicit: IntArray
-) -> IntArray:
-    """Return the implicit rows of a block that are on the wrong side."""
-    wrong = (slack > 0) != bounded
-    wrong[explicit] = False
-    rows = np.flatnonzero(wrong)
-    return rows[weight[rows] > 0]
 
 
 def gather(part: Part, rows: IntArray, centre: FloatArray | None) -> Sampled:

@@ -34,7 +34,7 @@ def state_of(rounds: Rounds) -> dict[str, Any]:
         "limits": [list(base.limits.low), list(base.limits.high)],
         "best": {"w": best.w, "t": best.t, **asdict(best.found)},
         "centre": rounds.centre,
-        "pull": at.pull,
+        "bounded_sum": at.bounded_sum,
         "mass": at.mass,
         "near": None if at.near is None else list(at.near),
         "explicit": None,
@@ -57,7 +57,7 @@ def resumed(source: Source, problem: LinearProblem, state: dict[str, Any]) -> Ro
     progress = Progress(
         Base(_array(base["w"]), _array(base["t"]), Limits(low, high), float(base["size"])),  # type: ignore[arg-type]
         Best(_array(best["w"]), _array(best["t"]), Evaluation(**{k: float(best[k]) for k in KEPT})),
-        pull=_array(state["pull"]),
+        bounded_sum=_array(state["bounded_sum"]),
         mass=_array(state["mass"]),
         round=int(state["round"]),
         passes=float(state["passes"]),

@@ -232,7 +232,7 @@ class SmoothedDescent:
         a step of Newton's method for the loss that has them, and no others, on its ramp.
         """
         steeper = self.problem.C * (1.0 / self.width - 1.0 / old)
-        beta = before.sums.beta + steeper * before.sums.rows.band_slacks(old)
+        beta = before.sums.beta + steeper * before.sums.rows.zone_slacks(old)
         there = self.evaluate(self._stepped(before, beta, old))
         if self.merit(there) < self.merit(self.here):
             self.here = there

@@ -83,7 +83,7 @@ def _program(points: FloatArray, t: FloatArray, D: FloatArray) -> float | None:
 
 
 def _newton(rows: Rows, t: FloatArray, D: FloatArray, budget: Budget, seed: int) -> float:
-    """Follow the answers of P7 down to the eps where there is none."""
+    """Follow the solutions of P7 down to the eps where there is none."""
     epsilon = tube_of_residuals(t, D)
     while True:
         z = lifted_targets(t, epsilon)

@@ -85,17 +85,17 @@ _Found = tuple[FloatArray | None, int, Status, Sequence[dict[str, Any]]]
 
 
 def _by_qp(X: FloatArray, y: FloatArray, D: FloatArray, seed: int, budget: Budget) -> _Found:
-    form = LinearProblem("hull", 1.0)
-    sums, zero = form.sums(np.zeros(2)), np.zeros(len(y))
-    qp = BoxQP(X * y[:, None], form.columns(y), sums, zero, D, np.zeros(X.shape[1]))
+    problem = LinearProblem("hull", 1.0)
+    sums, zero = problem.sums(np.zeros(2)), np.zeros(len(y))
+    qp = BoxQP(X * y[:, None], problem.columns(y), sums, zero, D, np.zeros(X.shape[1]))
     found = solve_box_qp(qp)
     return found.s, found.n_iter, "converged", []
 
 
 def _by_implicit(X: FloatArray, y: FloatArray, D: FloatArray, seed: int, budget: Budget) -> _Found:
-    source, form = Memory(X, y, D), LinearProblem("hull", 1.0)
-    found = solve(form, source, tol=0.0, budget=budget, seed=seed)
-    s = np.concatenate(dual_variables(form, source, found)) if found.separable else None
+    source, problem = Memory(X, y, D), LinearProblem("hull", 1.0)
+    found = solve(problem, source, tol=0.0, budget=budget, seed=seed)
+    s = np.concatenate(dual_variables(problem, source, found)) if found.separable else None
     return s, found.n_iter, found.status, found.history
 
 

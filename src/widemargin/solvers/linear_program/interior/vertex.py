@@ -49,19 +49,14 @@ def vertex(
     y = problem.y
     M = rows.block(between, rows, support) * y[between, None] * y[support]  # that block of G
     M = np.asarray(M - (between[:, None] == support) * problem.shift[support])
+    # What rows with multipliers at their limit add to (G z)_j, j in the support.
+    values = y[support] * rows.weighted_sum(support, rows, full, (y * problem.cost)[full])
+    own = np.where(np.isin(support, full), (problem.shift * problem.cost)[support], 0.0)
     try:
-        a, z = _solve(problem, M, support, full, _pull(problem, rows, support, full))
+        a, z = _solve(problem, M, support, full, np.asarray(values - own))
     except LinAlgError:
         return None
     return _within(problem, between, support, full, a, z)
-
-
-def _pull(problem: MarginProgram, rows: Rows, support: IntArray, full: IntArray) -> FloatArray:
-    """Return what rows with multipliers at their limit add to (G z)_j, j in the support."""
-    signed = (problem.y * problem.cost)[full]
-    values = problem.y[support] * rows.weighted_sum(support, rows, full, signed)
-    own = np.where(np.isin(support, full), (problem.shift * problem.cost)[support], 0.0)
-    return np.asarray(values - own)
 
 
 def _solve(
