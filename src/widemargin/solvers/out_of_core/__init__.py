@@ -96,7 +96,7 @@ def solve(
     >>> y = np.where(X[:, 0] + 0.5 * rng.standard_normal(20_000) > 0, 1.0, -1.0)
     >>> source = sources.from_arrays(X, y).binary(1.0, -1.0)
     >>> found = solve(LinearProblem("hinge", 1.0), source, tol=1e-9, budget=Budget(100))
-    >>> found.status, found.relative_gap < 1e-12, found.passes < 6
+    >>> found.status, found.evaluation.gap < 1e-12, found.passes < 6
     ('converged', True, True)
     """
     if not sum(data.sizes):

@@ -50,11 +50,6 @@ class OutOfCoreResult(LinearResult):
     multipliers: Multipliers | None = None
 
     @property
-    def relative_gap(self) -> float:
-        """(primal - dual) / max(1, abs(primal))."""
-        return self.evaluation.gap
-
-    @property
     def separable(self) -> bool:
         """False where reduced hulls meet, so that w = 0."""
         return bool(self.coef.any())
