@@ -98,13 +98,13 @@ def seed_of(random_state: Any) -> int:
     return int(generator.randint(2**31 - 1))
 
 
-def check_X(estimator: Any, X: Any, *, reset: bool, accept_sparse: bool = True) -> Matrix:
-    """Check data for fit (reset) or prediction; float32 stays float32."""
+def check_X(estimator: Any, X: Any, *, accept_sparse: bool = True) -> Matrix:
+    """Check data for prediction; float32 stays float32."""
     with np.errstate(invalid="ignore"):  # infinities of both signs are refused, not added
         X = validate_data(
             estimator,
             X,
-            reset=reset,
+            reset=False,
             accept_sparse="csr" if accept_sparse else False,
             dtype=(np.float64, np.float32),
             order="C",

@@ -143,7 +143,7 @@ def squared_lengths(est: Any, X: Any) -> FloatArray:
         X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.square(X).sum(axis=1)
         return np.asarray(squares, dtype=np.float64).ravel()
-    X = check_X(est, X, reset=False, accept_sparse=kernel.name != "precomputed")
+    X = check_X(est, X, accept_sparse=kernel.name != "precomputed")
     if kernel.name == "precomputed" and X.shape[0] != X.shape[1]:
         raise ValueError(
             "X must be the square kernel matrix of the training rows: k(x, x) of other rows is "

@@ -228,7 +228,7 @@ class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
             To be compared with `thresholds_`.
         """
         check_is_fitted(self)
-        X = check_X(self, X, reset=False)
+        X = check_X(self, X)
         return np.asarray(safe_sparse_dot(X, self.coef_), dtype=np.float64)
 
     def decision_function(self, X: Any) -> FloatArray:

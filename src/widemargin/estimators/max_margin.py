@@ -273,5 +273,5 @@ class MaxMarginClassifier(
         return Training(data, Kernel("linear"), None, pairs, paths, True)
 
     def _pair_values(self, X: Any) -> FloatArray:
-        X = check_X(self, X, reset=False)
+        X = check_X(self, X)
         return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_

@@ -310,7 +310,7 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
 
     def _machine_values(self, X: Any) -> FloatArray:
         if self.kernel is None:
-            X = check_X(self, X, reset=False)
+            X = check_X(self, X)
             values = np.asarray(safe_sparse_dot(X, self.coef_.T))
         else:
             values = self._expansion_values(X, self.dual_coef_.T)

@@ -160,7 +160,7 @@ class RBFNetClassifier(OneVsRestClassifier, ScoredClassifier, BaseEstimator):
         self.n_steps_ = max(net.n_iter for net in nets)
 
     def _machine_values(self, X: Any) -> FloatArray:
-        X = check_X(self, X, reset=False)
+        X = check_X(self, X)
         # A model of dense rows may be asked about sparse ones.
         origin = np.zeros(X.shape[1]) if sp.issparse(X) else self._origin_
         rows = _shifted(origin, X)

@@ -239,7 +239,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
     def _values(self, X: Any) -> FloatArray:
         if self._origin_ is None or sp.issparse(X):
             return super()._values(X)
-        X = check_X(self, X, reset=False)
+        X = check_X(self, X)
         return np.asarray((X - self._origin_) @ self.coef_[0] + self._inner_intercept_)
 
 

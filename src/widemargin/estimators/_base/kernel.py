@@ -182,7 +182,7 @@ class KernelEstimator(BaseEstimator):
 
     def _expansion_values(self, X: Any, coefficients: FloatArray) -> FloatArray:
         """Return sum_j coefficients_j k(x_j, x) for every row of X, j over the support."""
-        X = check_X(self, X, reset=False, accept_sparse=self.kernel != "precomputed")
+        X = check_X(self, X, accept_sparse=self.kernel != "precomputed")
         if not len(coefficients):  # a machine that has learnt nothing has no support vectors
             return np.zeros((X.shape[0], *coefficients.shape[1:]))
         kernel = self._kernel_

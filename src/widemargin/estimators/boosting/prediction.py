@@ -39,7 +39,7 @@ class BoostedPrediction:
 
     def _checked(self, X: Any) -> Matrix:
         check_is_fitted(self)
-        return check_X(self, X, reset=False, accept_sparse=self._takes_sparse())
+        return check_X(self, X, accept_sparse=self._takes_sparse())
 
     def _totals(self, X: Matrix) -> FloatArray:
         """Return the sums of alpha_t g_t, a column for each machine."""

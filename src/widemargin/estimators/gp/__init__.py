@@ -300,7 +300,7 @@ class MeanFieldGPClassifier(
     def _blocks(self, X: Any) -> Iterator[tuple[Matrix, FloatArray]]:
         """Yield rows, a block at a time, with their kernel values."""
         check_is_fitted(self)
-        X = check_X(self, X, reset=False, accept_sparse=self.kernel != "precomputed")
+        X = check_X(self, X, accept_sparse=self.kernel != "precomputed")
         latent = self._latent_
         if latent.kernel.name == "precomputed":
             X = X[:, latent.index]

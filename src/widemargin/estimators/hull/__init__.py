@@ -294,7 +294,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
     def _pair_values(self, X: Any) -> FloatArray:
         if self.kernel != "linear":
             return super()._pair_values(X)
-        X = check_X(self, X, reset=False)
+        X = check_X(self, X)
         if self._origin_ is None or sp.issparse(X):
             return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_
         return np.asarray((X - self._origin_) @ self.coef_.T) + self._inner_intercept_

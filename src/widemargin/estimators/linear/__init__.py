@@ -304,5 +304,5 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
         warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, X, "gap")
 
     def _pair_values(self, X: Any) -> FloatArray:
-        X = check_X(self, X, reset=False)
+        X = check_X(self, X)
         return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_

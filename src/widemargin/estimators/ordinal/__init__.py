@@ -244,7 +244,7 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         check_is_fitted(self)
         if self.kernel != "linear":
             return self._expansion_values(X, self.dual_coef_[0])
-        X = check_X(self, X, reset=False)
+        X = check_X(self, X)
         return np.asarray(safe_sparse_dot(X, self.coef_), dtype=np.float64)
 
     def decision_function(self, X: Any) -> FloatArray:

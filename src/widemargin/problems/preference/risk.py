@@ -78,7 +78,11 @@ def preference_risk(
     require(ties in (0.5, 1.0), "ties", ties, "1.0 or 0.5")
     order = declared_order(y)
     ranks, values = _numbers("y", y, order), _numbers("score", score, order)
-    weight = _weights(sample_weight, len(ranks))
+    weight = np.ones(len(ranks))
+    if sample_weight is not None:
+        weight = _numbers("sample_weight", sample_weight).astype(np.float64)
+        good = bool(np.isfinite(weight).all() and (weight >= 0).all())
+        require(good, "sample_weight", sample_weight, "finite and not negative")
     query = np.zeros(len(ranks)) if qid is None else _labels("qid", qid)
     check_consistent_length(ranks, values, weight, query)
     used = weight > 0
@@ -126,15 +130,6 @@ def _numbers(name: str, values: Any, order: list[Any] | None = None) -> Any:
     if np.isnan(array).any():
         raise ValueError(f"{name} must not contain NaN; remove or fill in those rows")
     return array
-
-
-def _weights(sample_weight: Any, n_rows: int) -> FloatArray:
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weight = _numbers("sample_weight", sample_weight).astype(np.float64)
-    good = bool(np.isfinite(weight).all() and (weight >= 0).all())
-    require(good, "sample_weight", sample_weight, "finite and not negative")
-    return np.asarray(weight)
 
 
 def _codes(values: Any) -> IntArray:

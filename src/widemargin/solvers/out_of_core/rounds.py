@@ -126,7 +126,8 @@ class Best:
         dual = max(self.found.dual, found.dual)
         if found.primal < self.found.primal:
             self.w, self.t, self.found = w, t, found
-        self.found = replace(self.found, dual=dual)
+        if self.found.dual != dual:  # also where it is NaN
+            self.found = replace(self.found, dual=dual)
 
 
 @dataclass
