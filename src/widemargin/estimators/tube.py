@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
-from widemargin._base.validation import check_X, require, require_number, seed_of
+from widemargin._base.validation import TrainingSet, check_X, require, require_number, seed_of
 from widemargin.estimators._base.kernel import CentredSamples
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportRegressor
@@ -22,7 +22,6 @@ from widemargin.problems.reduced_hull import NearestPoints, masses
 from widemargin.problems.soft_margin import SoftMargin, nu_tube
 from widemargin.problems.tube import Tube, lifted_rows, lifted_targets, tube_hulls
 from widemargin.solvers import reduced_hull
-from widemargin.solvers.base import Budget
 from widemargin.solvers.reduced_hull import HullResult
 
 DOUBLINGS = 60  # of epsilon="auto": beyond, data and tube have no common scale
@@ -186,8 +185,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
         self, t: FloatArray, D: FloatArray, rows: Rows, watch: Watch
     ) -> tuple[float, FloatArray, Rows, HullResult]:
         """Find the tube; epsilon="auto" is doubled until there is one."""
-        budget = Budget(int(self.max_iter), watch, self.cache_size * 1e6)
-        seed = seed_of(self.random_state)
+        budget, seed = self._budget(watch), seed_of(self.random_state)
         automatic = isinstance(self.epsilon, str)
         epsilon = _half_deviation(t, D) if automatic else float(self.epsilon)
         for _ in range(DOUBLINGS):
@@ -221,19 +219,18 @@ class TubeSVR(CentredSamples, SupportRegressor):
             f'epsilon="auto" found no tube up to epsilon={epsilon:.1e}: scale X or y, or raise k'
         )
 
-    def _keep_threshold(self, machine: Expansion) -> None:
+    def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
+        super()._keep_machine(data, machine)
         machine = cast(TubeExpansion, machine)
         self.tube_width_ = max(0.0, machine.tube.half_width)  # below only by rounding
         self.epsilon_ = machine.epsilon
         self.equivalent_C_ = float(masses(np.ones(1), self.k_)[0] / machine.tube.sigma)
         self._inner_intercept_ = machine.intercept
-        shift = 0.0
         if self._origin_ is not None:
             self.coef_ = self.dual_coef_ @ (self.support_vectors_ - self._origin_)
-            shift = float(self.coef_[0] @ self._origin_)
-        self.intercept_ = np.array([machine.intercept - shift])
+            self.intercept_ = self.intercept_ - float(self.coef_[0] @ self._origin_)
 
-    def _single_threshold(self, machine: Expansion) -> Machine:
+    def _loo_machine(self, machine: Expansion) -> Machine:
         return replace(machine.machine, threshold=float(self.intercept_[0]))
 
     def _values(self, X: Any) -> FloatArray:

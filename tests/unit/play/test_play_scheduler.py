@@ -6,7 +6,7 @@ import threading
 
 from widemargin.play import scheduler as painting
 from widemargin.play.catalogue import MACHINES
-from widemargin.play.scheduler import Painter
+from widemargin.play.scheduler import FitScheduler
 
 POINTS = [[-1.0, -1.0, 0], [-0.8, -0.4, 0], [1.0, 1.0, 1], [0.7, 1.2, 1]]
 
@@ -14,7 +14,7 @@ POINTS = [[-1.0, -1.0, 0], [-0.8, -0.4, 0], [1.0, 1.0, 1], [0.7, 1.2, 1]]
 def test_warm_up_draws_every_machine_the_first_one_first(monkeypatch):
     seen = []
     monkeypatch.setattr(painting, "_paint_unseen", lambda given: seen.append(given["machine"]))
-    Painter().warm_up("LOOSVC")
+    FitScheduler().warm_up("LOOSVC")
     assert seen[0] == "LOOSVC"
     assert set(seen) == set(MACHINES)
 
@@ -26,10 +26,10 @@ def test_what_is_warmed_up_can_be_drawn():
 
 
 def test_a_picture_goes_before_the_warm_up(monkeypatch):
-    painter, order, asker = Painter(), [], []
+    scheduler, order, asker = FitScheduler(), [], []
 
     def ask():
-        painter.picture({"machine": "SVC", "points": POINTS})
+        scheduler.picture({"machine": "SVC", "points": POINTS})
         order.append("picture")
 
     def paint_unseen(given):
@@ -37,19 +37,19 @@ def test_a_picture_goes_before_the_warm_up(monkeypatch):
         if not asker:  # somebody asks while the first machine is warmed up
             asker.append(threading.Thread(target=ask))
             asker[0].start()
-            while painter._n_asked == 0:
+            while scheduler._n_asked == 0:
                 pass
 
     monkeypatch.setattr(painting, "_paint_unseen", paint_unseen)
     monkeypatch.setattr(painting, "MACHINES", {"SVC": MACHINES["SVC"], "LPSVC": MACHINES["LPSVC"]})
-    painter.warm_up()
+    scheduler.warm_up()
     asker[0].join()
     assert order[:2] == ["warm-up", "picture"]
     assert order.count("warm-up") > 2
 
 
 def test_pictures_do_not_wait_for_leave_one_out(monkeypatch):
-    painter, go_on, begun = Painter(), threading.Event(), threading.Event()
+    scheduler, go_on, begun = FitScheduler(), threading.Event(), threading.Event()
 
     def slowly(fitted):
         begun.set()
@@ -58,9 +58,9 @@ def test_pictures_do_not_wait_for_leave_one_out(monkeypatch):
 
     monkeypatch.setattr(painting, "leave_one_out", slowly)
     body = {"machine": "LPSVC", "points": POINTS}
-    thread = threading.Thread(target=painter.left_out, args=(body,))
+    thread = threading.Thread(target=scheduler.left_out, args=(body,))
     thread.start()
     assert begun.wait(60)
-    assert painter.picture({"machine": "SVC", "points": POINTS})["milliseconds"] > 0
+    assert scheduler.picture({"machine": "SVC", "points": POINTS})["milliseconds"] > 0
     go_on.set()
     thread.join()

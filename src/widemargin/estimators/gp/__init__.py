@@ -341,7 +341,7 @@ class MeanFieldGPClassifier(
             found.append(scores(self._record_, self._latent_, cross, prior))
         return np.concatenate(found)
 
-    def _deciding(self, X: Any) -> FloatArray:
+    def _deciding_scores(self, X: Any) -> FloatArray:
         """Two classes: the mean, whose sign needs neither variances nor leave-one-out."""
         check_is_fitted(self)
         if len(self.classes_) > 2:

@@ -48,7 +48,6 @@ from widemargin.problems.reduced_hull import (
 )
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import reduced_hull
-from widemargin.solvers.base import Budget
 from widemargin.solvers.reduced_hull import LINEAR_METHODS
 
 SOLVERS = ("auto", "smo", "qp", "implicit", "sampling")
@@ -211,7 +210,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
         part = self._rows_of(rows, chosen)
         evaluations = part.evaluations
         how: dict[str, Any] = {
-            "budget": Budget(int(self.max_iter), watch, self.cache_size * 1e6),
+            "budget": self._budget(watch),
             "method": self.solver,
             "seed": seed_of(self.random_state),
         }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,12 +11,12 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, seed_of
 from widemargin.certificate import Certificate, warn_unconverged
+from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
-from widemargin.kernels import Kernel, Rows
+from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import soft_margin
-from widemargin.solvers.base import Budget
 
 
 @dataclass(frozen=True)
@@ -33,28 +32,21 @@ class Expansion:
     machine: Machine  # the problem that was solved and its optimum
 
 
-class SoftMarginFit:
-    """Mixin of the estimators that solve a `SoftMargin`; stands before the kernel estimator."""
+class SoftMarginFit(KernelEstimator):
+    """Base of the estimators that solve a `SoftMargin`."""
 
-    tol: float
-    cache_size: float
-    max_iter: int
-    random_state: Any
-    _kernel_: Kernel
-    _centre_: FloatArray | None
-    _indefinite: bool
+    certificate_: Certificate
 
     def _expansion(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
         """Solve one problem and certify the result."""
         n, evaluations = problem.n_rows, rows.evaluations
         watch.next_part()
-        steps = int(self.max_iter) if self.max_iter > 0 else max(500_000, 100 * n)
         with worker_threads() as rows.threads:
             result = soft_margin.solve(
                 problem,
                 rows,
                 tol=self.tol,
-                budget=Budget(steps, watch, self.cache_size * 1e6),
+                budget=self._budget(watch, default=max(500_000, 100 * n)),
                 method=getattr(self, "solver", "auto"),
                 seed=seed_of(self.random_state),
             )
@@ -90,8 +82,7 @@ class SoftMarginFit:
 
     def _warn_unconverged(self, statuses: list[str], X: Matrix) -> None:
         """Warn where the worst certificate is not within tol."""
-        certificate: Certificate = self.certificate_  # type: ignore[attr-defined]
         warn_unconverged(
-            type(self).__name__, certificate, statuses, self.tol, X,
+            type(self).__name__, self.certificate_, statuses, self.tol, X,
             indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
         )  # fmt: skip

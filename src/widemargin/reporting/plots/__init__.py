@@ -14,7 +14,7 @@ from widemargin.reporting import figures
 from widemargin.reporting.plots import pictures as _pictures
 from widemargin.reporting.plots.backends import show
 from widemargin.reporting.plots.landscapes import landscape_of
-from widemargin.reporting.plots.shown import (
+from widemargin.reporting.plots.plotted_rows import (
     ask,
     check_classifier,
     machine_of,
