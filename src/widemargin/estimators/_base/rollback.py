@@ -1,4 +1,4 @@
-"""A fit happens whole or not at all, like the writing of a file."""
+"""Restore an estimator whose fit fails: a fit happens as a whole or not at all."""
 
 from __future__ import annotations
 

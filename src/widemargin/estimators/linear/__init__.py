@@ -1,4 +1,4 @@
-"""The linear support vector classifier, in the features themselves."""
+"""Linear support vector classification: LinearSVC."""
 
 from __future__ import annotations
 

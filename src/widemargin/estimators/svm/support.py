@@ -1,4 +1,4 @@
-"""Classification and regression by kernel expansions: what the four machines have in common."""
+"""Base classes of kernel classifiers and regressors: SupportClassifier, SupportRegressor."""
 
 from __future__ import annotations
 

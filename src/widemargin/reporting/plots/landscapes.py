@@ -1,4 +1,4 @@
-"""The error over two parameters, from a search of a grid or from a descent by gradient."""
+"""Plot the error over two parameters, of a grid search or of gradient tuning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of a plane and of a fit's rounds, as plain specifications (see `figures`)."""
+"""Specifications of plots: decision regions, rank maps, histories of bounds (see `figures`)."""
 
 from __future__ import annotations
 
