@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +13,12 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, seed_of
 from widemargin.certificate import Certificate, warn_unconverged
-from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
-from widemargin.kernels import Rows
+from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import soft_margin
+from widemargin.solvers.base import Budget
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,16 @@ class Expansion:
     machine: Machine  # the problem that was solved and its optimum
 
 
-class SoftMarginFit(KernelEstimator):
-    """Base of the estimators that solve a `SoftMargin`."""
+class SoftMarginFit:
+    """Mixin of the estimators that solve a `SoftMargin`; stands before the kernel estimator."""
 
+    tol: float
+    random_state: Any
     certificate_: Certificate
+    _kernel_: Kernel
+    _centre_: FloatArray | None
+    _indefinite: bool
+    _budget: Callable[..., Budget]
 
     def _expansion(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
         """Solve one problem and certify the result."""

@@ -16,6 +16,7 @@ from widemargin._base.validation import TrainingSet
 from widemargin.certificate import worst
 from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
+from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.fitted.by_path import Machine
@@ -26,7 +27,9 @@ Part: TypeAlias = tuple[IntArray, SoftMargin]
 """Rows of the training set and the problem on them."""
 
 
-class SupportClassifier(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, SoftMarginFit):
+class SupportClassifier(
+    OneVsOneClassifier, ScoredClassifier, SoftMarginFit, Diagnosed, Displayed, KernelEstimator
+):
     """One-vs-one classification by a kernel machine; subclasses state the binary problem."""
 
     @whole_fit
@@ -138,7 +141,7 @@ class SupportClassifier(OneVsOneClassifier, ScoredClassifier, Diagnosed, Display
         return self._expansion_values(X, self._pair_coefficients()) + self.intercept_
 
 
-class SupportRegressor(RegressorMixin, Diagnosed, Displayed, SoftMarginFit):
+class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstimator):
     """Regression by a kernel machine; subclasses state the problem."""
 
     @whole_fit
