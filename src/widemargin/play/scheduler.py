@@ -74,11 +74,8 @@ class FitScheduler:
             for given in _small_questions(name):
                 with self._asked:
                     self._asked.wait_for(lambda: self._n_asked == 0)
-                # The result is dropped; a few points may not allow a fit.
-                with self._fitting, suppress(NoMachineError):
-                    fitted = fit(read_question(given))
-                    draw(fitted)
-                    leave_one_out(fitted)
+                with self._fitting:
+                    _fit_and_draw(given)
 
 
 def _small_questions(name: str) -> Iterator[dict[str, Any]]:
@@ -90,3 +87,11 @@ def _small_questions(name: str) -> Iterator[dict[str, Any]]:
         shown = [p for p in points if p[2] < n_classes]
         for params in ({}, *others):
             yield {"machine": name, "points": shown, "params": params}
+
+
+def _fit_and_draw(given: dict[str, Any]) -> None:
+    """Compute all that a picture needs and drop it; so few points may not allow a fit."""
+    with suppress(NoMachineError):
+        fitted = fit(read_question(given))
+        draw(fitted)
+        leave_one_out(fitted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from widemargin.play import scheduler as painting
+from widemargin.play import scheduler as scheduling
 from widemargin.play.catalogue import MACHINES
 from widemargin.play.scheduler import FitScheduler
 
@@ -13,7 +13,7 @@ POINTS = [[-1.0, -1.0, 0], [-0.8, -0.4, 0], [1.0, 1.0, 1], [0.7, 1.2, 1]]
 
 def test_warm_up_draws_every_machine_the_first_one_first(monkeypatch):
     seen = []
-    monkeypatch.setattr(painting, "_paint_unseen", lambda given: seen.append(given["machine"]))
+    monkeypatch.setattr(scheduling, "_fit_and_draw", lambda given: seen.append(given["machine"]))
     FitScheduler().warm_up("LOOSVC")
     assert seen[0] == "LOOSVC"
     assert set(seen) == set(MACHINES)
@@ -21,8 +21,8 @@ def test_warm_up_draws_every_machine_the_first_one_first(monkeypatch):
 
 def test_what_is_warmed_up_can_be_drawn():
     for name in ("SVC", "AdaBoostClassifier"):
-        for given in painting._small_questions(name):
-            painting._paint_unseen(given)
+        for given in scheduling._small_questions(name):
+            scheduling._fit_and_draw(given)
 
 
 def test_a_picture_goes_before_the_warm_up(monkeypatch):
@@ -32,7 +32,7 @@ def test_a_picture_goes_before_the_warm_up(monkeypatch):
         scheduler.picture({"machine": "SVC", "points": POINTS})
         order.append("picture")
 
-    def paint_unseen(given):
+    def fit_and_draw(given):
         order.append("warm-up")
         if not asker:  # somebody asks while the first machine is warmed up
             asker.append(threading.Thread(target=ask))
@@ -40,8 +40,10 @@ def test_a_picture_goes_before_the_warm_up(monkeypatch):
             while scheduler._n_asked == 0:
                 pass
 
-    monkeypatch.setattr(painting, "_paint_unseen", paint_unseen)
-    monkeypatch.setattr(painting, "MACHINES", {"SVC": MACHINES["SVC"], "LPSVC": MACHINES["LPSVC"]})
+    monkeypatch.setattr(scheduling, "_fit_and_draw", fit_and_draw)
+    monkeypatch.setattr(
+        scheduling, "MACHINES", {"SVC": MACHINES["SVC"], "LPSVC": MACHINES["LPSVC"]}
+    )
     scheduler.warm_up()
     asker[0].join()
     assert order[:2] == ["warm-up", "picture"]
@@ -56,7 +58,7 @@ def test_pictures_do_not_wait_for_leave_one_out(monkeypatch):
         assert go_on.wait(60)
         return {}
 
-    monkeypatch.setattr(painting, "leave_one_out", slowly)
+    monkeypatch.setattr(scheduling, "leave_one_out", slowly)
     body = {"machine": "LPSVC", "points": POINTS}
     thread = threading.Thread(target=scheduler.left_out, args=(body,))
     thread.start()

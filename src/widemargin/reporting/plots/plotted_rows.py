@@ -16,7 +16,7 @@ from widemargin._base.multiclass import class_pairs, predicted_class
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin._base.validation import require
 from widemargin.estimators._base.inspection import pair_values, votes_by_pairs
-from widemargin.fitted.record import find_training_set, record_of
+from widemargin.fitted.record import find_training_set, machine_of, record_of
 from widemargin.reporting.strengths import strengths
 
 BORDER = 0.08  # of the range of the rows, on each side of them
@@ -65,11 +65,6 @@ class PlottedRows:
             return np.asarray(ask(self, "predict", self.X) != self.y), "wrong"
         errors = record_of(self.est).result().errors
         return np.asarray(errors, dtype=bool)[self.seen], "wrong when left out"
-
-
-def machine_of(est: Any) -> Any:
-    """Return the machine itself: the last step of a pipeline."""
-    return est[-1] if hasattr(est, "steps") else est
 
 
 def _steps_before(est: Any) -> Any:
