@@ -156,15 +156,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
             hulls = tube_hulls(D)
             found = _summed_by_rows(found, hulls, rows, z)
         tube = Tube.of(found.alpha, z, epsilon, found.points)
-        violation = hulls.kkt_violation(found.alpha, found.f) / tube.sigma
-        certificate = hulls.certificate(
-            found.alpha,
-            found.f,
-            tol=self.tol,
-            n_iter=found.n_iter,
-            kernel_evaluations=rows.evaluations - evaluations + lifted.evaluations,
-            converged=violation <= self.tol and not self._indefinite,
-        )
+        spent = rows.evaluations - evaluations + lifted.evaluations
         middle = 0.5 * (t.min() + t.max())
         intercept = float(middle + found.points.cut("theta") / tube.sigma)
         svr, b = tube.as_svr(t, found.alpha, D)
@@ -174,7 +166,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
             beta=tube.beta[used],
             intercept=intercept,
             thresholds=np.array([-found.points.theta_plus, -found.points.theta_minus]),
-            certificate=replace(certificate, kkt_violation=violation),
+            certificate=self._certificate(hulls, found, spent, tube.sigma),
             status=found.status,
             machine=Machine(np.arange(n), svr, b, intercept),
             tube=tube,

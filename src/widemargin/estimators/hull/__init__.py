@@ -227,16 +227,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
         unit = 0.5 * found.points.margin
         if not unit > 0:
             unit = max(found.points.norm2, 1e-300)
-        violation = hulls.kkt_violation(found.alpha, found.f) / unit
-        certificate = hulls.certificate(
-            found.alpha,
-            found.f,
-            tol=self.tol,
-            n_iter=found.n_iter,
-            kernel_evaluations=part.evaluations - evaluations,
-            converged=violation <= self.tol and not self._indefinite,
-        )
-        certificate = replace(certificate, kkt_violation=violation)
+        certificate = self._certificate(hulls, found, part.evaluations - evaluations, unit)
         return HullExpansion.of(found, certificate, unit, chosen, hulls, sizes, self.cut)
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:

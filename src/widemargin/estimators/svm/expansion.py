@@ -18,7 +18,7 @@ from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import soft_margin
-from widemargin.solvers.base import Budget
+from widemargin.solvers.base import Budget, DualResult
 
 
 @dataclass(frozen=True)
@@ -59,21 +59,27 @@ class SoftMarginFit:
                 seed=seed_of(self.random_state),
             )
         beta, thresholds = problem.coefficients(result.alpha), problem.thresholds(result.f)
-        certificate = problem.certificate(
-            result.alpha,
-            result.f,
-            tol=self.tol,
-            n_iter=result.n_iter,
-            kernel_evaluations=rows.evaluations - evaluations,
-        )
-        if self._indefinite:
-            certificate = replace(certificate, converged=False)
+        certificate = self._certificate(problem, result, rows.evaluations - evaluations)
         used = np.flatnonzero(beta)
         intercept = float(thresholds.mean()) if len(thresholds) else 0.0
         machine = Machine(np.arange(n), problem, result.alpha, intercept)
         return Expansion(
             used, beta[used], intercept, thresholds, certificate, result.status, machine
         )
+
+    def _certificate(
+        self, problem: SoftMargin, result: DualResult, evaluations: int, unit: float = 1.0
+    ) -> Certificate:
+        """Certify a solution; with an indefinite kernel none counts as converged."""
+        certificate = problem.certificate(
+            result.alpha,
+            result.f,
+            tol=self.tol,
+            n_iter=result.n_iter,
+            kernel_evaluations=evaluations,
+            unit=unit,
+        )
+        return replace(certificate, converged=False) if self._indefinite else certificate
 
     def _keep_record(
         self,
