@@ -76,7 +76,7 @@ def _check_point(i: int, row: Any) -> None:
 
 
 class NoMachineError(Exception):
-    """A question that is well put, but to which these points have no answer."""
+    """A valid request whose points do not allow a fit."""
 
 
 @dataclass(frozen=True)

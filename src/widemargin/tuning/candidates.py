@@ -114,7 +114,7 @@ class Branch:
             return self.X
 
     def forget(self, k: int) -> None:
-        """A setting is done; after the last one nobody needs the rows."""
+        """Drop a setting that is scored, and after the last one the rows."""
         with self.lock:
             del self.settings[k]
             if not self.settings:
@@ -185,7 +185,7 @@ def can_share(machine: Any, n_rows: int) -> bool:
 
 
 class SharedKernel:
-    """Scores the settings that have one kernel, each from the optimum of the one before.
+    """Score the settings that share one kernel, each from the optimum of the one before.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ class Surface:
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Drop what later evaluations would begin with: a start owes nothing to the one before."""
+        """Drop warm starts, so that each descent is independent of those before."""
 
     @property
     def n_deltas(self) -> int:

@@ -206,7 +206,7 @@ class MeanFieldGPClassifier(
         check_method(self.inference, self.solver)
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
-        """Say nothing: `covariance` refuses what is not positive semi-definite."""
+        """Check nothing: `covariance` refuses what is not positive semi-definite."""
         return False
 
     # -- fitting ---------------------------------------------------------------------------
@@ -342,7 +342,7 @@ class MeanFieldGPClassifier(
         return np.concatenate(found)
 
     def _deciding_scores(self, X: Any) -> FloatArray:
-        """Two classes: the mean, whose sign needs neither variances nor leave-one-out."""
+        """Return the mean for two classes: its sign needs no variances and no leave-one-out."""
         check_is_fitted(self)
         if len(self.classes_) > 2:
             return self.decision_function(X)

@@ -29,7 +29,7 @@ OF_QUERIES = (
 
 
 class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
-    """Base of OrdinalSVC: everything between its arguments and its predictions."""
+    """Base of OrdinalSVC: state the problem, solve it, keep the model."""
 
     C: float
     loss: Any
