@@ -18,7 +18,7 @@ from playwright.sync_api import sync_playwright
 
 from widemargin.cli._demo import breast_cancer
 from widemargin.cli._report import run_report
-from widemargin.play.scheduler import Painter
+from widemargin.play.scheduler import FitScheduler
 from widemargin.play.server import listen, make_app
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -84,7 +84,7 @@ def playground():
     """Start the playground and return its address."""
     listener = listen()
     port = listener.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(make_app(port, Painter()), log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(make_app(port, FitScheduler()), log_level="warning"))
     threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
     return f"http://127.0.0.1:{port}/"
 

@@ -1,4 +1,4 @@
-r"""Bounds on the error on new data, one function a theorem.
+r"""Bounds on the error on new data, one function per theorem.
 
 ====================  =========================================================================
 function              theorem

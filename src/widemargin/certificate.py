@@ -1,4 +1,4 @@
-"""What every convex fit returns: how far from the optimum the model can be."""
+"""Certificates: how far from the optimum a fitted model can be."""
 
 from __future__ import annotations
 

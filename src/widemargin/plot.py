@@ -1,4 +1,4 @@
-"""Pictures of fitted machines, on Matplotlib's axes or as Plotly figures.
+"""Plots of fitted models, on Matplotlib's axes or as Plotly figures.
 
 =====================  =========================================================================
 decision_boundary      regions, margin, support vectors and leave-one-out errors in a plane

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from widemargin.play.catalogue import MACHINES
-from widemargin.play.scheduler import Painter
+from widemargin.play.scheduler import FitScheduler
 from widemargin.play.server import listen, make_app
 
 
@@ -20,7 +20,7 @@ def address():
     """A running playground."""
     listener = listen()
     port = listener.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(make_app(port, Painter()), log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(make_app(port, FitScheduler()), log_level="warning"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{port}/"

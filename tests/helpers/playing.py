@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from widemargin.play.scheduler import Painter
+from widemargin.play.scheduler import FitScheduler
 from widemargin.play.server import listen, make_app
 
 TWO = [
@@ -23,11 +23,11 @@ TWO = [
 
 
 @contextmanager
-def served(painter=None):
+def served(scheduler=None):
     """Serve the playground; the value is its port."""
     listener = listen()
     number = listener.getsockname()[1]
-    app = make_app(number, painter or Painter())
+    app = make_app(number, scheduler or FitScheduler())
     running = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

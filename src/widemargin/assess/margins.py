@@ -15,6 +15,7 @@ from widemargin.assess.planes import (
     plane_values,
     planes_of,
 )
+from widemargin.fitted.record import machine_of
 from widemargin.problems.boosting import margins_of
 
 __all__ = ["geometric", "margin_error", "margins"]
@@ -52,7 +53,7 @@ def margins(est: Any, X: Any, y: Any) -> FloatArray:
     >>> margins.margins(model, X, y).round(6)
     array([2., 1., 1., 2.])
     """
-    machine = est[-1] if hasattr(est, "steps") else est
+    machine = machine_of(est)
     codes = class_numbers(machine, y)
     if not hasattr(est, "decision_function"):
         raise TypeError(f"{type(machine).__name__} has no decision_function to take margins of")

@@ -24,7 +24,7 @@ from widemargin.estimators._base.inspection import (
     pair_values,
     votes_by_pairs,
 )
-from widemargin.fitted.record import find_training_set
+from widemargin.fitted.record import find_training_set, machine_of
 from widemargin.kernels import Rows
 
 
@@ -61,11 +61,9 @@ class Planes:
 
 def last_step(est: Any, X: Any) -> tuple[Any, Any]:
     """Return the machine at the end of a pipeline, and the rows as it sees them."""
-    if not hasattr(est, "steps"):
-        check_is_fitted(est)
-        return est, X
-    check_is_fitted(est[-1])
-    return est[-1], (est[:-1].transform(X) if len(est.steps) > 1 else X)
+    machine = machine_of(est)
+    check_is_fitted(machine)
+    return machine, (est[:-1].transform(X) if len(getattr(est, "steps", ())) > 1 else X)
 
 
 def class_numbers(est: Any, y: Any) -> IntArray:

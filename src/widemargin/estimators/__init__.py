@@ -1,1 +1,1 @@
-"""What people use: estimators with scikit-learn's interface."""
+"""Estimators with scikit-learn's interface."""

@@ -1,4 +1,4 @@
-"""The cumulative (threshold) model for ordered ranks: ordinal logit, probit and cloglog."""
+"""Cumulative link models for ordered ranks: CumulativeLinkClassifier."""
 
 from __future__ import annotations
 

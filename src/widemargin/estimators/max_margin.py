@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.extmath import safe_sparse_dot
 
 from widemargin._base.messages import warn
 from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
@@ -20,7 +19,6 @@ from widemargin._base.validation import (
     check_calibration,
     check_fit,
     check_scale,
-    check_X,
     class_costs,
     require,
     require_budget,
@@ -28,7 +26,13 @@ from widemargin._base.validation import (
     seed_of,
 )
 from widemargin.certificate import Certificate, warn_unconverged, worst
-from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
+from widemargin.estimators._base.classification import (
+    OneVsOneClassifier,
+    ScoredClassifier,
+    hyperplane_values,
+    set_per_machine,
+    shared_by_weight,
+)
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.fitted.by_path import Machine, Training
@@ -205,8 +209,7 @@ class MaxMarginClassifier(
         with Watch(name, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
             fits = [self._fit_pair(data.X, codes, costs, pair, watch) for pair in pairs]
         machines = [machine for machine, _ in fits]
-        self.certificates_ = [certificate for _, certificate in fits]
-        self._keep_planes(data, machines)
+        self._keep_planes(data, machines, [certificate for _, certificate in fits])
         self._record_ = Record(self._training(data, pairs, machines))
         statuses: list[str] = [machine.result.status for machine in machines]
         warn_unconverged(name, self.certificate_, statuses, self.tol, data.X, "gap")
@@ -243,22 +246,21 @@ class MaxMarginClassifier(
             f"most {most:.1e}). Give a finite C, such as C=1.0, for the soft margin"
         )
 
-    def _keep_planes(self, data: TrainingSet, machines: list[NormMachine]) -> None:
+    def _keep_planes(
+        self, data: TrainingSet, machines: list[NormMachine], certificates: list[Certificate]
+    ) -> None:
         """Store the hyperplanes and what proves them."""
         results = [machine.result for machine in machines]
         self.coef_ = np.array([result.coef for result in results])
         self.intercept_ = np.array([result.intercept for result in results])
-        self.certificate_ = worst(self.certificates_)
-        self.n_iter_ = max(c.n_iter for c in self.certificates_)
-        margins = np.array([result.margin for result in results])
-        dual = np.zeros((len(machines), len(data.weight) + 1))  # the last: rows of no weight
+        self.certificates_ = certificates
+        self.certificate_ = worst(certificates)
+        self.n_iter_ = max(c.n_iter for c in certificates)
+        dual = np.zeros((len(machines), len(data.weight)))
         for k, machine in enumerate(machines):
             dual[k, machine.rows] = machine.result.alpha
-        share = data.given_weight / np.append(data.weight, 1.0)[data.member]
-        dual = dual[:, data.member] * share
-        single = len(machines) == 1
-        self.margin_ = float(margins[0]) if single else margins
-        self.dual_ = dual[0] if single else dual
+        margins = np.array([result.margin for result in results])
+        set_per_machine(self, margin_=margins, dual_=shared_by_weight(dual, data))
 
     def _training(
         self, data: TrainingSet, pairs: list[tuple[int, int]], machines: list[NormMachine]
@@ -273,5 +275,4 @@ class MaxMarginClassifier(
         return Training(data, Kernel("linear"), None, pairs, paths, True)
 
     def _pair_values(self, X: Any) -> FloatArray:
-        X = check_X(self, X)
-        return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_
+        return hyperplane_values(self, X)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.messages import warn
@@ -15,14 +14,18 @@ from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin._base.validation import TrainingSet, check_fit, check_scale, check_X, require_number
-from widemargin.estimators._base.classification import OneVsRestClassifier, ScoredClassifier
-from widemargin.estimators._base.kernel import KernelEstimator, check_square
+from widemargin._base.validation import TrainingSet, check_scale, require_number
+from widemargin.estimators._base.classification import (
+    OneVsRestClassifier,
+    ScoredClassifier,
+    hyperplane_values,
+    set_per_machine,
+)
+from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems import training_bounds
 from widemargin.problems.perceptron import SeparatingPlane
-from widemargin.solvers.base import Budget
 from widemargin.solvers.literature.perceptron import PerceptronResult, solve
 
 DEFAULT_PASSES = 1000
@@ -151,9 +154,7 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
             The fitted model.
         """
         self._check_parameters()
-        precomputed = self.kernel == "precomputed"
-        X, y, ones = check_fit(self, X, y, None, numeric=False, accept_sparse=not precomputed)
-        check_square(X, precomputed)
+        X, y, ones = self._checked_arguments(X, y, None, numeric=False)
         if self.kernel is None:
             check_scale(X)
         self.classes_, codes = check_classes(y)
@@ -176,8 +177,7 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
 
     def _train(self, rows: Rows, label: FloatArray, watch: Watch) -> PerceptronResult:
         watch.next_part()
-        passes = int(self.max_iter) if self.max_iter > 0 else DEFAULT_PASSES
-        budget = Budget(passes, watch, self.cache_size * 1e6)
+        budget = self._budget(watch, default=DEFAULT_PASSES)
         method = "primal" if self.kernel is None else "dual"
         return solve(SeparatingPlane(label), rows, budget=budget, method=method)
 
@@ -191,8 +191,7 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
             support = np.flatnonzero(coef.any(axis=0))
             self._keep_support(data, support)
             self.dual_coef_ = coef[:, support]
-        updates = np.array([m.n_updates for m in machines])
-        self.n_updates_ = int(updates[0]) if len(machines) == 1 else updates
+        set_per_machine(self, n_updates_=np.array([m.n_updates for m in machines]))
         self.converged_ = all(m.status == "converged" for m in machines)
         self.n_iter_ = max(m.n_iter for m in machines)
 
@@ -310,11 +309,8 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
 
     def _machine_values(self, X: Any) -> FloatArray:
         if self.kernel is None:
-            X = check_X(self, X)
-            values = np.asarray(safe_sparse_dot(X, self.coef_.T))
-        else:
-            values = self._expansion_values(X, self.dual_coef_.T)
-        return values + self.intercept_
+            return hyperplane_values(self, X)
+        return self._expansion_values(X, self.dual_coef_.T) + self.intercept_
 
 
 def _bound(R: float, values: FloatArray, norm2: float, b: float) -> float:

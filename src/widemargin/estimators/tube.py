@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
-from widemargin._base.validation import check_X, require, require_number, seed_of
+from widemargin._base.validation import TrainingSet, check_X, require, require_number, seed_of
 from widemargin.estimators._base.kernel import CentredSamples
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportRegressor
@@ -22,7 +22,6 @@ from widemargin.problems.reduced_hull import NearestPoints, masses
 from widemargin.problems.soft_margin import SoftMargin, nu_tube
 from widemargin.problems.tube import Tube, lifted_rows, lifted_targets, tube_hulls
 from widemargin.solvers import reduced_hull
-from widemargin.solvers.base import Budget
 from widemargin.solvers.reduced_hull import HullResult
 
 DOUBLINGS = 60  # of epsilon="auto": beyond, data and tube have no common scale
@@ -157,15 +156,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
             hulls = tube_hulls(D)
             found = _summed_by_rows(found, hulls, rows, z)
         tube = Tube.of(found.alpha, z, epsilon, found.points)
-        violation = hulls.kkt_violation(found.alpha, found.f) / tube.sigma
-        certificate = hulls.certificate(
-            found.alpha,
-            found.f,
-            tol=self.tol,
-            n_iter=found.n_iter,
-            kernel_evaluations=rows.evaluations - evaluations + lifted.evaluations,
-            converged=violation <= self.tol and not self._indefinite,
-        )
+        spent = rows.evaluations - evaluations + lifted.evaluations
         middle = 0.5 * (t.min() + t.max())
         intercept = float(middle + found.points.cut("theta") / tube.sigma)
         svr, b = tube.as_svr(t, found.alpha, D)
@@ -175,7 +166,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
             beta=tube.beta[used],
             intercept=intercept,
             thresholds=np.array([-found.points.theta_plus, -found.points.theta_minus]),
-            certificate=replace(certificate, kkt_violation=violation),
+            certificate=self._certificate(hulls, found, spent, tube.sigma),
             status=found.status,
             machine=Machine(np.arange(n), svr, b, intercept),
             tube=tube,
@@ -186,8 +177,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
         self, t: FloatArray, D: FloatArray, rows: Rows, watch: Watch
     ) -> tuple[float, FloatArray, Rows, HullResult]:
         """Find the tube; epsilon="auto" is doubled until there is one."""
-        budget = Budget(int(self.max_iter), watch, self.cache_size * 1e6)
-        seed = seed_of(self.random_state)
+        budget, seed = self._budget(watch), seed_of(self.random_state)
         automatic = isinstance(self.epsilon, str)
         epsilon = _half_deviation(t, D) if automatic else float(self.epsilon)
         for _ in range(DOUBLINGS):
@@ -221,26 +211,25 @@ class TubeSVR(CentredSamples, SupportRegressor):
             f'epsilon="auto" found no tube up to epsilon={epsilon:.1e}: scale X or y, or raise k'
         )
 
-    def _keep_threshold(self, machine: Expansion) -> None:
+    def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
+        super()._keep_machine(data, machine)
         machine = cast(TubeExpansion, machine)
         self.tube_width_ = max(0.0, machine.tube.half_width)  # below only by rounding
         self.epsilon_ = machine.epsilon
         self.equivalent_C_ = float(masses(np.ones(1), self.k_)[0] / machine.tube.sigma)
         self._inner_intercept_ = machine.intercept
-        shift = 0.0
         if self._origin_ is not None:
             self.coef_ = self.dual_coef_ @ (self.support_vectors_ - self._origin_)
-            shift = float(self.coef_[0] @ self._origin_)
-        self.intercept_ = np.array([machine.intercept - shift])
+            self.intercept_ = self.intercept_ - float(self.coef_[0] @ self._origin_)
 
-    def _single_threshold(self, machine: Expansion) -> Machine:
+    def _loo_machine(self, machine: Expansion) -> Machine:
         return replace(machine.machine, threshold=float(self.intercept_[0]))
 
     def _values(self, X: Any) -> FloatArray:
-        if self._origin_ is None or sp.issparse(X):
+        checked = check_X(self, X, accept_sparse=self.kernel != "precomputed")
+        if self._origin_ is None or sp.issparse(checked):  # also a table of sparse columns
             return super()._values(X)
-        X = check_X(self, X)
-        return np.asarray((X - self._origin_) @ self.coef_[0] + self._inner_intercept_)
+        return np.asarray((checked - self._origin_) @ self.coef_[0] + self._inner_intercept_)
 
 
 def _summed_by_rows(found: HullResult, hulls: SoftMargin, rows: Rows, z: FloatArray) -> HullResult:

@@ -139,11 +139,15 @@ def _key(method: str) -> str:
     return f"loo.result with method {method!r}"
 
 
+def machine_of(est: Any) -> Any:
+    """Return the last step of a pipeline; another estimator itself."""
+    # Importing the class of pipelines would import much else.
+    return est[-1] if hasattr(est, "steps") else est
+
+
 def find_record(est: Any) -> Record | None:
     """Return the record of an estimator, or of the last step of a pipeline; None without one."""
-    if hasattr(est, "steps"):  # a pipeline; importing its class would import much else
-        est = est[-1]
-    record = getattr(est, "_record_", None)
+    record = getattr(machine_of(est), "_record_", None)
     return record if isinstance(record, Record) else None
 
 
@@ -161,8 +165,7 @@ def find_training_set(est: Any) -> TrainingSet | None:
 
 def record_of(est: Any) -> Record:
     """Return the record of a fitted estimator, or of the last step of a pipeline."""
-    if hasattr(est, "steps"):
-        est = est[-1]
+    est = machine_of(est)
     check_is_fitted(est)
     record = find_record(est)
     if record is None:

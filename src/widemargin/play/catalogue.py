@@ -28,7 +28,7 @@ MOST_SECONDS = 2.0  # of a fit: the picture is to follow the hand
 
 @dataclass(frozen=True)
 class Slider:
-    """A number that is set by hand.
+    """A number from a range.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Slider:
     whole: bool = False
 
     def checked(self, value: Any) -> float:
-        """Return the value, or say what is wrong with it."""
+        """Return the value, or raise if it is not allowed."""
         number = isinstance(value, int | float) and not isinstance(value, bool)
         slip = 1e-9 * abs(self.high)  # a value that went through a logarithm and back
         inside = number and self.low - slip <= value <= self.high + slip
@@ -66,13 +66,13 @@ class Slider:
         return min(max(float(value), self.low), self.high)
 
     def alternatives(self) -> list[str]:
-        """Return that a range of numbers has no words to choose from."""
+        """Return no words: a range of numbers has none to choose from."""
         return []
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few words.
+    """A choice from a few words.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Choice:
     meaning: dict[str, float] = field(default_factory=dict)
 
     def checked(self, value: Any) -> str | float:
-        """Return the value, or say what is wrong with it."""
+        """Return the value, or raise if it is not allowed."""
         known = isinstance(value, str) and value in self.options
         require(known, f"params[{self.name!r}]", value, f"one of {', '.join(self.options)}")
         return self.meaning.get(value, value)
@@ -105,7 +105,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Machine:
+class CatalogueEntry:
     """An estimator as the page offers it.
 
     Attributes
@@ -203,56 +203,56 @@ _ROUNDS = Slider(
 )
 
 _LIST = (
-    Machine(
+    CatalogueEntry(
         "Soft margin",
         "The widest margin, with errors at a cost.",
         SVC,
         (_KERNEL, _GAMMA, _COST, _LOSS),
     ),
-    Machine(
+    CatalogueEntry(
         "Soft margin, by share",
         "As above; instead of a cost one sets the share of points inside the margin.",
         NuSVC,
         (_KERNEL, _GAMMA, _SHARE),
     ),
-    Machine(
+    CatalogueEntry(
         "Reduced hulls",
         "The nearest points of two shrunken convex hulls; a point alone has no say.",
         ReducedHullSVC,
         (_KERNEL, _GAMMA, _SHRINKAGE),
     ),
-    Machine(
+    CatalogueEntry(
         "Leave-one-out machine",
         "Each point is to be classified by the others. Nothing to set but the kernel.",
         LOOSVC,
         (_GAMMA,),
     ),
-    Machine(
+    CatalogueEntry(
         "Adaptive margin",
         "A point must earn the margin that its own weight would give it.",
         AdaptiveMarginSVC,
         (_GAMMA, _ADAPTATION),
     ),
-    Machine(
+    CatalogueEntry(
         "Linear program",
         "Few support vectors: weights are priced one by one.",
         LPSVC,
         (_GAMMA, _PRICE),
     ),
-    Machine(
+    CatalogueEntry(
         "Linear program, by share",
         "As above, with a share of margin errors instead of a price.",
         NuLPSVC,
         (_GAMMA, _SHARE),
     ),
-    Machine(
+    CatalogueEntry(
         "Gaussian process",
         "Probabilities everywhere: it also knows where it knows nothing.",
         MeanFieldGPClassifier,
         (_GAMMA, _NOISE, _FLIPS),
         dashes="one standard deviation",
     ),
-    Machine(
+    CatalogueEntry(
         "Ordered classes",
         "Classes in the order of their numbers: parallel boundaries of one score.",
         OrdinalSVC,
@@ -260,13 +260,13 @@ _LIST = (
         dashes="",  # the margin is one between rows, not one from the boundary
         fixed={"tol": 1e-2},  # a picture does not show more, and it is there ten times as soon
     ),
-    Machine(
+    CatalogueEntry(
         "Margin in another norm",
         "A straight boundary; distances from it need not be the usual ones.",
         MaxMarginClassifier,
         (_NORM, _COST),
     ),
-    Machine(
+    CatalogueEntry(
         "Boosting",
         "Many cuts along one input each, added up: points that are wrong count for more each time.",
         AdaBoostClassifier,
@@ -274,7 +274,7 @@ _LIST = (
         dashes="",  # its values are a share of votes
         uncertified="boosting adds up rounds; it has no optimum to be near to",
     ),
-    Machine(
+    CatalogueEntry(
         "Perceptron",
         "A step for each point that is wrong, until none is: any boundary will do.",
         PerceptronClassifier,
@@ -284,11 +284,11 @@ _LIST = (
         fixed={"max_iter": 300},  # for classes that cannot be parted it never ends
     ),
 )
-MACHINES: dict[str, Machine] = {machine.name: machine for machine in _LIST}
+MACHINES: dict[str, CatalogueEntry] = {machine.name: machine for machine in _LIST}
 
 
-def machine_named(name: Any) -> Machine:
-    """Return a machine of the list."""
+def machine_named(name: Any) -> CatalogueEntry:
+    """Return the entry of an estimator by its name."""
     known = isinstance(name, str) and name in MACHINES
     require(known, "machine", name, f"one of {', '.join(MACHINES)}")
     return MACHINES[name]

@@ -16,7 +16,7 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import require
 from widemargin.estimators._base.inspection import pair_values, votes_by_pairs
 from widemargin.fitted.record import find_model, find_record
-from widemargin.play.catalogue import Machine, machine_named
+from widemargin.play.catalogue import CatalogueEntry, machine_named
 from widemargin.reporting.strengths import strengths
 
 MOST_POINTS = 400
@@ -36,7 +36,7 @@ class Question:
 
     points: FloatArray
     labels: IntArray
-    machine: Machine
+    machine: CatalogueEntry
     parameters: dict[str, Any]
 
     def estimator(self) -> Any:
@@ -76,7 +76,7 @@ def _check_point(i: int, row: Any) -> None:
 
 
 class NoMachineError(Exception):
-    """A question that is well put, but to which these points have no answer."""
+    """A valid request whose points do not allow a fit."""
 
 
 @dataclass(frozen=True)

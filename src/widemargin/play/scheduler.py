@@ -13,8 +13,8 @@ from widemargin.play.catalogue import MACHINES
 from widemargin.play.picture import Fitted, NoMachineError, draw, fit, leave_one_out, read_question
 
 
-class Painter:
-    """Fits one machine at a time, and remembers the last one."""
+class FitScheduler:
+    """Fit one machine at a time, and cache the last one."""
 
     def __init__(self) -> None:
         self._fitting = threading.Lock()
@@ -27,16 +27,16 @@ class Painter:
         """Return the picture of a machine, or why there is none."""
         started = time.perf_counter()
         try:
-            with self._somebody_waits(), self._fitting:
+            with self._request_pending(), self._fitting:
                 answer = draw(self._fitted(given))
         except NoMachineError as error:
             return {"problem": str(error)}
         return {**answer, "milliseconds": round(1000 * (time.perf_counter() - started), 1)}
 
     def left_out(self, given: Any) -> dict[str, Any]:
-        """Return its leave-one-out, which may take longer."""
+        """Return the leave-one-out of a machine, which may take longer."""
         try:
-            with self._somebody_waits(), self._fitting:
+            with self._request_pending(), self._fitting:
                 fitted = self._fitted(given)
             with self._leaving_out:
                 return leave_one_out(fitted)
@@ -51,8 +51,8 @@ class Painter:
         return self._last[1]
 
     @contextmanager
-    def _somebody_waits(self) -> Iterator[None]:
-        """Count those who wait for a picture: warming up lets them go first."""
+    def _request_pending(self) -> Iterator[None]:
+        """Count the pending requests: warm-up waits until there are none."""
         with self._asked:
             self._n_asked += 1
         try:
@@ -75,7 +75,7 @@ class Painter:
                 with self._asked:
                     self._asked.wait_for(lambda: self._n_asked == 0)
                 with self._fitting:
-                    _paint_unseen(given)
+                    _fit_and_draw(given)
 
 
 def _small_questions(name: str) -> Iterator[dict[str, Any]]:
@@ -89,8 +89,8 @@ def _small_questions(name: str) -> Iterator[dict[str, Any]]:
             yield {"machine": name, "points": shown, "params": params}
 
 
-def _paint_unseen(given: dict[str, Any]) -> None:
-    """Do all that a picture does, and let it go; these few points may not allow it."""
+def _fit_and_draw(given: dict[str, Any]) -> None:
+    """Compute all that a picture needs and drop it; so few points may not allow a fit."""
     with suppress(NoMachineError):
         fitted = fit(read_question(given))
         draw(fitted)

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from widemargin.play.catalogue import MACHINES, machine_named
 from widemargin.play.code import python_code
 from widemargin.play.picture import EXTENT, GRID, MOST_CLASSES, MOST_POINTS, PIXELS, read_question
-from widemargin.play.scheduler import Painter
+from widemargin.play.scheduler import FitScheduler
 
 ADDRESS = "127.0.0.1"
 MOST_BYTES = 64 * 1024  # 400 points take a fifth of that
@@ -83,7 +83,7 @@ class _TooLargeError(Exception):
     """A request beyond the limit."""
 
 
-def make_app(port: int, painter: Painter) -> Starlette:
+def make_app(port: int, scheduler: FitScheduler) -> Starlette:
     """Return the application that answers at a port of this machine."""
     # Threads that may work or wait: a page sends one request at a time, several pages a few.
     places = threading.BoundedSemaphore(1 + MOST_WAITING)
@@ -110,8 +110,8 @@ def make_app(port: int, painter: Painter) -> Starlette:
         return answer
 
     posts: dict[str, Callable[[Any], dict[str, Any]]] = {
-        "/api/picture": painter.picture,
-        "/api/left_out": painter.left_out,
+        "/api/picture": scheduler.picture,
+        "/api/left_out": scheduler.left_out,
         "/api/code": lambda given: {"code": python_code(read_question(given))},
     }
     routes = [
@@ -192,11 +192,11 @@ def serve(
     port = listener.getsockname()[1]
     _, mark, shared = link.partition("#")
     address = f"http://{ADDRESS}:{port}/{mark}{shared}"
-    painter = Painter()
-    config = uvicorn.Config(make_app(port, painter), log_level="warning", access_log=False)
+    scheduler = FitScheduler()
+    config = uvicorn.Config(make_app(port, scheduler), log_level="warning", access_log=False)
     announce(address)
     first = machine_in(shared)
-    threading.Thread(target=painter.warm_up, args=(first,), daemon=True).start()
+    threading.Thread(target=scheduler.warm_up, args=(first,), daemon=True).start()
     if open_browser:
         import webbrowser
 

@@ -215,18 +215,21 @@ class SoftMargin:
         tol: float,
         n_iter: int,
         kernel_evaluations: int = 0,
-        converged: bool | None = None,
+        unit: float = 1.0,
     ) -> Certificate:
-        """Certify the dual variables alpha, given f = K beta in float64 on every row."""
+        """Certify the dual variables alpha, given f = K beta in float64 on every row.
+
+        `tol` and the KKT violation are in units of `unit`.
+        """
         beta = self.coefficients(alpha)
         norm2 = float(beta @ f)
-        violation = self.kkt_violation(alpha, f)
+        violation = self.kkt_violation(alpha, f) / unit
         return Certificate.from_objectives(
             self.name,
             primal=self.primal(f, norm2, self.thresholds(f)),
             dual=self.dual(alpha, norm2),
             kkt_violation=violation,
-            converged=violation <= tol if converged is None else converged,
+            converged=violation <= tol,
             n_iter=n_iter,
             kernel_evaluations=kernel_evaluations,
         )

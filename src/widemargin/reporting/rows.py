@@ -29,7 +29,7 @@ def margin_distribution(subject: Subject) -> dict[str, Any]:
 
 
 def calibration(subject: Subject) -> dict[str, Any] | None:
-    """Return how honest the probabilities of two classes are, row by row left out."""
+    """Return the calibration of left-out probabilities of two classes; None for others."""
     machine = subject.machine
     if subject.task == "regression" or len(machine.classes_) != 2:
         return None

@@ -31,7 +31,7 @@ MOST_ROWS_OF_SEVERAL = 1_000  # with more classes, each of which has a machine o
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What was found.
+    """Result of a study.
 
     Attributes
     ----------

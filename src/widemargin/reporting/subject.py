@@ -12,8 +12,7 @@ from sklearn.base import is_regressor
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.fitted.base import LOOResult
-from widemargin.fitted.record import record_of
-from widemargin.reporting.plots.shown import machine_of
+from widemargin.fitted.record import machine_of, record_of
 from widemargin.reporting.preparation import Task
 from widemargin.reporting.rivals import Candidate, Landscape
 from widemargin.reporting.statistics import NORMAL, wilson

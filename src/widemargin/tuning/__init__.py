@@ -1,1 +1,1 @@
-"""HOW TO CHOOSE: kernel and cost by leave-one-out, without cross-validation."""
+"""Choose kernel and cost by leave-one-out, without cross-validation."""

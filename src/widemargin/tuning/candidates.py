@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone
 
 from widemargin._base.typing import BoolArray, FloatArray
-from widemargin._base.validation import TrainingSet, canonical, check_fit
-from widemargin.estimators._base.inspection import kernel_for, problems_for
-from widemargin.estimators._base.kernel import check_square
+from widemargin.estimators._base.inspection import kernel_for, problems_for, training_set_for
 from widemargin.estimators.svm import SVC, SVR
 from widemargin.fitted.by_path import Machine, SharedMatrix, Training
 from widemargin.fitted.record import record_of
@@ -116,7 +114,7 @@ class Branch:
             return self.X
 
     def forget(self, k: int) -> None:
-        """A setting is done; after the last one nobody needs the rows."""
+        """Drop a setting that is scored, and after the last one the rows."""
         with self.lock:
             del self.settings[k]
             if not self.settings:
@@ -187,7 +185,7 @@ def can_share(machine: Any, n_rows: int) -> bool:
 
 
 class SharedKernel:
-    """Scores the settings that have one kernel, each from the optimum of the one before.
+    """Score the settings that share one kernel, each from the optimum of the one before.
 
     Parameters
     ----------
@@ -204,7 +202,7 @@ class SharedKernel:
     def __init__(
         self, machine: Any, X: Any, y: Any, sample_weight: Any, method: str, threads: int
     ) -> None:
-        self.data = _prepared(machine, X, y, sample_weight)
+        self.data = training_set_for(machine, X, y, sample_weight)
         self.kernel = kernel_for(machine, self.data.X, self.data.weight)
         self.centre = Rows(self.kernel, self.data.X).centre
         self.exact = method == "exact"
@@ -264,18 +262,6 @@ def _add_bystanders(training: Training, shared: SharedMatrix, values: FloatArray
         stranger[machine.rows] = stranger[n] = False  # the last entry: rows of zero weight
         given = np.flatnonzero(stranger[data.member])
         values[given, k] = f[data.member[given]] + threshold
-
-
-def _prepared(machine: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
-    """Check the data as the machine's own fit would."""
-    precomputed = machine.kernel == "precomputed"
-    numeric = is_regressor(machine)
-    X, y, weight = check_fit(
-        machine, X, y, sample_weight, numeric=numeric, accept_sparse=not precomputed
-    )
-    check_square(X, precomputed)
-    y = y.astype(np.float64) if numeric else y
-    return canonical(X, y, weight, precomputed=precomputed)
 
 
 def score_alone(

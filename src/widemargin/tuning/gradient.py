@@ -1,4 +1,4 @@
-r"""Tuning by gradient: the kernel and the cost or noise of a machine, without cross-validation.
+r"""Tune kernel and cost or noise by gradient, without cross-validation.
 
 The leave-one-out margins t_l of the squared-hinge machine follow from one factorisation
 (:mod:`widemargin.tuning.smooth_loss`), and so does the exact gradient of the smooth loss

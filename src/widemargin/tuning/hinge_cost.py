@@ -1,4 +1,4 @@
-r"""The cost C of the hinge-loss machine, by a smooth leave-one-out loss of its own.
+r"""Choose the cost C of the hinge loss by a smooth leave-one-out loss.
 
 The squared hinge has a differentiable leave-one-out loss and finds the kernel; the best cost of
 the hinge differs from its. With the kernel fixed, the hinge machine is solved at C, then at C times

@@ -1,4 +1,4 @@
-r"""What gradient tuning descends: leave-one-out loss plus prior, as a function of log-parameters.
+r"""Objective of gradient tuning: leave-one-out loss plus prior, as a function of log-parameters.
 
 The coordinates x are relative to a natural scale of the data, so that 0 is a sensible guess:
 
@@ -141,7 +141,7 @@ class Surface:
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Drop what later evaluations would begin with: a start owes nothing to the one before."""
+        """Drop warm starts, so that each descent is independent of those before."""
 
     @property
     def n_deltas(self) -> int:

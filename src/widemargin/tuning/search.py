@@ -222,7 +222,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
 
-    # -- the best estimator speaks ---------------------------------------------------------
+    # -- methods of the best estimator -------------------------------------------------------
 
     @property
     def classes_(self) -> Any:
@@ -235,7 +235,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         if not self.refit:
             raise AttributeError(f"{name} needs the best setting to be fitted: set refit=True")
 
-    def _speak(self, name: str, X: Any) -> Any:
+    def _from_best(self, name: str, X: Any) -> Any:
         check_is_fitted(self, "best_estimator_")
         return getattr(self.best_estimator_, name)(X)
 
@@ -253,7 +253,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Labels or values.
         """
-        return self._speak("predict", X)
+        return self._from_best("predict", X)
 
     @_delegated
     def decision_function(self, X: Any) -> Any:
@@ -269,7 +269,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Decision values.
         """
-        return self._speak("decision_function", X)
+        return self._from_best("decision_function", X)
 
     @_delegated
     def predict_proba(self, X: Any) -> Any:
@@ -285,7 +285,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
             Probabilities.
         """
-        return self._speak("predict_proba", X)
+        return self._from_best("predict_proba", X)
 
     @_delegated
     def predict_log_proba(self, X: Any) -> Any:
@@ -301,7 +301,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
             Logarithms of probabilities.
         """
-        return self._speak("predict_log_proba", X)
+        return self._from_best("predict_log_proba", X)
 
     @_delegated
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -1,4 +1,4 @@
-"""One run of a search: settings in groups, their scores, and the table of them."""
+"""Run a grid search: group the settings, score them, build the table of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""The objective of gradient tuning: a smooth leave-one-out loss and its exact gradient.
+r"""Smooth leave-one-out loss of the squared hinge and its exact gradient.
 
 For the squared-hinge machine with support vectors M let H = [[K_MM + V, 1], [1', 0]] (no border
 without intercept), v_l = 1/(2 C w_l) on the diagonal of V, P = H^-1 and [beta; b] = P [y; 0]. As

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
@@ -249,3 +250,14 @@ def test_a_budget_that_runs_out_warns_with_numbers() -> None:
         model = TubeSVR(max_iter=20, tol=1e-9, epsilon=2.0).fit(X, y)
     assert not model.certificate_.converged
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_a_table_of_sparse_columns_is_predicted() -> None:
+    """scikit-learn makes such a table sparse, where the dense samples were centred in the fit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2)).round(1)
+    names = ["a", "b"]
+    model = TubeSVR(kernel="linear").fit(pd.DataFrame(X, columns=names), X[:, 0] + 1.0)
+    sparse = pd.DataFrame.sparse.from_spmatrix(sp.csr_array(X), columns=names)
+    dense = model.predict(pd.DataFrame(X, columns=names))
+    np.testing.assert_allclose(model.predict(sparse), dense, rtol=1e-9, atol=1e-9)

@@ -17,7 +17,7 @@ from widemargin import SVC, loo
 from widemargin.play.catalogue import MACHINES, Choice, Slider
 from widemargin.play.code import python_code
 from widemargin.play.picture import EXTENT, GRID, PIXELS, draw, fit, read_question
-from widemargin.play.scheduler import Painter
+from widemargin.play.scheduler import FitScheduler
 from widemargin.play.server import HEADERS, machine_in
 
 THREE = [*TWO, [0.0, 1.5, 2], [0.2, 1.7, 2], [-0.3, 1.6, 2]]
@@ -134,8 +134,8 @@ def test_many_points_are_left_out_in_folds():
     rng = np.random.default_rng(0)
     points = [[*rng.uniform(-1, 1, 2).round(3).tolist(), i % 2] for i in range(140)]
     body = {"machine": "LPSVC", "points": points, "params": {"lam": 1.0}}
-    assert Painter().left_out(body)["method"] == "10-fold"
-    assert Painter().left_out({**body, "points": points[:40]})["method"] == "exact"
+    assert FitScheduler().left_out(body)["method"] == "10-fold"
+    assert FitScheduler().left_out({**body, "points": points[:40]})["method"] == "exact"
 
 
 def test_what_the_points_do_not_allow_is_said(port):

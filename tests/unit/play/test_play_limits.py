@@ -16,7 +16,7 @@ from widemargin import SVC
 from widemargin.play import catalogue, server
 from widemargin.play.catalogue import MACHINES, Slider
 from widemargin.play.picture import MOST_POINTS, draw, fit, read_question
-from widemargin.play.scheduler import Painter
+from widemargin.play.scheduler import FitScheduler
 from widemargin.play.server import MOST_BYTES, MOST_WAITING, listen
 
 
@@ -256,8 +256,8 @@ def test_every_slider_has_an_end():
 # ---------------------------------------------------------------- too many, too long
 
 
-class Patient(Painter):
-    """A painter that waits to be told before it paints."""
+class Patient(FitScheduler):
+    """A scheduler that waits to be told before it draws."""
 
     def __init__(self):
         super().__init__()
@@ -270,8 +270,8 @@ class Patient(Painter):
 
 
 def test_more_requests_than_there_are_places_are_told_to_come_again():
-    painter, statuses = Patient(), []
-    with served(painter) as port:
+    scheduler, statuses = Patient(), []
+    with served(scheduler) as port:
 
         def ask():
             statuses.append(asked(port, {"machine": "SVC", "points": TWO})[0])
@@ -280,12 +280,12 @@ def test_more_requests_than_there_are_places_are_told_to_come_again():
         for thread in threads:
             thread.start()
         for _ in threads:
-            assert painter.inside.acquire(timeout=60)
+            assert scheduler.inside.acquire(timeout=60)
         status, answer = asked(port, {"machine": "SVC", "points": TWO})
         assert status == 503
         assert "busy" in answer["error"]
         assert send(port, "GET", "/")[0].status == 200  # the page itself is always there
-        painter.go_on.set()
+        scheduler.go_on.set()
         for thread in threads:
             thread.join()
         assert statuses == [200] * (1 + MOST_WAITING)

@@ -222,7 +222,9 @@ def test_certificate_puts_the_numbers_together() -> None:
     assert not c.converged
     assert (c.n_iter, c.kernel_evaluations) == (5, 900)
     assert problem.certificate(b, f, tol=1e9, n_iter=1).converged
-    assert not problem.certificate(b, f, tol=1e9, n_iter=1, converged=False).converged
+    halved = problem.certificate(b, f, tol=0.6 * c.kkt_violation, n_iter=1, unit=2.0)
+    assert halved.kkt_violation == c.kkt_violation / 2
+    assert halved.converged
 
 
 def test_optimum_of_two_points_closes_the_gap() -> None:

@@ -1,4 +1,4 @@
-"""Which theorems apply to which model, and with what numbers.
+"""Select the theorems that apply to a fitted model, and evaluate them.
 
 A margin that is chosen after the rows were seen needs a theorem that holds for all margins at once
 (1.8, 1.10, 2.1 of Smola et al. 2000; 2.3 of Herbrich et al. 2000). Theorem 1.5 does not: there

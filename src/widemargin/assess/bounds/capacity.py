@@ -1,4 +1,4 @@
-"""How rich a class of functions is: VC and fat-shattering dimensions, covering numbers."""
+"""Capacity of function classes: VC and fat-shattering dimensions, covering numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds with a universal constant that the theorems do not name: it has to be given."""
+"""Bounds with a universal constant that the theorems do not state: the caller gives it."""
 
 from __future__ import annotations
 

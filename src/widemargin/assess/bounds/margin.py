@@ -1,4 +1,4 @@
-"""Bounds on the error of machines that have a large margin on most of their rows."""
+"""Bounds on the error of machines with a large margin on most of their samples."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from widemargin.assess.bounds.view import linear_view, longest_row, not_in_advan
 from widemargin.assess.margins import margins
 from widemargin.assess.planes import class_numbers, last_step, planes_of
 from widemargin.estimators._base.inspection import fitted_kernel
+from widemargin.fitted.record import machine_of
 
 TWO_CLASSES = "is for two classes; look at two of them at a time"
 ABOUT_TWO_CLASSES = (
@@ -115,8 +116,7 @@ def summary(
         for function in THEOREMS
         if isinstance(found.get(function, ""), str)
     ]
-    machine = estimator[-1] if hasattr(estimator, "steps") else estimator
-    return BoundSummary(type(machine).__name__, len(y), delta, rows, others)
+    return BoundSummary(type(machine_of(estimator)).__name__, len(y), delta, rows, others)
 
 
 def _found(

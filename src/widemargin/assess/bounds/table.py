@@ -1,4 +1,4 @@
-"""The answer of `bounds.summary`: which theorems apply to a model, and why others do not."""
+"""Result of `bounds.summary`: the bounds that apply to a model, and why others do not."""
 
 from __future__ import annotations
 

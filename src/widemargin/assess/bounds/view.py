@@ -1,4 +1,4 @@
-"""A two-class machine as the theorems see it: a plane through the origin, and rows in a ball.
+"""View a two-class machine as a hyperplane through the origin and samples in a ball.
 
 A threshold b is the weight of one more feature with the constant value s = R. The rows then lie in
 a ball of radius sqrt(2) R, and the normal has the squared length |w|^2 + b^2 / R^2.

@@ -1,1 +1,1 @@
-"""What several estimators share."""
+"""Base classes and mixins of the estimators."""

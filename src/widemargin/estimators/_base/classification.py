@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.multiclass import class_pairs, combine, predicted_class
 from widemargin._base.typing import FloatArray
-from widemargin._base.validation import TrainingSet
+from widemargin._base.validation import TrainingSet, check_X
 from widemargin.fitted.coupling import against_rest, couple, project_on_prediction
 from widemargin.fitted.record import record_of
 
@@ -38,10 +39,10 @@ class ScoredClassifier(ClassifierMixin):
         ndarray of shape (n_samples,)
             Labels.
         """
-        scores = self._deciding(X)
+        scores = self._deciding_scores(X)
         return self.classes_[predicted_class(scores)]
 
-    def _deciding(self, X: Any) -> FloatArray:
+    def _deciding_scores(self, X: Any) -> FloatArray:
         """Return scores that predict the same as `decision_function`, if others are cheaper."""
         scores: FloatArray = self.decision_function(X)
         return scores
@@ -181,6 +182,18 @@ def set_per_machine(estimator: Any, **found: Any) -> None:
         setattr(estimator, name, value.item() if isinstance(value, np.generic) else value)
 
 
+def hyperplane_values(estimator: Any, X: Any) -> FloatArray:
+    """Return the values of the hyperplanes `coef_` and `intercept_`, one column per machine."""
+    X = check_X(estimator, X)
+    return np.asarray(safe_sparse_dot(X, estimator.coef_.T)) + estimator.intercept_
+
+
 def of_given_rows(values: FloatArray, data: TrainingSet) -> FloatArray:
     """Return each machine's values of the user's rows; 0 for rows of zero weight (member -1)."""
     return np.pad(values, ((0, 0), (0, 1)))[:, data.member]
+
+
+def shared_by_weight(values: FloatArray, data: TrainingSet) -> FloatArray:
+    """Return `of_given_rows`, rows that were merged with others with their share by weight."""
+    share = data.given_weight / np.append(data.weight, 1.0)[data.member]
+    return of_given_rows(values, data) * share

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
@@ -19,6 +20,12 @@ from widemargin.problems.soft_margin import SoftMargin
 def check_parameters(est: Any) -> None:
     """Check the parameters that do not need the data, as `fit` does."""
     est._check_parameters()
+
+
+def training_set_for(est: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
+    """Check the data of a kernel estimator as its fit does, and return them in canonical order."""
+    data: TrainingSet = est._training_set(X, y, sample_weight, numeric=is_regressor(est))
+    return data
 
 
 def kernel_for(est: Any, X: Matrix, weight: FloatArray) -> Kernel:

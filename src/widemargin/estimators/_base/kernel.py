@@ -23,6 +23,7 @@ from widemargin._base.validation import (
     scale_gamma,
 )
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
+from widemargin.solvers.base import Budget, Monitor
 
 SINGLE_ERROR = 1e-3  # of a decision value, whose unit is the margin, by sums in float32
 # Of k(x, x): products of three such values, and one over it times a cost, still fit float64.
@@ -153,13 +154,21 @@ class KernelEstimator(BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, *, numeric: bool, always_merge: bool = False
     ) -> TrainingSet:
         """Check the arguments of fit and bring the rows into their canonical order."""
-        precomputed = self.kernel == "precomputed"
-        X, y, weight = check_fit(
-            self, X, y, sample_weight, numeric=numeric, accept_sparse=not precomputed
-        )
-        check_square(X, precomputed)
+        X, y, weight = self._checked_arguments(X, y, sample_weight, numeric=numeric)
         y = y.astype(np.float64) if numeric else y
+        precomputed = self.kernel == "precomputed"
         return canonical(X, y, weight, precomputed=precomputed, always=always_merge)
+
+    def _checked_arguments(self, X: Any, y: Any, sample_weight: Any, **checks: bool) -> Any:
+        """Return X, y and weights of fit as arrays; `checks` as for `check_fit`."""
+        precomputed = self.kernel == "precomputed"
+        X, y, weight = check_fit(self, X, y, sample_weight, accept_sparse=not precomputed, **checks)
+        if precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f'X must be the square kernel matrix of the training rows when kernel="precomputed"'
+                f"; got shape {X.shape}"
+            )
+        return X, y, weight
 
     def _kernel_rows(self, data: TrainingSet) -> Rows:
         """Return the training rows seen through the kernel; keep what prediction needs."""
@@ -172,11 +181,26 @@ class KernelEstimator(BaseEstimator):
         self._centre_ = rows.centre
         return rows
 
+    def _budget(self, watch: Monitor | None = None, *, default: int = -1) -> Budget:
+        """Return the steps and the memory that one solution may take."""
+        steps = int(self.max_iter) if self.max_iter > 0 else default
+        return Budget(steps, watch, self.cache_size * 1e6)
+
     def _keep_support(self, data: TrainingSet, rows: IntArray) -> None:
         """Store the support vectors, given as rows of the training set."""
         self.support_ = data.index[rows].astype(np.int32)
         # A precomputed kernel has no vectors: prediction picks columns by support_.
         self.support_vectors_ = np.empty((0, 0)) if self.kernel == "precomputed" else data.X[rows]
+
+    def _keep_support_by_class(
+        self, data: TrainingSet, rows: IntArray, codes: IntArray
+    ) -> IntArray:
+        """Store the support vectors class by class; return their rows in that order."""
+        # In the canonical order within each class, so that sums have the same bits for any input.
+        rows = rows[np.argsort(codes[rows], kind="stable")]
+        self._keep_support(data, rows)
+        self.n_support_ = np.bincount(codes[rows], minlength=int(codes.max()) + 1).astype(np.int32)
+        return rows
 
     # -- prediction ------------------------------------------------------------------------
 
@@ -245,12 +269,4 @@ def check_range(rows: Rows) -> None:
             f"kernel={rows.kernel.name!r} has values up to {largest:.1e} on the rows of X, too "
             f"{'small' if largest < 1 else 'large'} to compute with: scale the features (e.g. with "
             "StandardScaler)"
-        )
-
-
-def check_square(X: Any, precomputed: bool) -> None:
-    if precomputed and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f'X must be the square kernel matrix of the training rows when kernel="precomputed"; '
-            f"got shape {X.shape}"
         )

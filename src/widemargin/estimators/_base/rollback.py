@@ -1,4 +1,4 @@
-"""A fit happens whole or not at all, like the writing of a file."""
+"""Restore an estimator whose fit fails: a fit happens as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Fitted = TypeVar("_Fitted")
 def whole_fit(
     fit: Callable[Concatenate[_Self, _Arguments], _Fitted],
 ) -> Callable[Concatenate[_Self, _Arguments], _Fitted]:
-    """Let an estimator be what it was before a fit that did not end well.
+    """Restore the attributes of an estimator if its fit raises.
 
     ``fit`` learns one attribute after the other. Ctrl-C, an error or a warning that is treated as
     one would leave some of the new fit beside some of the old: a mixture that predicts.

@@ -26,7 +26,11 @@ from widemargin._base.validation import (
     require_time_limit,
     seed_of,
 )
-from widemargin.estimators._base.classification import OneVsRestClassifier, ScoredClassifier
+from widemargin.estimators._base.classification import (
+    OneVsRestClassifier,
+    ScoredClassifier,
+    set_per_machine,
+)
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.boosting.base_learner import ClassifierLearner, check_base
 from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEnsemble
@@ -279,14 +283,16 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
             ]
 
     def _keep(self, results: list[BoostingResult]) -> None:
-        """Store the machines; of a single one not as a list."""
+        """Store the machines."""
         ensemble: Any = StumpEnsemble.of if self.base is None else ClassifierEnsemble
         self._ensembles_ = [ensemble(result.hypotheses) for result in results]
         self._alphas_ = [result.alpha for result in results]
-        several = len(results) > 1
-        self.alphas_ = self._alphas_ if several else results[0].alpha
-        self.errors_ = [r.error for r in results] if several else results[0].error
-        self.stopped_ = [r.reason for r in results] if several else results[0].reason
+        set_per_machine(
+            self,
+            alphas_=self._alphas_,
+            errors_=[result.error for result in results],
+            stopped_=[result.reason for result in results],
+        )
         self.n_rounds_ = max(len(result.alpha) for result in results)
 
     def _training_margins(self, data: TrainingSet, results: list[BoostingResult]) -> FloatArray:

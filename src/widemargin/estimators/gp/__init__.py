@@ -206,7 +206,7 @@ class MeanFieldGPClassifier(
         check_method(self.inference, self.solver)
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
-        """Say nothing: `covariance` refuses what is not positive semi-definite."""
+        """Check nothing: `covariance` refuses what is not positive semi-definite."""
         return False
 
     # -- fitting ---------------------------------------------------------------------------
@@ -341,8 +341,8 @@ class MeanFieldGPClassifier(
             found.append(scores(self._record_, self._latent_, cross, prior))
         return np.concatenate(found)
 
-    def _deciding(self, X: Any) -> FloatArray:
-        """Two classes: the mean, whose sign needs neither variances nor leave-one-out."""
+    def _deciding_scores(self, X: Any) -> FloatArray:
+        """Return the mean for two classes: its sign needs no variances and no leave-one-out."""
         check_is_fitted(self)
         if len(self.classes_) > 2:
             return self.decision_function(X)

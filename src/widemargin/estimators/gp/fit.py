@@ -1,4 +1,4 @@
-"""Check, compute and certify what a mean-field fit consists of."""
+"""Steps of a mean-field fit: check the inputs, compute the covariance, solve and certify."""
 
 from __future__ import annotations
 

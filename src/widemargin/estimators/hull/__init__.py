@@ -48,7 +48,6 @@ from widemargin.problems.reduced_hull import (
 )
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import reduced_hull
-from widemargin.solvers.base import Budget
 from widemargin.solvers.reduced_hull import LINEAR_METHODS
 
 SOLVERS = ("auto", "smo", "qp", "implicit", "sampling")
@@ -211,7 +210,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
         part = self._rows_of(rows, chosen)
         evaluations = part.evaluations
         how: dict[str, Any] = {
-            "budget": Budget(int(self.max_iter), watch, self.cache_size * 1e6),
+            "budget": self._budget(watch),
             "method": self.solver,
             "seed": seed_of(self.random_state),
         }
@@ -228,16 +227,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
         unit = 0.5 * found.points.margin
         if not unit > 0:
             unit = max(found.points.norm2, 1e-300)
-        violation = hulls.kkt_violation(found.alpha, found.f) / unit
-        certificate = hulls.certificate(
-            found.alpha,
-            found.f,
-            tol=self.tol,
-            n_iter=found.n_iter,
-            kernel_evaluations=part.evaluations - evaluations,
-            converged=violation <= self.tol and not self._indefinite,
-        )
-        certificate = replace(certificate, kkt_violation=violation)
+        certificate = self._certificate(hulls, found, part.evaluations - evaluations, unit)
         return HullExpansion.of(found, certificate, unit, chosen, hulls, sizes, self.cut)
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:

@@ -1,4 +1,4 @@
-"""The linear support vector classifier, in the features themselves."""
+"""Linear support vector classification: LinearSVC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.extmath import safe_sparse_dot
 
 from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
 from widemargin._base.progress import Watch
@@ -19,7 +18,6 @@ from widemargin._base.validation import (
     check_calibration,
     check_fit,
     check_scale,
-    check_X,
     class_costs,
     require,
     require_bool,
@@ -29,7 +27,11 @@ from widemargin._base.validation import (
     seed_of,
 )
 from widemargin.certificate import Certificate, warn_unconverged, worst
-from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
+from widemargin.estimators._base.classification import (
+    OneVsOneClassifier,
+    ScoredClassifier,
+    hyperplane_values,
+)
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.linear.parts import calibrations_of, check_labels, fit_pairs
@@ -304,5 +306,4 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
         warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, X, "gap")
 
     def _pair_values(self, X: Any) -> FloatArray:
-        X = check_X(self, X)
-        return np.asarray(safe_sparse_dot(X, self.coef_.T)) + self.intercept_
+        return hyperplane_values(self, X)

@@ -28,6 +28,7 @@ from widemargin.estimators._base.classification import (
     ScoredClassifier,
     of_given_rows,
     set_per_machine,
+    shared_by_weight,
 )
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
@@ -36,7 +37,7 @@ from widemargin.fitted.program import ProgramMachine, ProgramTraining
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
-from widemargin.solvers.base import Budget
+from widemargin.solvers.base import Budget, Monitor
 from widemargin.solvers.linear_program import ProgramResult, solve, zero_result
 
 DEFAULT_STEPS = 100  # Newton steps, or sweeps of pivots; the solvers need far fewer as a rule
@@ -152,10 +153,15 @@ class ProgramClassifier(
         if self.kernel == "precomputed":
             data = replace(data, X=_symmetric(data.X))
         self.classes_, codes = check_classes(data.y)
-        weight = data.weight * self._class_factors(codes, data.weight)
+        class_weight = getattr(self, "class_weight", None)
+        factors = class_costs(class_weight, self.classes_, codes, data.weight)
+        weight = data.weight * factors[codes]
         seed = seed_of(self.random_state)
         kernel = self._kernel_data(data)
-        fits = self._fit_each_class(codes, weight, kernel, seed)
+        labels = rest_labels(codes, len(self.classes_))
+        name = type(self).__name__
+        with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
+            fits = [self._fit_one(label, weight, kernel, seed, watch) for label in labels]
         self._keep_model(data, codes, fits)
         self._keep_record(data, fits, seed)
         self._warn(data, fits, kernel)
@@ -168,11 +174,6 @@ class ProgramClassifier(
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
         """Accept kernels that are indefinite: nothing in a linear program needs them not to be."""
         return False
-
-    def _class_factors(self, codes: IntArray, weight: FloatArray) -> FloatArray:
-        """Return the factor of each row's weight."""
-        class_weight = getattr(self, "class_weight", None)
-        return class_costs(class_weight, self.classes_, codes, weight)[codes]
 
     def _kernel_data(self, data: TrainingSet) -> KernelData:
         rows = self._kernel_rows(data)
@@ -192,15 +193,6 @@ class ProgramClassifier(
                 "margins that adapt to k(x, x) need values that are not negative. Use another "
                 "kernel, or LPSVC"
             )
-
-    def _fit_each_class(
-        self, codes: IntArray, weight: FloatArray, kernel: KernelData, seed: int
-    ) -> list[BinaryFit]:
-        """Fit a machine for each class against the rest, one for two classes."""
-        labels = rest_labels(codes, len(self.classes_))
-        name = type(self).__name__
-        with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
-            return [self._fit_one(label, weight, kernel, seed, watch) for label in labels]
 
     def _fit_one(
         self, y: FloatArray, weight: FloatArray, kernel: KernelData, seed: int, watch: Watch
@@ -244,10 +236,8 @@ class ProgramClassifier(
         unit = kernel.diagonal if self._lam_times_diagonal else np.ones(kernel.rows.n)
         return largest_lam(np.where(certain, pull, 0.0), unit)
 
-    def _budget(self, watch: Watch | None = None) -> Budget:
-        """Return the steps and the memory that one program may take."""
-        steps = int(self.max_iter) if self.max_iter > 0 else DEFAULT_STEPS
-        return Budget(steps, watch, self.cache_size * 1e6)
+    def _budget(self, watch: Monitor | None = None, *, default: int = DEFAULT_STEPS) -> Budget:
+        return super()._budget(watch, default=default)
 
     # -- what is kept ----------------------------------------------------------------------
 
@@ -255,17 +245,14 @@ class ProgramClassifier(
         """Set the fitted attributes: support vectors by class, coefficients, certificates."""
         alpha = np.array([fit.result.alpha for fit in fits])
         support = np.flatnonzero(alpha.any(axis=0))
-        support = support[np.argsort(codes[support], kind="stable")]
-        self._keep_support(data, support)
+        support = self._keep_support_by_class(data, support, codes)
         self.dual_coef_ = (alpha * np.array([fit.problem.y for fit in fits]))[:, support]
-        self.n_support_ = np.bincount(codes[support], minlength=len(self.classes_)).astype(np.int32)
         self.certificates_ = [fit.certificate for fit in fits]
         self.certificate_ = worst(self.certificates_)
         self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
-        share = data.given_weight / np.append(data.weight, 1.0)[data.member]
         set_per_machine(
             self,
-            alpha_=of_given_rows(alpha, data) * share,
+            alpha_=shared_by_weight(alpha, data),
             slack_=of_given_rows(np.array([fit.slack for fit in fits]), data),
             lam_max_=np.array([fit.lam_max for fit in fits]),
         )

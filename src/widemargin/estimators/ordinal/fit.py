@@ -9,16 +9,15 @@ import numpy as np
 
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
-from widemargin._base.validation import canonical, check_fit
+from widemargin._base.validation import canonical
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
-from widemargin.estimators._base.kernel import KernelEstimator, check_square
+from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators.ordinal.data import RankedRows, check_queries, check_ranks, query_codes
 from widemargin.fitted.ordinal import OrdinalMachine, RankTraining, rank_thresholds
 from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem, preference_problem
 from widemargin.problems.ranks import ordered_classes, used_ranks
-from widemargin.solvers.base import Budget
 from widemargin.solvers.preference import PreferenceResult, solve
 
 DEFAULT_STEPS = 1000  # Newton steps; tens are the rule
@@ -30,7 +29,7 @@ OF_QUERIES = (
 
 
 class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
-    """Base of OrdinalSVC: everything between its arguments and its predictions."""
+    """Base of OrdinalSVC: state the problem, solve it, keep the model."""
 
     C: float
     loss: Any
@@ -43,15 +42,14 @@ class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
 
     def _ranked_rows(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> RankedRows:
         """Check the arguments of fit; return the rows in their canonical order."""
-        precomputed = self.kernel == "precomputed"
-        X, labels, weight = check_fit(
-            self, X, y, sample_weight, numeric=False, accept_sparse=not precomputed, any_labels=True
+        X, labels, weight = self._checked_arguments(
+            X, y, sample_weight, numeric=False, any_labels=True
         )
-        check_square(X, precomputed)
         classes, codes = ordered_classes(y, self.classes)
         if qid is None:
             check_ranks(labels)
         group = query_codes(qid, len(labels))
+        precomputed = self.kernel == "precomputed"
         data = canonical(X, codes, weight, group=group, precomputed=precomputed)
         classes, codes = used_ranks(classes, data.y)
         data = replace(data, y=labels[data.index], given_y=labels)
@@ -74,18 +72,13 @@ class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
         return problem
 
     def _result(self, problem: PreferenceProblem, rows: Rows) -> PreferenceResult:
-        steps, data = self._steps, rows.X if self.kernel == "linear" else rows
+        data = rows.X if self.kernel == "linear" else rows
         with (
             Watch("OrdinalSVC", self.tol, self.verbose, self.time_limit) as watch,
             worker_threads() as rows.threads,
         ):
-            budget = Budget(steps, watch, self.cache_size * 1e6)
+            budget = self._budget(watch, default=DEFAULT_STEPS)
             return solve(problem, data, tol=self.tol, budget=budget)
-
-    @property
-    def _steps(self) -> int:
-        """Newton steps that a fit may take."""
-        return int(self.max_iter) if self.max_iter > 0 else DEFAULT_STEPS
 
     def _keep_model(
         self,
@@ -134,10 +127,11 @@ class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
         else:
             refusal = ""
             linear, proved = self.kernel == "linear", self.certificate_.converged
+            budget = self._budget(default=DEFAULT_STEPS)
             machines = [
                 OrdinalMachine(
                     problem, result, linear, proved, self.thresholds,
-                    tol=self.tol, max_iter=self._steps, cache_bytes=self.cache_size * 1e6,
+                    tol=self.tol, max_iter=budget.max_iter, cache_bytes=budget.cache_bytes,
                 )
             ]  # fmt: skip
         kernel, centre = self._kernel_, self._centre_

@@ -392,9 +392,9 @@ class NuSVR(SupportRegressor):
     def _problem(self, y: FloatArray, weight: FloatArray) -> problems.SoftMargin:
         return problems.nu_tube(y, self.C * weight, self.nu)
 
-    def _keep_threshold(self, machine: Expansion) -> None:
-        super()._keep_threshold(machine)
+    def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
+        super()._keep_machine(data, machine)
         self.epsilon_ = by_nu.tube_width(machine)
 
-    def _single_threshold(self, machine: Expansion) -> Machine:
+    def _loo_machine(self, machine: Expansion) -> Machine:
         return by_nu.with_tube_held(machine)

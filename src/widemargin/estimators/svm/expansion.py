@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import soft_margin
-from widemargin.solvers.base import Budget
+from widemargin.solvers.base import Budget, DualResult
 
 
 @dataclass(frozen=True)
@@ -37,43 +38,48 @@ class SoftMarginFit:
     """Mixin of the estimators that solve a `SoftMargin`; stands before the kernel estimator."""
 
     tol: float
-    cache_size: float
-    max_iter: int
     random_state: Any
+    certificate_: Certificate
     _kernel_: Kernel
     _centre_: FloatArray | None
     _indefinite: bool
+    _budget: Callable[..., Budget]
 
     def _expansion(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
         """Solve one problem and certify the result."""
         n, evaluations = problem.n_rows, rows.evaluations
         watch.next_part()
-        steps = int(self.max_iter) if self.max_iter > 0 else max(500_000, 100 * n)
         with worker_threads() as rows.threads:
             result = soft_margin.solve(
                 problem,
                 rows,
                 tol=self.tol,
-                budget=Budget(steps, watch, self.cache_size * 1e6),
+                budget=self._budget(watch, default=max(500_000, 100 * n)),
                 method=getattr(self, "solver", "auto"),
                 seed=seed_of(self.random_state),
             )
         beta, thresholds = problem.coefficients(result.alpha), problem.thresholds(result.f)
-        certificate = problem.certificate(
-            result.alpha,
-            result.f,
-            tol=self.tol,
-            n_iter=result.n_iter,
-            kernel_evaluations=rows.evaluations - evaluations,
-        )
-        if self._indefinite:
-            certificate = replace(certificate, converged=False)
+        certificate = self._certificate(problem, result, rows.evaluations - evaluations)
         used = np.flatnonzero(beta)
         intercept = float(thresholds.mean()) if len(thresholds) else 0.0
         machine = Machine(np.arange(n), problem, result.alpha, intercept)
         return Expansion(
             used, beta[used], intercept, thresholds, certificate, result.status, machine
         )
+
+    def _certificate(
+        self, problem: SoftMargin, result: DualResult, evaluations: int, unit: float = 1.0
+    ) -> Certificate:
+        """Certify a solution; with an indefinite kernel none counts as converged."""
+        certificate = problem.certificate(
+            result.alpha,
+            result.f,
+            tol=self.tol,
+            n_iter=result.n_iter,
+            kernel_evaluations=evaluations,
+            unit=unit,
+        )
+        return replace(certificate, converged=False) if self._indefinite else certificate
 
     def _keep_record(
         self,
@@ -90,8 +96,7 @@ class SoftMarginFit:
 
     def _warn_unconverged(self, statuses: list[str], X: Matrix) -> None:
         """Warn where the worst certificate is not within tol."""
-        certificate: Certificate = self.certificate_  # type: ignore[attr-defined]
         warn_unconverged(
-            type(self).__name__, certificate, statuses, self.tol, X,
+            type(self).__name__, self.certificate_, statuses, self.tol, X,
             indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a machine controlled by nu amounts to: whether it exists, its margin, its equivalent in C.
+"""Check nu, and derive margin, tube width and the equivalent problem in C of a nu machine.
 
 With nu the margin rho (or the width of the tube) is found by the problem. Held at what was found,
 it leaves the problem in C of :class:`widemargin.SVC` (or :class:`widemargin.SVR`) with the same

@@ -1,4 +1,4 @@
-"""Classification and regression by kernel expansions: what the four machines have in common."""
+"""Base classes of kernel classifiers and regressors: SupportClassifier, SupportRegressor."""
 
 from __future__ import annotations
 
@@ -55,14 +55,12 @@ class SupportClassifier(
         self.classes_, codes = check_classes(data.y)
         pairs, problems = self._problems(data, codes)
         rows = self._kernel_rows(data)
-        with Watch(
-            type(self).__name__, self.tol, self.verbose, self.time_limit, len(pairs)
-        ) as watch:
+        name = type(self).__name__
+        with Watch(name, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
             machines = [self._fit_pair(rows, chosen, part, watch) for chosen, part in problems]
         self._keep_machines(data, codes, machines)
-        statuses = [machine.status for machine in machines]
         self._keep_record(data, [machine.machine for machine in machines], pairs)
-        self._warn_unconverged(statuses, data.X)
+        self._warn_unconverged([machine.status for machine in machines], data.X)
         return self
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
@@ -110,8 +108,7 @@ class SupportClassifier(
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
         """Store the machines in LIBSVM's layout: support vectors by class, n_classes - 1 rows."""
         support = np.unique(np.concatenate([m.rows for m in machines]))
-        # In the canonical order within each class, so that sums have the same bits for any input.
-        support = support[np.argsort(codes[support], kind="stable")]
+        support = self._keep_support_by_class(data, support, codes)
         place = np.empty(len(codes), dtype=np.intp)
         place[support] = np.arange(len(support))
         owner = codes[support]
@@ -123,8 +120,6 @@ class SupportClassifier(
             low, high = min(i, j), max(i, j)
             row = np.where(owner[at] == low, high - 1, low) if n_classes > 2 else 0
             self.dual_coef_[row, at] = machine.beta
-        self._keep_support(data, support)
-        self.n_support_ = np.bincount(owner, minlength=n_classes).astype(np.int32)
         self.intercept_ = np.array([m.intercept for m in machines])
         self.certificates_ = [m.certificate for m in machines]
         self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
@@ -173,14 +168,8 @@ class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, Kern
         rows = self._kernel_rows(data)
         with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
             machine = self._expansion(problem, rows, watch)
-        self._keep_support(data, machine.rows)
-        self.dual_coef_ = machine.beta[None, :]
-        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
-        self._keep_threshold(machine)
-        self._keep_record(data, [self._single_threshold(machine)], [])
-        self.certificates_ = [machine.certificate]
-        self.certificate_ = machine.certificate
-        self.n_iter_ = machine.certificate.n_iter
+        self._keep_machine(data, machine)
+        self._keep_record(data, [self._loo_machine(machine)], [])
         self._warn_unconverged([machine.status], data.X)
         return self
 
@@ -192,10 +181,17 @@ class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, Kern
         """Return no pairs of classes, and the one problem with all rows."""
         return [], [(np.arange(len(data.weight)), self._problem(data.y, data.weight))]
 
-    def _keep_threshold(self, machine: Expansion) -> None:
+    def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
+        """Store the machine in LIBSVM's layout."""
+        self._keep_support(data, machine.rows)
+        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
+        self.dual_coef_ = machine.beta[None, :]
         self.intercept_ = np.array([machine.intercept])
+        self.certificates_ = [machine.certificate]
+        self.certificate_ = machine.certificate
+        self.n_iter_ = machine.certificate.n_iter
 
-    def _single_threshold(self, machine: Expansion) -> Machine:
+    def _loo_machine(self, machine: Expansion) -> Machine:
         """Return the machine as the optimum of a problem with one threshold at most."""
         return machine.machine
 

@@ -9,15 +9,14 @@ import numpy as np
 from widemargin._base.multiclass import class_pairs
 from widemargin._base.validation import require, require_bool
 from widemargin.assess.margins import margins as margins_of
-from widemargin.fitted.record import record_of
+from widemargin.fitted.record import machine_of, record_of
 from widemargin.reporting import figures
 from widemargin.reporting.plots import pictures as _pictures
 from widemargin.reporting.plots.backends import show
 from widemargin.reporting.plots.landscapes import landscape_of
-from widemargin.reporting.plots.shown import (
+from widemargin.reporting.plots.plotted_rows import (
     ask,
     check_classifier,
-    machine_of,
     plane_around,
     rows_shown,
 )

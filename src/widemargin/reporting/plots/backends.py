@@ -1,4 +1,4 @@
-"""A picture as a plain specification, drawn by Plotly or on axes of Matplotlib.
+"""Draw plain specifications of plots by Plotly or on axes of Matplotlib.
 
 Specifications are the dictionaries of :mod:`widemargin.reporting.figures`, which are Plotly's.
 Plotly takes them as they are; Matplotlib is told here what the few kinds of traces mean that our

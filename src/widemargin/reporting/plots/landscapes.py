@@ -1,4 +1,4 @@
-"""The error over two parameters, from a search of a grid or from a descent by gradient."""
+"""Plot the error over two parameters, of a grid search or of gradient tuning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from widemargin.tuning.gradient import Tuning
 
 
 def landscape_of(search: Any, params: Any) -> figures.Figure:
-    """Return the picture of whatever has searched."""
+    """Return the plot of a grid search or of a tuned model."""
     tuning = getattr(search, "tuning_", search)
     if hasattr(tuning, "trace"):
         require(params is None, "params", params, "None for a model of tune(): C and gamma")

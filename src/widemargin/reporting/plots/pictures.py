@@ -1,4 +1,4 @@
-"""Pictures of a plane and of a fit's rounds, as plain specifications (see `figures`)."""
+"""Specifications of plots: decision regions, rank maps, histories of bounds (see `figures`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from widemargin.reporting.figures import (
     row_dots,
     scatter,
 )
-from widemargin.reporting.plots.shown import FeaturePlane, Shown, leads
+from widemargin.reporting.plots.plotted_rows import FeaturePlane, PlottedRows, leads
 
 PALE = 0.72  # share of white in a colour behind points
 RING = 11.0, 11.0  # pixels: the smallest ring, and what the largest has more
@@ -27,7 +27,7 @@ RANKS = ("#00224E", "#575D6D", "#A59C74", "#FDE737")  # dark is low; read withou
 LEVELS = 12  # lines of equal utility
 
 
-def boundary(shown: Shown, plane: FeaturePlane, scores: FloatArray, *, marks: bool) -> Figure:
+def boundary(shown: PlottedRows, plane: FeaturePlane, scores: FloatArray, *, marks: bool) -> Figure:
     """Return regions, boundary, margin, rows, support vectors and errors."""
     classes = shown.est.classes_
     if scores.ndim == 1:
@@ -49,7 +49,9 @@ def boundary(shown: Shown, plane: FeaturePlane, scores: FloatArray, *, marks: bo
     return {"data": data, "layout": _plane_layout(shown, plane)}
 
 
-def ranks(shown: Shown, plane: FeaturePlane, utility: FloatArray, thresholds: FloatArray) -> Figure:
+def ranks(
+    shown: PlottedRows, plane: FeaturePlane, utility: FloatArray, thresholds: FloatArray
+) -> Figure:
     """Return ranks as bands, lines of equal utility between them, and the rows."""
     colours = rank_colours(len(thresholds) + 1)
     scores = np.count_nonzero(utility[:, None] > thresholds, axis=1)
@@ -173,7 +175,9 @@ def _level(
     }
 
 
-def _rows(shown: Shown, plane: FeaturePlane, colours: list[str], edge: str) -> list[dict[str, Any]]:
+def _rows(
+    shown: PlottedRows, plane: FeaturePlane, colours: list[str], edge: str
+) -> list[dict[str, Any]]:
     """Return the rows, a trace for each class."""
     found = []
     for k, label in enumerate(shown.est.classes_):
@@ -187,7 +191,7 @@ def _rows(shown: Shown, plane: FeaturePlane, colours: list[str], edge: str) -> l
     return found
 
 
-def _marks(shown: Shown, plane: FeaturePlane) -> list[dict[str, Any]]:
+def _marks(shown: PlottedRows, plane: FeaturePlane) -> list[dict[str, Any]]:
     """Return rings around support vectors and crosses on errors."""
     found = []
     size = shown.strengths()
@@ -208,14 +212,14 @@ def _marks(shown: Shown, plane: FeaturePlane) -> list[dict[str, Any]]:
 
 
 def _at(
-    shown: Shown, plane: FeaturePlane, chosen: BoolArray, name: str, marker: dict[str, Any]
+    shown: PlottedRows, plane: FeaturePlane, chosen: BoolArray, name: str, marker: dict[str, Any]
 ) -> dict[str, Any]:
     first, second = plane.features
     rows = np.flatnonzero(chosen)
     return row_dots(shown.X[rows, first], shown.X[rows, second], rows, name, marker)
 
 
-def _plane_layout(shown: Shown, plane: FeaturePlane) -> dict[str, Any]:
+def _plane_layout(shown: PlottedRows, plane: FeaturePlane) -> dict[str, Any]:
     first, second = plane.features
     legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0}
     ends = {axis: [float(v[0]), float(v[-1])] for axis, v in (("x", plane.x), ("y", plane.y))}

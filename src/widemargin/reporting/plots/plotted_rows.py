@@ -1,4 +1,4 @@
-"""The rows that a picture shows, and the plane that it shows them in."""
+"""Samples to plot, and the plane of two features that they are plotted in."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from widemargin._base.multiclass import class_pairs, predicted_class
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin._base.validation import require
 from widemargin.estimators._base.inspection import pair_values, votes_by_pairs
-from widemargin.fitted.record import find_training_set, record_of
+from widemargin.fitted.record import find_training_set, machine_of, record_of
 from widemargin.reporting.strengths import strengths
 
 BORDER = 0.08  # of the range of the rows, on each side of them
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """Rows of a picture.
+class PlottedRows:
+    """Samples to plot.
 
     Attributes
     ----------
@@ -67,11 +67,6 @@ class Shown:
         return np.asarray(errors, dtype=bool)[self.seen], "wrong when left out"
 
 
-def machine_of(est: Any) -> Any:
-    """Return the machine itself: the last step of a pipeline."""
-    return est[-1] if hasattr(est, "steps") else est
-
-
 def _steps_before(est: Any) -> Any:
     """Return the steps of a pipeline before its machine; None where there are none."""
     return est[:-1] if len(getattr(est, "steps", ())) > 1 else None
@@ -88,7 +83,7 @@ def check_classifier(est: Any, asked: str) -> Any:
     return machine
 
 
-def rows_shown(est: Any, X: Any, y: Any, asked: str) -> Shown:
+def rows_shown(est: Any, X: Any, y: Any, asked: str) -> PlottedRows:
     """Return the given rows, or else those that the model was trained on."""
     check_classifier(est, asked)
     require((X is None) == (y is None), "y", y, "given together with X, or both left out")
@@ -98,16 +93,16 @@ def rows_shown(est: Any, X: Any, y: Any, asked: str) -> Shown:
             data = record_of(est).require(f"plot.{asked} without X and y").data
         seen = data.given_weight > 0
         rows = _before_steps(est, _dense(data.X[data.member[seen]]), asked)
-        return Shown(est, rows, data.given_y[seen], _names(est, None, rows.shape[1]), seen)
+        return PlottedRows(est, rows, data.given_y[seen], _names(est, None, rows.shape[1]), seen)
     frame = type(X) if hasattr(X, "iloc") else None
     rows, labels = _dense(X), np.asarray(y)
     require(rows.ndim == 2, "the shape of X", rows.shape, "(n_samples, n_features)")
     require(len(rows) == len(labels), "len(y)", len(labels), f"{len(rows)}, one label a row of X")
-    shown = Shown(est, rows, labels, _names(est, X, rows.shape[1]), None, frame)
+    shown = PlottedRows(est, rows, labels, _names(est, X, rows.shape[1]), None, frame)
     trained = _if_trained_on(shown)
     if trained is None:
         return shown
-    return Shown(est, rows[trained], labels[trained], shown.names, trained, frame)
+    return PlottedRows(est, rows[trained], labels[trained], shown.names, trained, frame)
 
 
 def _dense(X: Any) -> FloatArray:
@@ -127,7 +122,7 @@ def _before_steps(est: Any, rows: FloatArray, asked: str) -> FloatArray:
     return _dense(head.inverse_transform(rows))
 
 
-def _if_trained_on(shown: Shown) -> BoolArray | None:
+def _if_trained_on(shown: PlottedRows) -> BoolArray | None:
     """Return the rows with weight if these are the training rows, else None."""
     data = find_training_set(shown.est)
     if data is None or len(data.given_y) != len(shown.y):
@@ -151,7 +146,7 @@ def _names(est: Any, X: Any, n_inputs: int) -> list[str]:
 # -- asking the model ----------------------------------------------------------------------------
 
 
-def after_steps(shown: Shown, X: FloatArray) -> FloatArray:
+def after_steps(shown: PlottedRows, X: FloatArray) -> FloatArray:
     """Return rows as the machine sees them."""
     head = _steps_before(shown.est)
     if head is None:
@@ -161,7 +156,7 @@ def after_steps(shown: Shown, X: FloatArray) -> FloatArray:
         return _dense(head.transform(framed))
 
 
-def ask(shown: Shown, method: str, X: FloatArray) -> Any:
+def ask(shown: PlottedRows, method: str, X: FloatArray) -> Any:
     """Return what the machine says of rows."""
     rows = after_steps(shown, X)
     with _nameless():
@@ -200,7 +195,7 @@ class FeaturePlane:
         return values.reshape(len(self.y), len(self.x)).astype(np.float32)
 
 
-def plane_around(shown: Shown, features: Any, resolution: int) -> FeaturePlane:
+def plane_around(shown: PlottedRows, features: Any, resolution: int) -> FeaturePlane:
     """Return the plane of two inputs around the rows."""
     whole = isinstance(resolution, int | np.integer) and not isinstance(resolution, bool)
     require(whole and resolution > 1, "resolution", resolution, "an integer, 2 or more")
@@ -228,7 +223,7 @@ def _two_of(features: Any, n_inputs: int) -> tuple[int, int]:
     return int(features[0]), int(features[1])
 
 
-def leads(shown: Shown, points: FloatArray, scores: FloatArray) -> FloatArray:
+def leads(shown: PlottedRows, points: FloatArray, scores: FloatArray) -> FloatArray:
     """Return by how much each of several classes leads, in functions that cross 0 smoothly.
 
     Votes of pairs jump from one point to the next. Where the winner has beaten all others, its
