@@ -285,3 +285,15 @@ def test_public_modules_are_imported_by_their_names(name: str) -> None:
     assert module.__all__
     for public in module.__all__:
         assert getattr(module, public).__doc__
+
+
+# ------------------------------------------------------------------------------------ the tests
+
+UNIT = Path(__file__).parents[1] / "unit"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(UNIT.rglob("test_*.py")), ids=lambda p: p.relative_to(UNIT).as_posix()
+)
+def test_unit_tests_mirror_the_rooms(path: Path) -> None:
+    assert (ROOT / path.parent.relative_to(UNIT)).is_dir()
