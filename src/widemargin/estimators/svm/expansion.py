@@ -37,6 +37,7 @@ class Expansion:
 class SoftMarginFit:
     """Mixin of the estimators that solve a `SoftMargin`; stands before the kernel estimator."""
 
+    solver: str = "auto"  # a parameter of those that offer a choice
     tol: float
     random_state: Any
     certificate_: Certificate
@@ -55,7 +56,7 @@ class SoftMarginFit:
                 rows,
                 tol=self.tol,
                 budget=self._budget(watch, default=max(500_000, 100 * n)),
-                method=getattr(self, "solver", "auto"),
+                method=self.solver,
                 seed=seed_of(self.random_state),
             )
         beta, thresholds = problem.coefficients(result.alpha), problem.thresholds(result.f)
