@@ -1,7 +1,6 @@
 """Rounding levels: what float64 arithmetic may be wrong by, relative to what is named.
 
-These are not tolerances of a method, which stand beside it, but errors that no method can avoid.
-They are bounds seen in practice for sums over up to some million samples.
+Tolerances of a method stand beside the method; these are errors that no method can avoid.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class LatentTraining(FittedModel):
     def most_suspicious(self, count: int) -> BoolArray:
         """Mark the samples with the largest embedding strengths.
 
-        Flip noise gives up on a wrong label instead of learning it: there, those with the least
+        Flip noise treats a wrong label as noise instead of fitting it: there, those with the least
         margin.
         """
         data, results = self.data, self.results

@@ -63,7 +63,7 @@ class OrdinalMachine:
         return self._refit(self.problem, *self._expansion, self.converged)
 
     def matters(self) -> BoolArray:
-        """Return all rows: each of them has a say in where the thresholds are."""
+        """Return all rows: the thresholds depend on each of them."""
         return np.ones(self.problem.n_rows, dtype=bool)
 
     def retrained(self, rows: Rows, kept: FloatArray) -> Refit:

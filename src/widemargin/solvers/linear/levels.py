@@ -1,4 +1,4 @@
-"""Go from level to level: the smoothing narrows, a sample goes ahead, and far rows wait outside.
+"""Run the smoothing levels of the linear solver: subsample warm start, screening of far samples.
 
 See `linear` for the method and :mod:`widemargin.solvers.linear.smoothed_newton`
 for one level of it.
