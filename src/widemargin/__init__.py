@@ -1,4 +1,4 @@
-"""Large-margin machines with certificates, under scikit-learn's interface."""
+"""Large-margin estimators with optimality certificates and the scikit-learn interface."""
 
 from widemargin import bounds, kernels, loo, margins, metrics, plot
 from widemargin.assess.suspects import suspects

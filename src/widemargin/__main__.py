@@ -1,4 +1,4 @@
-"""Run the command line as ``python -m widemargin``."""
+"""Entry point for ``python -m widemargin``."""
 
 from __future__ import annotations
 

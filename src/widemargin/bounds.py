@@ -1,4 +1,4 @@
-r"""Bounds on the error on new data, one function per theorem.
+r"""Generalisation error bounds, one function per theorem.
 
 ====================  =========================================================================
 function              theorem
@@ -10,11 +10,11 @@ linear_margin         Smola et al. (2000), theorem 1.8 (with a constant c)
 convex_combination    Smola et al. (2000), theorem 1.10 (with a constant c)
 margin_distribution   Smola et al. (2000), theorem 2.1 (Shawe-Taylor and Cristianini 1998)
 adaptive_margin       Smola et al. (2000), theorem 2.2 (Weston and Herbrich)
-ordinal_margin        Herbrich et al. (2000), theorem 2.2, with pairs that are independent
+ordinal_margin        Herbrich et al. (2000), theorem 2.2, with independent pairs
 shawe_taylor          Herbrich et al. (2000), theorem 2.3 (Shawe-Taylor et al. 1998)
 ====================  =========================================================================
 
-They rest on how rich a class of functions is, which is a number and no error rate:
+They depend on the capacity of a function class, which is not an error rate:
 
 ====================  =========================================================================
 vc_margin_dimension   Smola et al. (2000), (1.35)
@@ -22,22 +22,22 @@ fat_linear, fat_l1    Smola et al. (2000), theorems 1.7 and 1.9 (the latter with
 covering_number       Smola et al. (2000), theorem 1.4
 ====================  =========================================================================
 
-Two theorems are about training itself:
+Two theorems bound quantities of the training itself:
 
 ====================  =========================================================================
 perceptron            Smola et al. (2000), theorem 1.1, corrected: number of updates
-adaboost              Smola et al. (2000), theorem 1.12: margins of the training rows
+adaboost              Smola et al. (2000), theorem 1.12: margins of the training samples
 ====================  =========================================================================
 
-:func:`summary` lists all that apply to a fitted model. Bounds on errors are of the type
-:class:`Bound`: a number that also says whether it tells anything. Rows are taken to be drawn
-independently from one distribution, for linear machines one whose support lies in a ball of radius
-R about the origin of feature space; with probability 1 - delta over such samples the error rate on
-new rows is below the bound.
+:func:`summary` lists the bounds that apply to a fitted model. Bounds on error rates are of type
+:class:`Bound`, a float with a flag for vacuous bounds. The training samples are assumed to be drawn
+independently from one distribution; for linear models its support is in a ball of radius R around
+the origin of the feature space. With probability 1 - delta over the training set, the error rate on
+new samples is below the bound.
 
-Bounds of this kind have constants so large that they exceed 1, and so say nothing, unless there
-are tens of thousands of rows. They explain what makes an error small; they do not estimate it.
-:mod:`widemargin.loo` does.
+The constants of these bounds are so large that the bounds exceed 1, and are vacuous, unless there
+are tens of thousands of samples. They show which quantities make the error small, but they are not
+estimates of it; use :mod:`widemargin.loo` for those.
 """
 
 from widemargin._base.bound import Bound

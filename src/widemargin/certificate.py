@@ -1,4 +1,4 @@
-"""Certificates: how far from the optimum a fitted model can be."""
+"""Optimality certificates: objectives, duality gap and KKT violation of a fitted model."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from widemargin._base.messages import warn
 from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import Matrix
 
-CROSSED = 1e-9  # of the objective: a bound that much above it is none
+CROSSED = 1e-9  # a lower bound above the objective by this fraction is invalid, see sure_bound
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proof of how close a fitted model is to the optimum of its problem.
+    """Certificate of a convex fit: bounds on the optimum of its problem.
 
-    The numbers are recomputed in float64 from the coefficients of the model and the
-    data; nothing is copied from the state of the solver. By weak duality the optimum
-    lies between `dual` and `primal`, so `gap` bounds the error of the objective.
+    All values are recomputed in float64 from the coefficients of the model and the data, not
+    copied from the state of the solver. By weak duality the optimum is between `dual` and
+    `primal`, so that `gap` bounds the error of the objective.
 
     Attributes
     ----------
     problem : str
-        The formulation that was solved, e.g. ``"C-hinge"``.
+        Name of the formulation, e.g. ``"C-hinge"``.
     primal, dual : float
-        Objective of the primal at the model and of the dual at its coefficients.
+        Primal objective at the model, and dual objective at its dual variables.
     gap : float
         ``primal - dual``.
     relative_gap : float
         ``gap / max(1, abs(primal))``.
     kkt_violation : float
-        Largest violation of the optimality conditions, in LIBSVM's definition:
-        the amount by which two thresholds that must agree differ. NaN where data that were read
-        in parts left it open; the gap is known always.
+        Largest violation of the optimality conditions as defined by LIBSVM: the difference between
+        two thresholds that are equal at the optimum. NaN if it was not computed for data in parts;
+        the gap is always available.
     converged : bool
         Whether the fit met its tolerance within its budget.
     n_iter : int
-        Steps of the solver.
+        Number of iterations of the solver.
     kernel_evaluations : int
-        Kernel values computed during the fit (0 where no kernel is used).
+        Number of kernel values computed during the fit (0 without a kernel).
 
     Examples
     --------
@@ -76,27 +76,27 @@ class Certificate:
         n_iter: int,
         kernel_evaluations: int = 0,
     ) -> Certificate:
-        """Build a certificate, deriving both gaps from the two objectives.
+        """Build a certificate and compute both gaps from the two objectives.
 
         Parameters
         ----------
         problem : str
-            The formulation that was solved.
+            Name of the formulation.
         primal, dual : float
-            The objectives, recomputed from the model.
+            Objectives, recomputed from the model.
         kkt_violation : float
             Largest violation of the optimality conditions.
         converged : bool
             Whether the fit met its tolerance.
         n_iter : int
-            Steps of the solver.
+            Number of iterations of the solver.
         kernel_evaluations : int, default=0
-            Kernel values computed during the fit.
+            Number of kernel values computed during the fit.
 
         Returns
         -------
         Certificate
-            With `gap` and `relative_gap`.
+            The certificate, with `gap` and `relative_gap`.
         """
         return cls(
             problem=problem,
@@ -111,6 +111,7 @@ class Certificate:
         )
 
     def __str__(self) -> str:
+        """Return a one-line summary."""
         state = "converged" if self.converged else "NOT converged"
         return (
             f"{self.problem}: optimum between {self.dual:.10g} and {self.primal:.10g} "
@@ -120,31 +121,32 @@ class Certificate:
 
 
 def gap_scale(primal: float) -> float:
-    """Return what a gap is measured in: the objective, or 1 if that is more."""
+    """Return max(1, abs(primal)), the denominator of the relative gap."""
     return max(1.0, abs(primal))
 
 
 def relative_gap(primal: float, dual: float) -> float:
-    """Return (primal - dual) / max(1, abs(primal)); infinite where a bound is missing."""
+    """Return (primal - dual) / max(1, abs(primal)), or infinity if either is infinite."""
     gap = primal - dual
     return gap if np.isinf(gap) else gap / gap_scale(primal)
 
 
 def in_print(relative_gap: float) -> float:
-    """Return a relative gap to be shown: one that only rounding makes negative is none."""
+    """Clip a relative gap that is negative only through rounding to zero, for display."""
     return 0.0 if -OBJECTIVE_ROUNDING <= relative_gap < 0.0 else relative_gap
 
 
 def sure_bound(primal: float, dual: float) -> float:
-    """Return a lower bound, or minus infinity: one above the objective proves nothing.
+    """Return the lower bound `dual`, or minus infinity if it exceeds the primal objective.
 
-    Rounding beside a kernel of very large values can put it there, or an indefinite kernel.
+    A dual value above the primal is not a bound; it results from an indefinite kernel, or from
+    rounding errors with very large kernel values.
     """
     return dual if dual <= primal + CROSSED * gap_scale(primal) else -np.inf
 
 
 def worst(certificates: list[Certificate]) -> Certificate:
-    """Return the certificate with the largest relative gap; unconverged ones come first."""
+    """Return the certificate with the largest relative gap, preferring unconverged ones."""
     return max(certificates, key=lambda c: (not c.converged, c.relative_gap))
 
 
@@ -157,10 +159,10 @@ REASONS = {
 
 
 def reason_of(statuses: Iterable[str], *, indefinite: bool = False) -> tuple[str, str]:
-    """Return why fits with these statuses are not certified, and what would help.
+    """Return the reason why fits with these statuses did not converge, and a remedy.
 
-    A solver that ended as "converged" without a certificate that is has met rounding errors, or
-    an indefinite kernel.
+    If the solver reported "converged" but the certificate does not confirm it, the reason is an
+    indefinite kernel or rounding errors.
     """
     ended = next((s for s in statuses if s != "converged"), None)
     return REASONS[ended or ("indefinite" if indefinite else "stalled")]
@@ -176,15 +178,15 @@ def warn_unconverged(
     scale: float | None = None,
     indefinite: bool = False,
 ) -> None:
-    """Warn, with the numbers that tell how bad it is and what would help.
+    """Issue a ConvergenceWarning with the reason, the gap and a remedy, unless converged.
 
-    measure is what tol bounds: "kkt", the violation, or "gap", the duality gap relative to scale
-    (None: the objective, or 1 if that is more).
+    `measure` is the quantity that tol bounds: "kkt", the KKT violation, or "gap", the duality gap
+    relative to `scale` (None: max(1, abs(primal))).
     """
     if certificate.converged:
         return
     gap = certificate.relative_gap
-    if scale is not None:  # none at all where a machine of no margin sees only zeros
+    if scale is not None:  # zero for a nu machine without a margin whose kernel values are all zero
         gap = certificate.gap / scale if scale > 0 else np.inf
     how, advice = reason_of(statuses, indefinite=indefinite)
     asked = {"kkt": "", "gap": ""} | {measure: f" (asked: {tol:g})"}
@@ -200,12 +202,12 @@ def warn_unconverged(
 
 
 def _scale_range(X: Matrix) -> float:
-    """Largest over smallest non-zero standard deviation of the features."""
+    """Return the ratio of the largest to the smallest non-zero standard deviation of features."""
     n = X.shape[0]
     with np.errstate(over="ignore", invalid="ignore"):
         if sp.issparse(X):
             variance = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
-        else:  # without a copy of X
+        else:  # X.var would copy X
             mean = X.mean(axis=0, dtype=np.float64)
             variance = np.einsum("ij,ij->j", X, X, dtype=np.float64) / n - mean**2
         deviation = np.sqrt(np.maximum(variance, 0.0))

@@ -1,41 +1,41 @@
-"""Compute leave-one-out predictions and errors of a fitted model without retraining it.
+"""Leave-one-out predictions and errors of fitted models.
 
-``loo.result(model)`` needs no data: the model keeps what it was trained on.
+``loo.result(model)`` takes no data, since a fitted model keeps its training set.
 
 ==================  ========  ====================================================================
 method              kind      what it computes
 ==================  ========  ====================================================================
-exact               exact     the value of retraining without the row, by following the solution
-                              path, event by event
-linear_response     estimate  the first step of that path, as if no other row changed its group:
+exact               exact     decision values after retraining without the sample, obtained by
+                              following the solution path
+linear_response     estimate  first step of that path, as if no other sample became free or bound:
                               Opper and Winther (2000), (8.26)-(8.32), corrected
-span                estimate  the same number by the name of Vapnik and Chapelle: the coefficient
-                              times the squared distance to the span of the free vectors
-jaakkola_haussler   bound     y f <= alpha k(x, x), Smola et al. (2000), (1.84) with its signs set
-                              right; without intercept only
-xi_alpha            bound     Joachims: 2 alpha R^2 + xi >= 1; with an intercept an estimate
+span                estimate  the same number under the name of Vapnik and Chapelle: the coefficient
+                              times the squared distance to the span of the free support vectors
+jaakkola_haussler   bound     y f <= alpha k(x, x), Smola et al. (2000), (1.84) with corrected
+                              signs; without intercept only
+xi_alpha            bound     Joachims: 2 alpha R^2 + xi >= 1; an estimate with an intercept
 support_vectors     bound     every support vector counts as an error
-folds               estimate  ten folds take turns (all copies of a row in one fold); only for
-                              machines without a path
+folds               estimate  ten-fold cross-validation (all copies of a sample in one fold); only
+                              for models without a solution path
 ==================  ========  ====================================================================
 
-Which methods hold, and which one "auto" is, depends on how a model leaves samples out; each kind of
-:class:`widemargin.fitted.base.FittedModel` says so itself and refuses the others:
+The available methods, and the choice of "auto", depend on the estimator: each kind of
+:class:`widemargin.fitted.base.FittedModel` has its own set and raises for the others.
 
-- `fitted.by_path`: optima of a quadratic program have a solution path, and all methods but "folds".
-- `fitted.by_refit`: linear programs, ordinal machines and other norms are trained again, "exact"
-  without each row that the machine depends on, from the fitted optimum; "support_vectors" counts
-  these rows.
+- `fitted.by_path`: optima of a quadratic program have a solution path; all methods but "folds".
+- `fitted.by_refit`: linear programs, ordinal regression and other norms are refitted; "exact"
+  refits without each sample that the model depends on, warm-started from the fitted optimum, and
+  "support_vectors" counts these samples.
 - `fitted.by_response`: the mean-field equations have their own linear response, Opper and Winther
-  (2000), (8.41), one factorisation for all rows; the scale of the probabilities stays as it was.
-- `fitted.by_reading`: data in parts are not kept, and no row is left out.
+  (2000), (8.41), with one factorisation for all samples; the scale of the probabilities is not
+  recomputed.
+- `fitted.by_reading`: data in parts are not kept, so leave-one-out is not available.
 
-What is left out: one row of weight w loses min(1, w) of its weight; gamma="scale" and balanced
-class weights stay as they were on all rows. Several classes: the machines of the pairs that hold
-the row's class are those without the row, the others as fitted; machines of one class against the
-rest are all without it. NuSVC and NuSVR: at the C (and epsilon) that the fit found, NuLPSVC at the
-lam. Ties count as errors. Where the threshold is not unique, it is the middle of its interval, in
-every left-out problem too.
+Conventions: a sample of weight w loses min(1, w) of its weight; gamma="scale" and balanced class
+weights keep their values on all samples. One-vs-one: only the pairs with the class of the sample
+are solved without it; one-vs-rest: all binary problems are. NuSVC and NuSVR use the equivalent C
+(and epsilon) of the fit, NuLPSVC the equivalent lam. Ties count as errors. A threshold that is not
+unique is the midpoint of its interval, also without the sample.
 """
 
 from widemargin.assess.leave_one_out import LOOResult, decision_values, error, result

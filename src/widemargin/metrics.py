@@ -1,8 +1,8 @@
 """Metrics for ordered ranks and rankings.
 
 ====================  =========================================================================
-preference_risk       share of pairs of rows that a score puts in the wrong order
-preference_scorer     one minus it, as a scorer for scikit-learn's searches and cross-validation
+preference_risk       fraction of pairs of samples that a score puts in the wrong order
+preference_scorer     one minus that risk, as a scorer for cross-validation and parameter search
 ====================  =========================================================================
 """
 

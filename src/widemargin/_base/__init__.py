@@ -1,1 +1,1 @@
-"""What all rooms share: types, compilation, threads, messages, progress, validation."""
+"""Shared utilities: array types, compilation, threads, messages, progress and validation."""

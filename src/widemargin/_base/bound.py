@@ -1,4 +1,4 @@
-"""Bound, the number that every theorem about errors gives, and the checks of its arguments."""
+"""`Bound`, the return type of the error bounds, and validation of their arguments."""
 
 from __future__ import annotations
 
@@ -11,31 +11,30 @@ from widemargin._base.validation import require, require_integer
 
 
 class Bound(float):
-    """A bound on an error rate, and what it is worth.
+    """Bound on an error rate, with the conditions under which it holds.
 
     Parameters
     ----------
     value : float
-        The number.
+        Value of the bound.
     name : str
-        The theorem.
+        Name of the theorem.
     unmet : tuple of str
-        Conditions of the theorem that do not hold here.
+        Conditions of the theorem that are not met.
     dimension : float or None
-        The number that measures how rich the class of functions is (kappa, k or h), where there is
-        one.
+        Capacity of the function class (kappa, k or h), for theorems that use one.
     of : str
-        What is bounded.
+        The bounded quantity.
     lower : bool
-        Whether it is bounded from below.
+        Whether this is a lower bound.
 
     Attributes
     ----------
     name, unmet, dimension, of, lower
         As above.
     vacuous : bool
-        Whether it says nothing: a condition is not met, or it is at least 1 (a lower bound: at
-        most 0).
+        Whether the bound is trivial: a condition is not met, or the value is at least 1 (at most 0
+        for a lower bound).
 
     Examples
     --------
@@ -62,7 +61,7 @@ class Bound(float):
         of: str = "error rate on new rows",
         lower: bool = False,
     ) -> Self:
-        """Make a float with a name."""
+        """Create a float that carries the attributes of the bound."""
         bound = super().__new__(cls, value)
         bound.name, bound.unmet, bound.dimension = name, unmet, dimension
         bound.of, bound.lower = of, lower
@@ -70,7 +69,7 @@ class Bound(float):
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says nothing about the error."""
+        """Whether the bound is trivial."""
         return bool(self.unmet) or not (self > 0.0 if self.lower else self < 1.0)
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -84,48 +83,48 @@ class Bound(float):
 
 
 def ratio_squared(R: float, rho: float) -> float:
-    """Return (R / rho)^2; infinite where that is too large for a number."""
+    """Return (R / rho)^2, or infinity on overflow."""
     ratio = R / rho
     return ratio * ratio
 
 
 def rounded_down(size: float) -> float:
-    """Return the integer below `size`, which may be infinite or a rounding error too small."""
+    """Return the floor of `size`, which may be infinite or too small by a rounding error."""
     return math.floor(size * (1.0 + OBJECTIVE_ROUNDING)) if math.isfinite(size) else math.inf
 
 
 def check_rows(name: str, value: Any) -> None:
-    """Require a number of rows."""
+    """Require a positive number of samples."""
     require_integer(name, value, "a positive integer")
 
 
 def check_probability(name: str, value: Any) -> None:
-    """Require a probability that is neither 0 nor 1."""
+    """Require a probability strictly between 0 and 1."""
     require(_real(value) and 0 < value < 1, name, value, "a probability in (0, 1)")
 
 
 def check_share(**shares: Any) -> None:
-    """Require fractions of rows."""
+    """Require fractions in [0, 1]."""
     for name, value in shares.items():
         require(_real(value) and 0 <= value <= 1, name, value, "a fraction in [0, 1]")
 
 
 def check_lengths(**lengths: Any) -> None:
-    """Require finite numbers that are not negative."""
+    """Require finite non-negative numbers."""
     for name, value in lengths.items():
         good = _real(value) and math.isfinite(value) and value >= 0
         require(good, name, value, "a finite number, not negative")
 
 
 def check_positive(**values: Any) -> None:
-    """Require finite numbers above zero."""
+    """Require finite positive numbers."""
     for name, value in values.items():
         good = _real(value) and math.isfinite(value) and value > 0
         require(good, name, value, "a positive number")
 
 
 def check_constant(c: Any) -> None:
-    """Require the universal constant of a theorem, which nobody has printed."""
+    """Require a value for the universal constant that the theorem leaves unspecified."""
     good = _real(c) and math.isfinite(c) and c > 0
     require(good, "c", c, "a positive number, the constant that the theorem does not name")
 

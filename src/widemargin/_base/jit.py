@@ -1,8 +1,9 @@
-"""The one place that touches numba: how hot loops are compiled, cached and shared by threads.
+"""Lazy compilation of inner loops by numba, with a fault-tolerant cache.
 
-Importing widemargin must not import numba (half a second), so a function decorated with
-:func:`jit` stays plain Python until its first call. Compiled code is serial and releases the
-GIL: parallelism is BLAS and Python threads above it, which any number of user threads can share.
+No other module imports numba. Importing widemargin must not import it either (half a second), so a
+function decorated with :func:`jit` stays plain Python until its first call. Compiled code is serial
+and releases the GIL: parallelism comes from BLAS and from the Python threads that call it, so that
+any number of user threads can fit models at the same time.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from typing import Any, TypeAlias, overload
 
 _Function: TypeAlias = Callable[..., Any]
 _compiling = threading.RLock()
-_sources: dict[Any, set[str]] = {}  # the files whose code a compiled function holds
+_sources: dict[Any, set[str]] = {}  # source files of a compiled function and its callees
 
-# Loops that only steer a solver may reorder sums and assume no NaN, so that reductions
-# vectorise. Whatever enters a certificate is compiled without these flags.
+# Loops that only guide a solver may reorder sums and assume the absence of NaN, so that reductions
+# vectorise. Code whose results enter a certificate is compiled without these flags.
 _STEERING_FLAGS = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 
 class _LazyFunction:
-    """A Python function that becomes a numba dispatcher when it is first called."""
+    """Python function that is replaced by a numba dispatcher at its first call."""
 
     def __init__(self, function: FunctionType, *, fast: bool) -> None:
         self.function = function
@@ -34,11 +35,11 @@ class _LazyFunction:
         functools.update_wrapper(self, function)
 
     def compile(self) -> Callable[..., Any]:
-        """Return the numba dispatcher, made once; it takes this object's place in the module."""
+        """Return the numba dispatcher, created once, and bind it to the function's name."""
         space = self.function.__globals__
         with _compiling:
             if self.compiled is None:
-                # numba resolves callees when it compiles, so they must be dispatchers by then.
+                # numba resolves callees at compile time, so they must be dispatchers by then.
                 sources = {self.function.__code__.co_filename}
                 for name in self.function.__code__.co_names:
                     if isinstance(space.get(name), _LazyFunction):
@@ -62,7 +63,7 @@ def _dispatcher(function: FunctionType, sources: set[str], *, fast: bool) -> Any
         "fastmath": _STEERING_FLAGS if fast else False,
     }
     dispatcher = numba.njit(**options)(function)
-    # Where no folder for the cache is writable (read-only install, no home): compile in memory.
+    # Without a writable cache folder (read-only install, no home directory), compile in memory.
     with suppress(RuntimeError, OSError):
         dispatcher._cache = _cache_class()(function, sources)
     return dispatcher
@@ -70,11 +71,11 @@ def _dispatcher(function: FunctionType, sources: set[str], *, fast: bool) -> Any
 
 @functools.cache
 def _cache_class() -> Any:
-    """Return numba's cache, but one whose faults cost time and nothing else.
+    """Return a subclass of numba's function cache that tolerates I/O errors.
 
-    A file that was cut short (a full disk, a power cut) would stop every fit, and so would a disk
-    that fills up while compiled code is written to it. Such a file is dropped and the function
-    compiled again; such a disk is no place for a cache.
+    With numba's own class, a truncated cache file (full disk, power failure) would make every fit
+    fail, and so would a disk that fills up while compiled code is written. Here a damaged file is
+    deleted and the function recompiled, and a failed write is ignored.
     """
     from numba.core import caching
 
@@ -83,14 +84,14 @@ def _cache_class() -> Any:
     class ForgivingCache(numbas):
         def __init__(self, function: FunctionType, sources: set[str]) -> None:
             super().__init__(function)
-            # numba watches the function's own file; compiled code holds that of its callees, too.
+            # numba checks the function's own file only, but callees may be inlined from others.
             stamps = [os.stat(path) for path in sorted(sources)]
             self._cache_file._source_stamp = [(s.st_mtime_ns, s.st_size) for s in stamps]
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             try:
                 return super().load_overload(sig, target_context)
-            except Exception:  # what a damaged pickle raises can be anything
+            except Exception:  # a damaged pickle can raise any exception
                 with suppress(OSError):
                     self.flush()
                 return None
@@ -112,9 +113,10 @@ def jit(function: Any = None, /, *, fast: bool = False) -> Any:
     Parameters
     ----------
     function : callable
-        A module-level function. It may call other decorated functions, also imported ones.
+        A module-level function. It may call other decorated functions, including imported ones.
     fast : bool, default=False
-        Let sums be reordered and assume no NaN. Only for loops that steer.
+        Allow sums to be reordered and assume the absence of NaN. Only for loops whose results do
+        not enter a certificate.
     """
     if function is None:
         return functools.partial(_LazyFunction, fast=fast)

@@ -1,4 +1,4 @@
-"""Mistakes that a person can mend, and words that help to mend them."""
+"""User-facing errors, warnings and suggestions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import sys
 import warnings
 from collections.abc import Iterable
 
-BETWEEN = {"widemargin", "sklearn"}  # packages whose frames lie between a user's line and a warning
+BETWEEN = {"widemargin", "sklearn"}  # packages whose frames are skipped to find the user's line
 
 
 class UserError(ValueError):
-    """A mistake in data, files or a command; the command line shows it as one message."""
+    """Error in the user's data, files or command; the command line prints it without traceback."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return a hint that names what the user may have meant, or "" where nothing is near."""
+    """Return a "Did you mean" hint with the closest names, or "" if none is close."""
     by_folded = {candidate.casefold(): candidate for candidate in names}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)
     if not close:
@@ -24,14 +24,14 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def listing(names: Iterable[object], *, most: int = 8) -> str:
-    """Return names in quotes, the first few of them, and how many more there are."""
+    """Return the first `most` names in quotes and the number of the remaining ones."""
     shown = [repr(name) for name in names]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the user's that led here, however many calls lie between."""
+    """Issue a warning that points at the line of user code, whatever the depth of the call."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in BETWEEN:
         level, frame = level + 1, frame.f_back

@@ -1,4 +1,4 @@
-"""Several classes as pairs (or one against the rest): the binary problems and their predictions."""
+"""One-vs-one and one-vs-rest decompositions: binary problems and aggregated predictions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from widemargin._base.typing import FloatArray, IntArray
 
 
 def check_classes(y: Any) -> tuple[Any, IntArray]:
-    """Return the classes and the code of each row's class."""
+    """Return the classes and the class code of each sample; raise if there is only one class."""
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -22,7 +22,7 @@ def check_classes(y: Any) -> tuple[Any, IntArray]:
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
-    """Return the pairs (positive class, negative class), in LIBSVM's order.
+    """Return the pairs (positive class, negative class) in LIBSVM's order.
 
     With two classes the second one is positive, as in scikit-learn.
     """
@@ -32,30 +32,30 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 def pair_rows(codes: IntArray, pair: tuple[int, int]) -> tuple[IntArray, FloatArray]:
-    """Return the rows of two classes and their labels +1 and -1."""
+    """Return the indices of the samples of two classes, and their labels +1 and -1."""
     positive, negative = pair
     rows = np.flatnonzero((codes == positive) | (codes == negative))
     return rows, np.where(codes[rows] == positive, 1.0, -1.0)
 
 
 def rest_labels(codes: IntArray, n_classes: int) -> list[FloatArray]:
-    """Return the labels of machines of one class against the rest.
+    """Return the labels of the one-vs-rest problems.
 
-    +1 is the second of two classes, or each of more in turn.
+    With two classes there is one problem, in which the second class is positive.
     """
     return [np.where(codes == k, 1.0, -1.0) for k in positive_classes(n_classes)]
 
 
 def positive_classes(n_classes: int) -> range:
-    """Return the positive class of each machine of one class against the rest."""
+    """Return the positive class of each one-vs-rest problem."""
     return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
 def combine(pair_values: FloatArray, n_classes: int) -> FloatArray:
-    """Turn pairwise decision values into one score a class.
+    """Aggregate pairwise decision values into one score per class.
 
-    A score is the number of pairs that the class wins plus a fraction between -1/3 and 1/3 that
-    grows with the sum of its margins: votes decide, margins break ties.
+    The score is the number of votes of the class plus a fraction between -1/3 and 1/3 that grows
+    with the sum of its decision values: votes decide, decision values break ties.
     """
     if n_classes == 2:
         return pair_values[:, 0]
@@ -71,7 +71,7 @@ def combine(pair_values: FloatArray, n_classes: int) -> FloatArray:
 
 
 def predicted_class(scores: FloatArray) -> IntArray:
-    """Return the code of the class with the highest score (two classes: the sign)."""
+    """Return the code of the class with the highest score, or of the sign for two classes."""
     if scores.ndim == 1:
         return (scores > 0).astype(np.intp)
     return scores.argmax(axis=1)

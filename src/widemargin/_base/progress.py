@@ -1,4 +1,4 @@
-"""Show the progress of a long fit and end it early: a bar and a time limit."""
+"""Progress bars and time limits for long fits."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 
 class Watch:
-    """Monitor of one fit: shows a progress bar if asked to and enforces the time limit.
+    """Monitor of a fit: an optional progress bar and a time limit.
 
     Parameters
     ----------
     title : str
-        What is being fitted.
+        Description shown beside the bar.
     tol : float
-        Violation or gap at which the fit ends.
+        Violation or gap at which the fit stops.
     verbose : int
         Show a bar if positive.
     time_limit : float, optional
-        Seconds after which the fit is to stop.
+        Seconds after which the fit should stop.
     parts : int
-        Number of problems that will be solved one after the other.
+        Number of problems that are solved one after the other.
     """
 
     def __init__(
@@ -59,18 +59,19 @@ class Watch:
             self.bar.stop()
 
     def next_part(self) -> None:
-        """Begin the next problem of the fit."""
+        """Start the next problem of the fit."""
         self.part += 1
         self.first = math.nan
 
     def observe(self, detail: str, steps: int, violation: float) -> None:
-        """Show what a solver says of its last round, from now on, instead of its speed."""
+        """Update the bar; from now on show the solver's `detail` instead of its speed."""
         self.detail = detail
         self(steps, violation)
 
     def __call__(self, steps: int, violation: float) -> bool:
-        """Show where the fit stands; return whether it may go on."""
+        """Update the bar; return False once the time limit is reached."""
         if self.bar is not None and math.isfinite(violation):
+            # Progress on a log scale, since the violation falls by orders of magnitude.
             if math.isnan(self.first):
                 self.first = max(violation, self.tol)
             done = math.log(self.first / max(violation, self.tol))
@@ -84,12 +85,12 @@ class Watch:
 
 
 class Bar:
-    """A progress bar over a known number of items, shown only if asked for.
+    """Optional progress bar over a known number of items.
 
     Parameters
     ----------
     title : str
-        What is going on.
+        Description shown beside the bar.
     verbose : int
         Show the bar if positive.
     total : int
@@ -116,7 +117,7 @@ class Bar:
             self.bar.stop()
 
     def advance(self, state: str) -> None:
-        """One more item is done."""
+        """Count one more item as done and update the bar."""
         self.done += 1
         if self.bar is not None:
             self.bar.update(
@@ -125,7 +126,7 @@ class Bar:
 
 
 def _columns() -> Any:
-    """Return a bar with a title, a state, the time taken and the time left."""
+    """Return a rich progress bar with title, state, elapsed time and remaining time."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -138,5 +139,5 @@ def _columns() -> Any:
     return Progress(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-        console=Console(),  # the shared one keeps the width that it was made with
+        console=Console(),  # rich's shared console keeps the width at its creation
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""The one place that touches threads: work split over tiles, with BLAS at one thread each.
+"""Python threads for independent tasks, with BLAS limited to one thread.
 
-BLAS keeps its number of threads in a global of the process. Several fits may run at once, so the
-first one to enter lowers it and the last one to leave restores it.
+The number of BLAS threads is global to the process. Several fits may run concurrently, so the first
+one to enter sets the limit and the last one to leave restores it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Item = TypeVar("_Item")
 
 
 class _BlasLimit:
-    """How many fits hold BLAS at one thread, and what to restore when the last one leaves."""
+    """Reference count of the fits that limit BLAS, and the settings to restore afterwards."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -38,7 +38,7 @@ def _blas_libraries() -> Any:
 
 
 def _cpu_count() -> int:
-    """Cores that this process may use now."""
+    """Return the number of cores that this process may use now."""
     if hasattr(os, "sched_getaffinity"):
         return min(len(os.sched_getaffinity(0)), _granted_cores())
     return _granted_cores()
@@ -46,7 +46,10 @@ def _cpu_count() -> int:
 
 @functools.cache
 def _granted_cores() -> int:
-    """Cores of the machine or the cgroup; asking takes as long as a small fit, so ask once."""
+    """Return the number of cores of the computer or cgroup.
+
+    Cached, because the call takes as long as a small fit.
+    """
     from joblib import cpu_count
 
     return int(cpu_count())
@@ -54,10 +57,10 @@ def _granted_cores() -> int:
 
 @contextmanager
 def worker_threads() -> Iterator[int]:
-    """Hold BLAS at one thread and yield how many Python threads may take its place.
+    """Limit BLAS to one thread and yield the number of Python threads to use instead.
 
-    That number respects cgroups and CPU affinity, and a limit that the user or an outer tool
-    (joblib, Dask) has set on BLAS: inside such a worker it is what the worker may use.
+    The number respects cgroups, CPU affinity and a BLAS limit set by the user or by an outer tool
+    (joblib, Dask), so that a worker does not exceed its share of the cores.
     """
     with _limit.lock:
         if _limit.holders == 0:
@@ -77,10 +80,10 @@ def worker_threads() -> Iterator[int]:
 
 
 def for_each(function: Callable[[_Item], None], items: Iterable[_Item], threads: int) -> None:
-    """Call function on every item, on this thread and ``threads - 1`` helpers.
+    """Call function on every item, in this thread and ``threads - 1`` helper threads.
 
-    The first exception stops the others after the item at hand and is raised here; so is an
-    interrupt of the main thread, which therefore waits for one item at most.
+    After an exception or a keyboard interrupt, every thread finishes its current item and stops;
+    the exception is raised in the calling thread.
     """
     queue = deque(items)
     failures: list[BaseException] = []
@@ -89,11 +92,11 @@ def for_each(function: Callable[[_Item], None], items: Iterable[_Item], threads:
         try:
             while not failures:
                 try:
-                    item = queue.popleft()  # atomic: no lock that an interrupt could leave held
+                    item = queue.popleft()  # atomic, so an interrupt cannot leave a lock held
                 except IndexError:
                     return
                 function(item)
-        except BaseException as failure:  # handed to the calling thread below
+        except BaseException as failure:  # raised in the calling thread below
             failures.append(failure)
 
     helpers: list[threading.Thread] = []
@@ -102,13 +105,13 @@ def for_each(function: Callable[[_Item], None], items: Iterable[_Item], threads:
             helper = threading.Thread(target=work, daemon=True)
             try:
                 helper.start()
-            except RuntimeError:  # the system grants no more threads: those that run will do
+            except RuntimeError:  # thread limit of the system: continue with those that started
                 break
             helpers.append(helper)
         work()
         for helper in helpers:
             helper.join()
-    except BaseException as failure:  # an interrupt in between: the helpers must not work on
+    except BaseException as failure:  # an interrupt outside `work`: stop the helpers as well
         failures.append(failure)
         raise
     if failures:

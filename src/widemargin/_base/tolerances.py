@@ -1,6 +1,7 @@
-"""Rounding levels: what float64 arithmetic may be wrong by, relative to what is named.
+"""Rounding levels: relative errors to expect from float64 arithmetic.
 
-Tolerances of a method stand beside the method; these are errors that no method can avoid.
+Each constant names the quantity and what its error is relative to. Tolerances of an algorithm are
+defined beside the algorithm; the errors here are unavoidable.
 """
 
 from __future__ import annotations

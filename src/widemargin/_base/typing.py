@@ -1,4 +1,4 @@
-"""Name the array types that cross module borders."""
+"""Type aliases for arrays."""
 
 from __future__ import annotations
 

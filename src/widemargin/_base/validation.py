@@ -1,6 +1,7 @@
-"""(X, y, sample_weight) -> checked arrays, in an order that does not depend on the input's.
+"""Validation of parameters and of (X, y, sample_weight), and the canonical order of samples.
 
-Errors name the argument, the value and the fix, and come before any kernel is computed.
+Error messages name the argument, its value and a fix; they are raised before any kernel value is
+computed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 
 CANONICAL_ROWS = 5_000
-SMALLEST_ENTRY, LARGEST_ENTRY = 1e-100, 1e50  # products of a few squares fit float64
-FAR_FROM_ALL_LIMITS = 1e-20, 1e20  # sums of squares whose largest term cannot be near them
+SMALLEST_ENTRY, LARGEST_ENTRY = 1e-100, 1e50  # products of a few squares stay within float64
+FAR_FROM_ALL_LIMITS = 1e-20, 1e20  # a sum of squares in this range rules out entries beyond them
 
 
 def require(condition: bool, name: str, value: object, fix: str) -> None:
-    """Raise a ValueError that names a parameter, its value and what it must be."""
+    """Raise a ValueError with the parameter, its value and the fix unless the condition holds."""
     if not condition:
         raise ValueError(f"{name} must be {fix}; got {name}={value!r}")
 
@@ -38,7 +39,7 @@ def require_number(
     least: float | None = None,
     most: float = np.inf,
 ) -> None:
-    """Require a finite real number greater than `above` (or from `least` on), at most `most`."""
+    """Require a finite real number > `above` (or >= `least` if given) and <= `most`."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     good = real and bool(np.isfinite(float(value)))
     good = good and bool(value > above if least is None else value >= least)
@@ -46,13 +47,13 @@ def require_number(
 
 
 def require_integer(name: str, value: Any, fix: str, *, least: int = 1) -> None:
-    """Require an integer from `least` on."""
+    """Require an integer of at least `least`."""
     good = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     require(good and value >= least, name, value, fix)
 
 
 def require_budget(max_iter: Any, time_limit: Any, *, default: bool = False) -> None:
-    """Require what may end a fit early; max_iter=-1 is allowed where it means a default."""
+    """Validate max_iter and time_limit; with `default`, max_iter=-1 is accepted."""
     if default and isinstance(max_iter, numbers.Integral) and max_iter == -1:
         max_iter = 1
     fix = "a positive integer" + (", or -1 for the default budget" if default else "")
@@ -61,20 +62,20 @@ def require_budget(max_iter: Any, time_limit: Any, *, default: bool = False) -> 
 
 
 def require_time_limit(time_limit: Any) -> None:
-    """Require a number of seconds, or None."""
+    """Require a positive number of seconds, or None."""
     if time_limit is not None:
         require_number("time_limit", time_limit, "a positive number of seconds or None")
 
 
 def require_choice(name: str, value: Any, choices: Collection[str]) -> None:
-    """Require one of some words."""
+    """Require one of the given strings."""
     words = [f'"{choice}"' for choice in choices]
     fix = " or ".join([", ".join(words[:-1]), words[-1]])
     require(isinstance(value, str) and value in choices, name, value, fix)
 
 
 def check_calibration(method: Any) -> None:
-    """Require a calibration of probabilities that exists."""
+    """Require the name of a calibration method."""
     require_choice("calibration", method, ("sigmoid", "isotonic"))
 
 
@@ -84,7 +85,7 @@ def require_bool(name: str, value: Any) -> None:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return a seed for numpy's Generator; None is a fixed one, so that fits repeat."""
+    """Return a seed for numpy's Generator; None gives a fixed seed, so that fits are repeatable."""
     if random_state is None:
         return 0
     if isinstance(random_state, numbers.Integral):
@@ -99,8 +100,8 @@ def seed_of(random_state: Any) -> int:
 
 
 def check_X(estimator: Any, X: Any, *, accept_sparse: bool = True) -> Matrix:
-    """Check data for prediction; float32 stays float32."""
-    with np.errstate(invalid="ignore"):  # infinities of both signs are refused, not added
+    """Validate X for prediction; float32 is not converted to float64."""
+    with np.errstate(invalid="ignore"):  # scikit-learn sums X first; inf - inf is rejected later
         X = validate_data(
             estimator,
             X,
@@ -122,11 +123,11 @@ def check_fit(
     accept_sparse: bool = True,
     any_labels: bool = False,
 ) -> tuple[Matrix, Any, FloatArray]:
-    """Check the arguments of fit; returns X, y and weights (ones where none were given).
+    """Validate the arguments of fit; return X, y and the weights (ones by default).
 
-    With any_labels, labels may be real values too.
+    With any_labels, real-valued labels are accepted, too.
     """
-    with np.errstate(invalid="ignore"):  # infinities of both signs are refused, not added
+    with np.errstate(invalid="ignore"):  # as in check_X
         X, y = validate_data(
             estimator,
             X,
@@ -147,13 +148,13 @@ def check_fit(
 def check_scale(
     X: Matrix, smallest: float = SMALLEST_ENTRY, largest_entry: float = LARGEST_ENTRY
 ) -> None:
-    """Refuse rows whose squares would overflow or vanish, for machines that work on them alone."""
+    """Raise if squares of the entries of X would overflow or underflow."""
     values = X.data if sp.issparse(X) else X
     flat = values.ravel()
     with np.errstate(over="ignore", under="ignore"):
         squares = float(flat @ flat)
     if FAR_FROM_ALL_LIMITS[0] < squares < FAR_FROM_ALL_LIMITS[1]:
-        return  # one fast product tells it of nearly all data
+        return  # one dot product settles nearly all data sets
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if largest > 0 and not smallest <= largest <= largest_entry:
         raise ValueError(
@@ -163,7 +164,7 @@ def check_scale(
 
 
 def _canonical_csr(X: Any) -> Any:
-    """Return X with sorted, unique, non-zero entries; copied only where it has others."""
+    """Return X with sorted indices, without duplicates and explicit zeros; copy only if needed."""
     if not X.has_canonical_format or (X.data == 0).any():
         X = X.copy()
         X.sum_duplicates()
@@ -173,24 +174,24 @@ def _canonical_csr(X: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Rows ready for a solver, and how they came about.
+    """Samples in canonical order, with the mapping to the samples that the user passed.
 
     Attributes
     ----------
     X : ndarray or CSR
-        Rows with positive weight; of a precomputed kernel, the block of these rows.
+        Samples with positive weight; of a precomputed kernel, their block of the kernel matrix.
     y : ndarray
-        Their targets.
+        Targets of these samples.
     weight : ndarray
-        Their weights, those of equal rows added up.
+        Weights of these samples; merged samples have the sum of their weights.
     index : ndarray
-        For each row, its number in the user's data (of equal rows, the first).
+        Index of each sample in the user's data; of merged samples, that of the first.
     member : ndarray of shape (n_given,)
-        For each row of the user's data, the row here that stands for it; -1 for zero weight.
+        For each sample of the user's data, its index in X; -1 for zero weight.
     given_y, given_weight : ndarray of shape (n_given,)
         Targets and weights of the user's data.
     outside : ndarray or CSR
-        The user's rows of zero weight.
+        The user's samples of zero weight.
     """
 
     X: Matrix
@@ -203,7 +204,7 @@ class TrainingSet:
     outside: Matrix
 
     def given_codes(self) -> IntArray:
-        """Return the number of the class of each of the user's rows, -1 for zero weight."""
+        """Return the class code of each sample of the user's data, -1 for zero weight."""
         codes = np.unique(self.y, return_inverse=True)[1]
         return np.append(codes, -1)[self.member]
 
@@ -217,11 +218,12 @@ def canonical(
     precomputed: bool = False,
     always: bool = False,
 ) -> TrainingSet:
-    """Drop rows of zero weight; up to CANONICAL_ROWS rows, or always, merge equal ones and sort.
+    """Drop samples of zero weight, merge equal samples and sort them by a hash of their values.
 
-    Weighting a row, repeating it and permuting rows then give the same arrays, hence the same
-    model to the last bit. A precomputed kernel has no rows that could be compared. Rows of
-    different groups are not equal.
+    Integer weights, repeated samples and permuted samples then give the same arrays, hence the same
+    model to the last bit. Merging and sorting is skipped beyond CANONICAL_ROWS samples unless
+    `always` is set, and for precomputed kernels, whose samples cannot be compared. Samples of
+    different groups are never merged.
     """
     used = np.flatnonzero(weight > 0)
     unused = np.flatnonzero(weight <= 0)
@@ -252,7 +254,8 @@ def canonical(
 
 
 def row_hash(X: Matrix) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Return 64 bits per row that depend on its values alone, by exact integer arithmetic."""
+    """Return a 64-bit hash per sample that depends on its values only."""
+    # Modular integer sums are exact in any order, so dense and sparse samples hash alike.
     rng = np.random.default_rng(20250701)
     factor = rng.integers(0, 2**63, X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     with np.errstate(over="ignore"):
@@ -266,17 +269,17 @@ def row_hash(X: Matrix) -> np.ndarray[Any, np.dtype[np.uint64]]:
 
 
 def _bits(values: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """The bits of float64 values, mixed so that their low-order zeros do not matter."""
+    """Return the bits of float64 values, mixed so that trailing zero bits do not matter."""
     bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0 makes -0.0 equal to 0.0
     return np.asarray(bits ^ (bits >> np.uint64(29)))
 
 
 def _equal_to_previous(X: Matrix, codes: IntArray, order: IntArray) -> Any:
-    """For each row in sorted order, whether it equals the one before it."""
+    """Return, for each sample in sorted order, whether it equals the previous one."""
     hashes = row_hash(X)[order]
     equal = np.zeros(len(order), dtype=bool)
     equal[1:] = (hashes[1:] == hashes[:-1]) & (codes[order][1:] == codes[order][:-1])
-    suspects = np.flatnonzero(equal)
+    suspects = np.flatnonzero(equal)  # equal hashes may be a collision
     if len(suspects):
         here, before = X[order[suspects]], X[order[suspects - 1]]
         if sp.issparse(X):
@@ -288,7 +291,7 @@ def _equal_to_previous(X: Matrix, codes: IntArray, order: IntArray) -> Any:
 
 
 def class_costs(class_weight: Any, classes: Any, codes: IntArray, weight: FloatArray) -> FloatArray:
-    """Return the factor of each class; "balanced" counts rows by their weights."""
+    """Return the cost factor of each class; "balanced" uses sums of sample weights."""
     factors = np.ones(len(classes))
     if class_weight is None:
         return factors
@@ -315,8 +318,8 @@ def class_costs(class_weight: Any, classes: Any, codes: IntArray, weight: FloatA
 
 
 def scale_gamma(X: Matrix, weight: FloatArray) -> float:
-    """Return 1 / (n_features * variance of the entries of X), rows counted by their weights."""
-    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+    """Return gamma="scale", 1 / (n_features * weighted variance of the entries of X)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # non-finite values are rejected below
         variance = _entry_variance(X, weight)
     if variance <= 0:
         return 1.0
@@ -330,13 +333,13 @@ def scale_gamma(X: Matrix, weight: FloatArray) -> float:
 
 
 def _entry_variance(X: Matrix, weight: FloatArray) -> float:
-    """Return the variance of all entries of X, rows counted by their weights."""
+    """Return the weighted variance of all entries of X."""
     total = float(weight.sum()) * X.shape[1]
     if sp.issparse(X):
         per_entry = np.repeat(weight, np.diff(X.indptr))
         values = X.data.astype(np.float64)
         mean = float(per_entry @ values) / total
-        second = float(per_entry @ (values - mean) ** 2)
+        second = float(per_entry @ (values - mean) ** 2)  # without the implicit zeros, added below
         return (second + (total - float(per_entry.sum())) * mean * mean) / total
     mean = float(weight @ X.sum(axis=1, dtype=np.float64)) / total
     squares = np.square(X - np.asarray(mean, dtype=X.dtype), dtype=np.float64)

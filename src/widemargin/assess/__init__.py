@@ -1,1 +1,1 @@
-"""Assess fitted models: leave-one-out, suspicious labels, margins, bounds, metrics."""
+"""Assessment of fitted models: leave-one-out, suspicious labels, margins, bounds, metrics."""

@@ -1,4 +1,4 @@
-"""Leave-one-out predictions and errors of a fitted model; the methods: :mod:`widemargin.loo`."""
+"""Leave-one-out predictions and errors of a fitted model, see :mod:`widemargin.loo`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ __all__ = ["LOOResult", "decision_values", "error", "result"]
 
 
 def decision_values(est: Any, method: str = "auto") -> FloatArray:
-    """Return the left-out decision value of each training row.
+    """Return the leave-one-out decision values of the training samples.
 
     Parameters
     ----------
     est : estimator
-        Any fitted estimator with a method `loo_error` (reduced hulls and tubes are taken at their
+        Any fitted estimator with a method `loo_error` (reduced hulls and tubes use their
         equivalent C and epsilon), or a pipeline that ends in one (its transformers, fitted on all
-        rows, stay as they are).
+        samples, are not refitted).
     method : {"auto", "exact", "linear_response", "span", "folds"}, default="auto"
-        "auto" is exact up to 5,000 rows, else the linear response; for machines without a path it
-        is exact up to 500 rows, else "folds"; for Gaussian processes it is the linear response.
+        "auto" selects "exact" for up to 5,000 samples, else "linear_response". For models without
+        a solution path it selects "exact" for up to 500 samples, else "folds"; for Gaussian
+        processes always "linear_response".
 
     Returns
     -------
     ndarray of shape (n_samples,) or (n_samples, n_classes)
-        As `decision_function` returns them (`predict` for regressors), not multiplied by the
-        label, in the order of the training rows.
+        Decision values in the form that `decision_function` returns (for regressors, `predict`),
+        not multiplied by the label, in the order of the training samples.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def error(est: Any, method: str = "auto") -> float:
 
 
 def result(est: Any, method: str = "auto") -> LOOResult:
-    """Return the leave-one-out error with its values, kind and cost.
+    """Return the leave-one-out error, decision values and computational cost.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def result(est: Any, method: str = "auto") -> LOOResult:
     Returns
     -------
     LOOResult
-        Remembered by the model: asking again costs nothing.
+        The result is cached in the fitted model.
 
     Examples
     --------

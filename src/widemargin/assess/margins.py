@@ -1,4 +1,4 @@
-"""Compute functional and geometric margins of samples: see :mod:`widemargin.margins`."""
+"""Functional and geometric margins of samples, see :mod:`widemargin.margins`."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ __all__ = ["geometric", "margin_error", "margins"]
 
 
 def margins(est: Any, X: Any, y: Any) -> FloatArray:
-    r"""Return the functional margin of each row.
+    r"""Return the functional margin of each sample.
 
-    For two classes it is y f(x), f the decision function, y = +1 for ``classes_[1]`` and -1 for
-    ``classes_[0]``. For more it is the score of the row's class less the largest score of another
-    class; for :class:`~widemargin.AdaBoostClassifier` half of that, so that margins lie between -1
-    and 1. For :class:`~widemargin.OrdinalSVC` it is the distance of the utility from the nearer
-    bound of the row's rank, negative outside.
+    For two classes it is y f(x), with the decision function f and y = +1 for ``classes_[1]``, -1
+    for ``classes_[0]``. For more classes it is the score of the sample's class minus the largest
+    score of another class; for :class:`~widemargin.AdaBoostClassifier` half of that, so that
+    margins are between -1 and 1. For :class:`~widemargin.OrdinalSVC` it is the distance of the
+    utility from the nearer threshold of the sample's rank, negative outside.
 
     Parameters
     ----------
     est : estimator
-        A fitted classifier, or a pipeline that ends in one. Any with a `decision_function` will do.
+        Any fitted classifier with a `decision_function`, or a pipeline that ends in one.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Rows.
+        Samples.
     y : array-like of shape (n_samples,)
-        Their true labels.
+        True labels.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Margins; positive where the label is predicted, negative where another is.
+        Margins; positive if the label is predicted, negative if another one is.
 
     Examples
     --------
@@ -63,34 +63,34 @@ def margins(est: Any, X: Any, y: Any) -> FloatArray:
     if scores.ndim == 1:
         return np.where(codes == 1, scores, -scores)
     if hasattr(machine, "utility") and hasattr(machine, "thresholds"):
-        return scores[np.arange(len(codes)), codes]  # distances from the bounds of ranks already
+        return scores[np.arange(len(codes)), codes]  # scores of ranks are such distances
     half = margins_of(scores, codes)
     return half if hasattr(machine, "staged_margins") else 2.0 * half
 
 
 def geometric(est: Any, X: Any, y: Any) -> FloatArray:
-    r"""Return the signed distance of each row from the boundary, in the machine's own space.
+    r"""Return the signed distance of each sample to the decision boundary, in feature space.
 
-    That is the functional margin divided by the norm of w: of linear machines
-    :math:`\|w\|_2` (the norm that they minimise, if they have a parameter `norm`: distances are
-    then in the dual one), of kernel machines the norm in feature space,
-    :math:`\sqrt{\beta' K \beta}`. With several classes it is the smallest distance from the
-    boundaries between the row's class and any other. For :class:`~widemargin.AdaBoostClassifier` it
-    is :func:`margins`, as the weights of its hypotheses add up to 1.
+    This is the functional margin divided by the norm of w. The norm is :math:`\|w\|_2` for linear
+    models (for those with a parameter `norm` that norm, and distances are in the dual norm) and
+    :math:`\sqrt{\beta' K \beta}` for kernel models. With several classes the result is the
+    smallest distance to the boundaries between the sample's class and any other. For
+    :class:`~widemargin.AdaBoostClassifier` it equals :func:`margins`, as the weights of its
+    hypotheses sum to 1.
 
     Parameters
     ----------
     est : estimator
         A fitted classifier with `coef_` or `dual_coef_`, or a pipeline that ends in one.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Rows, as for prediction.
+        Samples, in the form that `predict` takes.
     y : array-like of shape (n_samples,)
-        Their true labels.
+        True labels.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        Distances; negative where the row is on the wrong side.
+        Distances; negative if a sample is on the wrong side.
 
     Examples
     --------
@@ -117,26 +117,26 @@ def geometric(est: Any, X: Any, y: Any) -> FloatArray:
 
 
 def margin_error(est: Any, X: Any, y: Any, rho: float) -> float:
-    r"""Return the share of rows with a functional margin below rho.
+    r"""Return the fraction of samples with a functional margin below rho.
 
-    Smola et al. (2000), (1.30): :math:`R_\rho = \frac1m \sum_i 1_{y_i f(x_i) < \rho}`. Rows whose
-    margin is exactly rho are no errors.
+    Smola et al. (2000), (1.30): :math:`R_\rho = \frac1m \sum_i 1_{y_i f(x_i) < \rho}`. A sample
+    whose margin is exactly rho does not count as an error.
 
     Parameters
     ----------
     est : estimator
         As for :func:`margins`.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Rows.
+        Samples.
     y : array-like of shape (n_samples,)
-        Their true labels.
+        True labels.
     rho : float
-        The margin asked for, in units of the decision function.
+        The required margin, in units of the decision function.
 
     Returns
     -------
     float
-        A share between 0 and 1.
+        Margin error, between 0 and 1.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def margin_error(est: Any, X: Any, y: Any, rho: float) -> float:
 
 
 def _refuse_utilities(machine: Any) -> None:
-    """Refuse rank machines that sort within queries: they predict no classes."""
+    """Raise ValueError for models that rank within queries, which do not predict classes."""
     if hasattr(machine, "utility") and not hasattr(machine, "thresholds_"):
         raise ValueError(
             "est was fitted with qid and sorts the rows of a query: it predicts no ranks, and rows "

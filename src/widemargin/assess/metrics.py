@@ -1,4 +1,4 @@
-"""Metrics for ordered ranks and rankings: the preference risk, and scorers based on it."""
+"""Metrics for ordinal regression and ranking: the preference risk and scorers based on it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["PreferenceScorer", "preference_risk", "preference_scorer"]
 
 
 def preference_scorer(*, scaled: bool = True, ties: float = 1.0) -> PreferenceScorer:
-    """Make a scorer for scikit-learn's searches and cross-validation: one minus the risk.
+    """Make a scorer for grid search and cross-validation: one minus the preference risk.
 
     Parameters
     ----------
     scaled : bool, default=True
-        As for :func:`preference_risk`. With True the score is the share of comparable pairs that
+        As for :func:`preference_risk`. If True, the score is the fraction of comparable pairs that
         are in the right order.
     ties : {1.0, 0.5}, default=1.0
         As for :func:`preference_risk`.
@@ -28,8 +28,8 @@ def preference_scorer(*, scaled: bool = True, ties: float = 1.0) -> PreferenceSc
     Returns
     -------
     PreferenceScorer
-        To be given as `scoring`. With scikit-learn's metadata routing enabled it takes `qid`
-        (and, after ``set_score_request(sample_weight=True)``, weights) from the search.
+        To be passed as `scoring`. With scikit-learn's metadata routing enabled it requests `qid`
+        (and, after ``set_score_request(sample_weight=True)``, sample weights) from the search.
 
     Examples
     --------
@@ -48,8 +48,8 @@ def preference_scorer(*, scaled: bool = True, ties: float = 1.0) -> PreferenceSc
 class PreferenceScorer:
     """Scorer made by :func:`preference_scorer`: higher is better.
 
-    A model is judged by its `utility` if it has one (also at the end of a pipeline), else by a
-    decision function with one value a row, else by the ranks it predicts, whose ties count.
+    A model is scored by its `utility` if it has one (also as the last step of a pipeline), else by
+    a decision function with one value per sample, else by its predicted ranks, including ties.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class PreferenceScorer:
         )
 
     def set_score_request(self, **requests: bool | str | None) -> PreferenceScorer:
-        """Choose what is taken from a search: ``qid`` and ``sample_weight``, True, False or alias.
+        """Set the metadata requests for ``qid`` and ``sample_weight``: True, False or an alias.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class PreferenceScorer:
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what this scorer takes from a search, for scikit-learn.
+        """Return the metadata that this scorer requests, for scikit-learn.
 
         Returns
         -------
@@ -113,8 +113,8 @@ class PreferenceScorer:
 
 
 def _judged(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return the true ranks and the scores of rows, as numbers."""
-    from sklearn.pipeline import Pipeline  # here, for it brings progress bars along
+    """Return the true ranks and the scores of samples, as numbers."""
+    from sklearn.pipeline import Pipeline  # imported late, as it imports progress bars
 
     estimator = getattr(estimator, "best_estimator_", estimator)
     machine, rows = estimator, X
@@ -133,7 +133,7 @@ def _judged(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _as_ranks(machine: Any, labels: Any) -> Any:
-    """Return labels as numbers in the order that the machine has for them."""
+    """Return labels as numbers, in the class order of the estimator."""
     if not hasattr(machine, "classes_"):
         return labels
     return comparable_numbers(labels, getattr(machine, "classes", None), machine.classes_)

@@ -1,7 +1,7 @@
-"""View a fitted classifier as hyperplanes in its feature space: normals, thresholds, distances.
+"""Hyperplanes of a fitted classifier in feature space: normals, thresholds, distances.
 
 Linear estimators have their weights in `coef_`, kernel estimators their coefficients in
-`dual_coef_`; `estimators._base.inspection` gives their kernel.
+`dual_coef_`; `estimators._base.inspection` returns their kernel.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from widemargin.kernels import Rows
 
 @dataclass(frozen=True, eq=False)
 class Planes:
-    """The normals of a model's machines, one machine for two classes.
+    """Hyperplanes of the binary submodels of a classifier; a single one for two classes.
 
     Attributes
     ----------
     gram : ndarray of shape (n_machines, n_machines)
         Inner products of the normals in feature space.
     coef : ndarray of shape (n_machines, n_features) or None
-        The normals themselves, of linear machines.
+        The normals of linear models.
     threshold : ndarray of shape (n_machines,)
-        What is added to w'x.
+        Intercepts, which are added to w'x.
     power : float
-        The p of the norm that the machine measures its weights by.
+        The p of the norm |w|_p that the model minimises.
     by_pairs : bool
-        Whether several classes have a machine a pair, or one a class.
+        Whether several classes have one submodel per pair, or one per class.
     """
 
     gram: FloatArray
@@ -53,21 +53,21 @@ class Planes:
     by_pairs: bool
 
     def size(self, difference: FloatArray) -> float:
-        """Return the norm of a combination of the normals, in the machine's own sense."""
+        """Return the norm of a linear combination of the normals, in the norm of the model."""
         if self.power == 2 or self.coef is None:
             return math.sqrt(max(0.0, float(difference @ self.gram @ difference)))
         return float(np.linalg.norm(difference @ self.coef, ord=self.power))
 
 
 def last_step(est: Any, X: Any) -> tuple[Any, Any]:
-    """Return the machine at the end of a pipeline, and the rows as it sees them."""
+    """Return the last step of a pipeline, and X transformed by the steps before it."""
     machine = machine_of(est)
     check_is_fitted(machine)
     return machine, (est[:-1].transform(X) if len(getattr(est, "steps", ())) > 1 else X)
 
 
 def class_numbers(est: Any, y: Any) -> IntArray:
-    """Return the number of each label among the classes of a fitted classifier."""
+    """Return the class code of each label, its index in `classes_`."""
     if not hasattr(est, "classes_"):
         raise TypeError(
             f"{type(est).__name__} is no classifier: margins are those of predicted classes"
@@ -86,7 +86,7 @@ def class_numbers(est: Any, y: Any) -> IntArray:
 
 
 def planes_of(est: Any, X: Matrix) -> Planes:
-    """Return the planes of a fitted machine; X is needed for precomputed kernels only."""
+    """Return the hyperplanes of a fitted estimator; only precomputed kernels require X."""
     coef, gram = None, None
     if hasattr(est, "coef_"):
         dense = est.coef_.toarray() if sp.issparse(est.coef_) else est.coef_
@@ -107,7 +107,7 @@ def planes_of(est: Any, X: Matrix) -> Planes:
 
 
 def plane_values(est: Any, planes: Planes, X: Any) -> FloatArray:
-    """Return the decision values of the machines, a column each."""
+    """Return the decision values of the submodels, one column per submodel."""
     several = len(planes.gram) > 1 and planes.by_pairs
     values = pair_values(est, X) if several else est.decision_function(X)
     return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
@@ -116,7 +116,7 @@ def plane_values(est: Any, planes: Planes, X: Any) -> FloatArray:
 def nearest_plane(
     planes: Planes, values: FloatArray, codes: IntArray, n_classes: int
 ) -> FloatArray:
-    """Return the signed distance of each row from the nearest boundary of its own class."""
+    """Return the signed distance of each sample to the nearest boundary of its own class."""
     if n_classes == 2:
         size = _positive(planes.size(np.ones(1)))
         return np.where(codes == 1, 1.0, -1.0) * values[:, 0] / size
@@ -135,7 +135,7 @@ def nearest_plane(
 
 
 def squared_lengths(est: Any, X: Any) -> FloatArray:
-    """Return the squared length of each row in the feature space of a machine."""
+    """Return the squared norm of each sample in the feature space of an estimator."""
     kernel = fitted_kernel(est)
     if kernel is None:
         X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
@@ -151,7 +151,7 @@ def squared_lengths(est: Any, X: Any) -> FloatArray:
 
 
 def _support_rows(est: Any, X: Matrix) -> tuple[Rows, IntArray]:
-    """Return rows seen through the kernel, and which of them are the support vectors."""
+    """Return kernel rows, and the indices of the support vectors among them."""
     if est.kernel != "precomputed":
         rows = kernel_rows(est, est.support_vectors_)
         return rows, np.arange(rows.n)

@@ -1,10 +1,10 @@
-"""Rank training samples by how much leave-one-out contradicts their label.
+"""Rank training samples by the leave-one-out margins of their labels, to find label errors.
 
-Opper and Winther (2000), section 8.7, look only at the rows with the largest coefficients, since a
-wrong label needs a large one to be learnt. That evaluates fewer rows and finds nearly the same
-ones; `suspects` does so on request and says how many it has evaluated. The machines that are linear
-programs give up on a wrong label instead of learning it, and so does flip noise in a Gaussian
-process: there the rows with the least margin are looked at.
+Opper and Winther (2000), section 8.7, evaluate only the samples with the largest coefficients,
+since fitting a wrong label requires a large one. This finds nearly the same samples at lower cost;
+`suspects` does so on request and reports the number of samples evaluated. Linear programs, and
+Gaussian processes with flip noise, do not fit a wrong label; for these the samples with the
+smallest margins are evaluated instead.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ __all__ = ["Suspect", "Suspects", "suspects"]
 
 @dataclass(frozen=True)
 class Suspect:
-    """A training row and the evidence against its label.
+    """Training sample whose label the leave-one-out prediction contradicts.
 
     Attributes
     ----------
     row : int
-        Number of the row in the training data.
+        Index of the sample in the training data.
     label : object
-        The label it has.
+        Its label.
     predicted : object
-        What the model without the row predicts (for a regressor, the value).
+        Its leave-one-out prediction.
     margin : float
-        Left-out margin of the label: negative where the model without the row contradicts it, and
-        the more so the further below zero. For a regressor, minus the absolute error.
+        Leave-one-out margin of the label: negative if the model without the sample predicts
+        another label. For a regressor, minus the absolute error.
     weight : float
-        Weight of the row.
+        Its weight.
 
     Examples
     --------
@@ -58,22 +58,22 @@ class Suspect:
 
 @dataclass(frozen=True, eq=False)
 class Suspects(Sequence[Suspect]):
-    """Doubtful training rows, the most doubtful one first.
+    """Suspicious training samples, smallest leave-one-out margin first.
 
     Attributes
     ----------
     found : list of Suspect
-        The rows.
+        The samples.
     evaluated : int
-        How many rows were left out to find them.
+        Number of samples that were left out to find them.
     n_rows : int
-        How many there are.
+        Number of training samples.
     error : float
-        Leave-one-out error; a lower bound where not all rows were evaluated.
+        Leave-one-out error; a lower bound if not all samples were evaluated.
     kind : {"exact", "estimate", "lower bound"}
-        What `error` is.
+        Whether `error` is exact, an estimate or a lower bound.
     seconds : float
-        Time taken.
+        Computing time.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class Suspects(Sequence[Suspect]):
 
     @property
     def rows(self) -> IntArray:
-        """Numbers of the rows."""
+        """Indices of the samples in the training data."""
         return np.array([suspect.row for suspect in self.found], dtype=np.intp)
 
     def __str__(self) -> str:
@@ -122,32 +122,33 @@ class Suspects(Sequence[Suspect]):
 
 
 def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
-    """Return the training rows whose label is most doubtful.
+    """Return the training samples whose labels are most likely wrong.
 
-    Rows are ranked by the margin that their label has in the model without them. With several
-    classes that is the label's score less the best other one.
+    Samples are ranked by the leave-one-out margin of their label: with several classes, the score
+    of the label minus the largest other score.
 
     Parameters
     ----------
     est : estimator
-        A fitted machine that :func:`widemargin.loo.result` takes, or a pipeline that ends in one.
+        A fitted estimator that :func:`widemargin.loo.result` supports, or a pipeline that ends in
+        one.
     n : int, default=10
-        How many rows to return.
+        Number of samples to return.
     screen : float, default=None
-        Fraction of the rows to evaluate, those with the largest coefficients (Opper and Winther
-        2000, section 8.7, take 0.1); of LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC and
-        MeanFieldGPClassifier with flip noise those with the least margin. The others are taken to
-        be unsuspicious, so the error that is reported is a lower bound. None evaluates all rows.
+        Fraction of the samples to evaluate: those with the largest coefficients (Opper and Winther
+        2000, section 8.7, use 0.1), or with the smallest margins for LOOSVC, AdaptiveMarginSVC,
+        LPSVC, NuLPSVC and MeanFieldGPClassifier with flip noise. The others are assumed to be
+        correctly predicted, so the reported error is a lower bound. None evaluates all samples.
 
     Returns
     -------
     Suspects
-        A sequence of :class:`~widemargin.assess.suspects.Suspect` with the cost and the error
-        found; printing it shows a table.
+        A sequence of :class:`~widemargin.assess.suspects.Suspect`, with the leave-one-out error
+        and the computational cost; printing it shows a table.
 
     See Also
     --------
-    loo.result : The values that the margins come from.
+    loo.result : Leave-one-out decision values, from which the margins are computed.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The command line: ``widemargin report | fit | predict | play | warmup``.
+"""Command line interface: ``widemargin report | fit | predict | play | warmup``.
 
-Exit codes: 0 done, 1 a mistake in the data or the files, 2 a mistake in the command.
-Only the parsing of arguments is imported here; each command imports what it runs.
+Exit codes: 0 success, 1 error in the data or the files, 2 error in the arguments.
+To start fast, this module imports only the argument parser; each command imports its own modules.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def fit(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="Regression: error that costs nothing, in standard deviations of the target.",
+            help="Regression: half width of the tube, in standard deviations of the target.",
             show_default="0.1",
         ),
     ] = None,
@@ -96,19 +96,19 @@ def fit(
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Many files: keep the state here; a killed run goes on from it."),
+        typer.Option(help="Many files: checkpoint file, from which a killed run resumes."),
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which the best model so far is taken.")
+        float | None, typer.Option(help="Seconds after which the fit stops with the best model so far.")
     ] = None,
     demo: Annotated[
         bool, typer.Option("--demo", help="Train on scikit-learn's breast-cancer data.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show progress.")] = False,
 ) -> None:
-    """Train a machine on a table, certify it, and save it.
+    """Fit a support vector machine to a table, certify it, and save it.
 
-    Columns are standardised first. For regression the target is, too.
+    Columns are standardised first; in regression also the target.
     """
     if demo and (data or target):
         raise typer.BadParameter("--demo brings its own data: give no DATA and no --target.")
@@ -201,8 +201,8 @@ def report(
         Literal["auto", "classification", "ordered", "regression"],
         typer.Option(help="What to learn."),
     ] = "auto",
-    ard: Annotated[bool, typer.Option("--ard", help="Tune a width for each input.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the sample of many rows.", min=0)] = 0,
+    ard: Annotated[bool, typer.Option("--ard", help="Tune one kernel width per input.")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed of the training subsample of a large table.", min=0)] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report's content as JSON; write no page.")
     ] = False,
@@ -210,9 +210,9 @@ def report(
         bool, typer.Option("--demo", help="Report on scikit-learn's breast-cancer data.")
     ] = False,
 ) -> None:
-    """Train, tune and compare machines on a table, and write a page about the best one.
+    """Tune and compare models on a table, and write an HTML report about the best one.
 
-    The model is saved beside the page, for 'widemargin predict'.
+    The model is saved beside the report, for 'widemargin predict'.
     """
     if demo == bool(data):
         raise typer.BadParameter("give a DATA file, or --demo (not both).")
@@ -242,8 +242,8 @@ def predict(
 ) -> None:
     """Predict the target for each row of a table.
 
-    Writes the prediction and, for classifiers, the decision values behind it. Where the
-    data holds the target as well, the error on it is shown.
+    Writes the prediction and, for classifiers, the decision values. If the data include the
+    target, the error is shown.
     """
     with friendly():
         from widemargin.cli._model_file import load_model
@@ -272,9 +272,9 @@ def play(
         bool, typer.Option(help="Open the page in the browser.", show_default=True)
     ] = True,
 ) -> None:
-    """Open a page to draw points on and see what each machine makes of them.
+    """Open a page to draw points and see the decision boundary of each model.
 
-    It runs on this computer only, until Ctrl-C.
+    The page is served on this computer only, until Ctrl-C.
     """
     if link and "#" not in link:
         raise typer.BadParameter("a copied link has a # in it; put the link in quotes.")
@@ -292,7 +292,7 @@ def play(
 
 @app.command()
 def warmup() -> None:
-    """Compile and cache the numba kernels, so that no later fit waits for them."""
+    """Compile and cache the numba kernels ahead of the first fit."""
     with friendly():
         from widemargin.cli._warmup import warm_up
 

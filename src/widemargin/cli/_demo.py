@@ -1,4 +1,4 @@
-"""Provide the data of ``widemargin fit --demo``."""
+"""Demo data of ``widemargin fit --demo`` and ``widemargin report --demo``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from widemargin.sources.tables.table import Column, Table
 
 
 def breast_cancer() -> tuple[Table, str]:
-    """Return scikit-learn's bundled breast-cancer data as a table, and its target column."""
+    """Return the breast-cancer data of scikit-learn as a table, and its target column."""
     from sklearn.datasets import load_breast_cancer
 
     bunch = load_breast_cancer()

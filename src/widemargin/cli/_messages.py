@@ -1,4 +1,4 @@
-"""Print results to stdout, notes and errors to stderr, without tracebacks."""
+"""Output of the commands: results to stdout, notes and errors to stderr, no tracebacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from widemargin._base.messages import UserError
 
 
 def note(text: str, *, label: str = "note", style: str = "yellow") -> None:
-    """Print a labelled line on stderr. Names from the user's data are never read as markup."""
+    """Print a labelled line on stderr, without interpreting markup in names from the data."""
     from rich.console import Console
     from rich.text import Text
 
@@ -24,19 +24,19 @@ def note(text: str, *, label: str = "note", style: str = "yellow") -> None:
 
 
 def fail(text: str) -> NoReturn:
-    """Print an error and leave with exit code 1."""
+    """Print an error and exit with code 1."""
     note(text, label="error", style="red")
     raise typer.Exit(1)
 
 
 def print_whole(text: str) -> None:
-    """Write a result to stdout, all of it or with an error."""
+    """Write a result to stdout; raise an error if it cannot be written completely."""
     if sys.stdout is None:
         raise UserError("Standard output is closed: name a file with --output, or leave it open.")
     try:
         sys.stdout.flush()
         rest = memoryview(text.encode())
-        while rest:  # an unbuffered stream may take a part of what it gets and be silent about it
+        while rest:  # an unbuffered stream may write only a part
             rest = rest[sys.stdout.buffer.write(rest) :]
         sys.stdout.flush()
     except OSError as error:
@@ -44,7 +44,7 @@ def print_whole(text: str) -> None:
 
 
 def _drop_unwritten() -> None:
-    """Let stdout go if what it still holds cannot be written, or Python would fail at its end."""
+    """Redirect stdout to the null device if it cannot be flushed, which would fail at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -54,12 +54,12 @@ def _drop_unwritten() -> None:
 
 @contextmanager
 def friendly() -> Iterator[None]:
-    """Turn user errors into messages and Python warnings into notes, for one command.
+    """Print user errors as messages and Python warnings as notes, for one command.
 
-    Anything else is a bug of ours and keeps its traceback.
+    Any other exception is a bug and keeps its traceback.
     """
     if hasattr(sys.stdout, "reconfigure"):
-        # Names of files and classes that the locale has no letters for are shown all the same.
+        # Escape characters that the locale cannot encode instead of raising an error.
         sys.stdout.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
@@ -74,7 +74,7 @@ def friendly() -> Iterator[None]:
                 f"There is not enough memory. {error or 'Nothing is saved'}: give it more, train "
                 "on fewer rows, or train a linear machine on a folder of Parquet files."
             )
-        except BrokenPipeError:  # whoever was reading has seen enough: head, less
+        except BrokenPipeError:  # the reader has closed the pipe, such as head or less
             _drop_unwritten()
             raise typer.Exit(1) from None
         except OSError as error:
@@ -88,7 +88,7 @@ def friendly() -> Iterator[None]:
 
 @contextmanager
 def needs_extra(extra: str) -> Iterator[None]:
-    """Say which extra brings a package that is not installed."""
+    """Convert a ModuleNotFoundError to a UserError that names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:

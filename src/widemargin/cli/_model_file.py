@@ -1,4 +1,4 @@
-"""Read and write model files: zip archives by skops, which execute no code when read."""
+"""Model files: zip archives of skops, which can be read without executing code."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from widemargin.tuning.gradient import Tuning
 
 FORMAT = "widemargin-model-1"
 
-# Where classes were when earlier versions wrote their files; each is still importable there.
+# Paths of classes in files of earlier versions; each is still importable there.
 FORMER_PATHS: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A fitted pipeline together with what is needed to feed it from a table.
+    """Fitted pipeline together with the encoding of its input tables.
 
     Attributes
     ----------
     pipeline : sklearn.pipeline.Pipeline
-        From the encoded matrix to predictions.
+        Pipeline fitted on the encoded features.
     task : {"classification", "regression"}
-        What the pipeline does.
+        Task of the pipeline.
     target : str
-        Name of the predicted column.
+        Name of the target column.
     encoding : Encoding
-        From a table to the matrix.
+        Encoding of a table as features.
     """
 
     pipeline: Any
@@ -50,7 +50,7 @@ class SavedModel:
     encoding: Encoding
 
     def save(self, path: Path) -> None:
-        """Write the model to a file, whole or not at all."""
+        """Write the model to a file, atomically."""
         import skops.io
 
         content = {
@@ -66,13 +66,13 @@ class SavedModel:
         dumped = skops.io.dumps(content, compression=zipfile.ZIP_DEFLATED)
         try:
             foreign_types(dumped, trusted_types())
-        except ValueError:  # it deflates so well that it would be taken for a zip bomb
+        except ValueError:  # the compression ratio is that of a zip bomb: store uncompressed
             dumped = skops.io.dumps(content)
         write_whole(path, lambda handle: handle.write(dumped))
 
 
 def load_model(path: Path) -> SavedModel:
-    """Read a model file; refuse one with types that are not scikit-learn's or widemargin's."""
+    """Read a model file; reject types that are not trusted ones of scikit-learn or widemargin."""
     import skops.io
 
     check_is_file(path)
@@ -80,7 +80,7 @@ def load_model(path: Path) -> SavedModel:
     try:
         foreign = foreign_types(content, trusted_types())
         loaded = None if foreign else skops.io.loads(content, trusted=trusted_types())
-    except Exception as error:  # of somebody else's file, whatever it is
+    except Exception as error:  # the content of the file may be arbitrary
         raise _damaged(path, error) from None
     if foreign:
         raise UserError(
@@ -91,7 +91,7 @@ def load_model(path: Path) -> SavedModel:
         raise UserError(f"{path} is a skops file, but not written by 'widemargin fit' or 'report'.")
     try:
         return _checked(loaded)
-    except Exception as error:  # as above: its types are known, its values are not
+    except Exception as error:  # the types are trusted now, but the values are not
         raise _damaged(path, error) from None
 
 
@@ -104,14 +104,14 @@ def _damaged(path: Path, error: Exception) -> UserError:
 
 
 def _checked(loaded: dict[str, Any]) -> SavedModel:
-    """Return the model of a file, after it has predicted a row of zeros."""
-    # Files of version 0.1 before there were dates do not name them.
+    """Return the model of a file, after checking that it can predict a sample of zeros."""
+    # Early files of version 0.1 have no entry for dates.
     columns, levels, fill = loaded["columns"], loaded["levels"], loaded["fill"]
     encoding = Encoding(columns, levels, fill, loaded.get("dates", []))
     model = SavedModel(loaded["pipeline"], loaded["task"], loaded["target"], encoding)
     row = np.zeros((1, encoding.n_inputs))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that the row has not; it is no row of theirs
+        warnings.simplefilter("ignore")  # about missing feature names and the like
         model.pipeline.predict(row)
         if model.task == "classification":
             model.pipeline.decision_function(row)
@@ -119,13 +119,13 @@ def _checked(loaded: dict[str, Any]) -> SavedModel:
 
 
 def trusted_types() -> list[str]:
-    """Return the types of ours that a model file may hold; skops knows scikit-learn's.
+    """Return the types of widemargin that a model file may contain.
 
-    Machines and the plain records that they keep. A kernel that is a function of the user's is
-    not among them: skops lists it as a type of its own.
+    These are the estimators and the plain records that they keep. Kernels that are functions of the
+    user are not included: skops lists them as types of their own.
 
-    A file names its types by these paths, so each is a promise (tests/golden): a class that moves
-    leaves an alias behind, and its old path goes to FORMER_PATHS.
+    Files refer to types by these paths, so each path is part of the file format (tests/golden): a
+    class that moves leaves an alias behind, and its old path is added to FORMER_PATHS.
     """
     import widemargin as wm
 

@@ -1,4 +1,4 @@
-"""Run ``widemargin fit`` on Parquet files that together may exceed the memory."""
+"""Command ``widemargin fit`` on Parquet files that may be larger than memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from widemargin.sources.whole_file import check_writable
 
 
 def is_in_parts(data: Path | None) -> bool:
-    """Whether DATA is a pattern or a folder: several files, read in parts."""
+    """Return whether DATA is a pattern or a folder: several files, read in parts."""
     return data is not None and (data.is_dir() or (glob.has_magic(str(data)) and not data.exists()))
 
 
 def refuse_unused(options: dict[str, bool]) -> None:
-    """Say which options that were given do not apply to many files."""
+    """Raise a UserError if options were given that do not apply to data in parts."""
     given = [name for name, is_given in options.items() if is_given]
     if given:
         raise UserError(
@@ -38,7 +38,7 @@ def fit_in_parts(
     drop: list[str],
     checkpoint: Path | None,
 ) -> None:
-    """Train the linear machine on Parquet files, standardised while they are read."""
+    """Fit LinearSVC on Parquet files, standardised while they are read."""
     from sklearn.pipeline import make_pipeline
 
     import widemargin as wm
@@ -56,7 +56,7 @@ def fit_in_parts(
     dataset = _dataset(data, target, drop)
     try:
         machine.fit(dataset.standardised())
-    except ValueError as error:  # the machine's word on a parameter or on the data
+    except ValueError as error:  # an invalid parameter or invalid data
         raise UserError(str(error)) from error
     pipeline = make_pipeline(dataset.scaler(), machine.compact())
     model = SavedModel(
@@ -67,7 +67,7 @@ def fit_in_parts(
 
 
 def _dataset(data: Path, target: str, drop: list[str]) -> Any:
-    """Return the data set of the files, or say which columns there are."""
+    """Return the data set of the files without dropped columns, or raise a UserError."""
     from widemargin import sources
 
     try:

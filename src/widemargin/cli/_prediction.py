@@ -1,4 +1,4 @@
-"""Write the output of ``widemargin predict``: one line per sample, in order."""
+"""Output of ``widemargin predict``: one line per sample, in order."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from widemargin.sources.whole_file import write_whole
 
 
 def predicted_columns(model: SavedModel, table: Table) -> dict[str, Target]:
-    """Return the prediction and, for classifiers, the decision values behind it, by name.
+    """Return the columns of the output: predictions and, for classifiers, decision values.
 
-    Two classes have one decision value, positive for the class it is named after; more have
-    one for each class, the largest of which is the predicted one.
+    With two classes there is one decision value, positive for the class in its name. With more
+    there is one per class, and the largest one belongs to the predicted class.
     """
     X = model.encoding.matrix(table)
     columns: dict[str, Target] = {"prediction": model.pipeline.predict(X)}
@@ -37,12 +37,12 @@ def predicted_columns(model: SavedModel, table: Table) -> dict[str, Target]:
 
 
 def report_error(model: SavedModel, table: Table, predicted: Target) -> None:
-    """Where the data holds the target too, say on stderr how the predictions fare."""
+    """Print the error of the predictions on stderr if the data include the target."""
     if model.target not in table.columns:
         return
     try:
         y, _ = read_target(table, model.target, model.task)
-    except UserError:  # a target with gaps is no mistake here: it may be what is to be predicted
+    except UserError:  # missing targets are allowed here: they may be the ones to predict
         return
     if model.task == "classification":
         y, predicted = y.astype(str), predicted.astype(str)
@@ -50,7 +50,7 @@ def report_error(model: SavedModel, table: Table, predicted: Target) -> None:
 
 
 def write_columns(columns: dict[str, Target], path: Path | None) -> None:
-    """Write columns as CSV, or as Parquet where the name ends so; to stdout without a path."""
+    """Write columns as Parquet (by the file name) or CSV; without a path, as CSV to stdout."""
     if path is None:
         print_whole(_as_csv(columns))
     elif path.suffix in (".parquet", ".pq"):

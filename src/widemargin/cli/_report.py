@@ -1,4 +1,4 @@
-"""Run ``widemargin report``: from a table to a page and a model file."""
+"""Command ``widemargin report``: write the report and the model file of a table."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def run_report(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Study the table; print the result as JSON, or write the page and the model beside it."""
+    """Run the study; print the report as JSON, or write it as a page together with the model."""
     if not as_json:
         with needs_extra("report"):
             need_page_tools()
         model = _checked_places(table.source, page, model)
     data = prepare(table, target, task)
-    # The bar is on stdout, as the result is.
+    # The progress bar is written to stdout, where JSON or redirected output must not contain it.
     shows_bar = sys.stdout is not None and sys.stdout.isatty() and not as_json
     study = study_of(data, ard, seed, verbose=int(shows_bar))
     found = collect(subject_of_study(study))
@@ -52,9 +52,10 @@ def run_report(
 
 
 def _checked_places(source: str, page: Path, model: Path | None) -> Path:
-    """Return where the model goes.
+    """Return the path of the model file.
 
-    Files that cannot be written, or that would be lost, are refused before a long study.
+    Raises an error before the long study if a file cannot be written, or if an output would
+    overwrite the data or the other output.
     """
     check_writable(page)
     model = model or page.with_suffix(".skops")
@@ -68,7 +69,7 @@ def _checked_places(source: str, page: Path, model: Path | None) -> Path:
 
 
 def saved_model(study: Study) -> SavedModel:
-    """Return the best machine of a study as a model file holds it."""
+    """Return the best model of a study in the form of a model file."""
     data = study.data
     pipeline = compacted(study.pipeline(), len(study.trained))
     task: Task = "regression" if data.task == "regression" else "classification"

@@ -1,4 +1,4 @@
-"""Print the summary of ``widemargin fit``."""
+"""Summary of ``widemargin fit``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from widemargin.sources.tables.encoding import Target
 
 
 def print_lines(lines: Iterable[tuple[str, str]], path: Path) -> None:
-    """Print names and texts as a table, the model file last."""
+    """Print names and texts as a table, with the model file as last row."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -37,7 +37,7 @@ def print_lines(lines: Iterable[tuple[str, str]], path: Path) -> None:
 def summary_lines(
     model: SavedModel, X: FloatArray, y: Target, source: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield what was fitted and how good it provably is, by name."""
+    """Yield the lines of the summary: model, data, certificate and errors."""
     machine = machine_of(model.pipeline)
     yield "machine", f"{type(machine).__name__}: {describe_machine(machine)}"
     yield "data", f"{source}: {_describe_data(model, X, y)}"
@@ -49,7 +49,7 @@ def summary_lines(
     yield "certificate", describe_certificate(machine.certificate_, n_problems)
     yield "training error", describe_error(model.pipeline.predict(X), y, model.task)
     try:
-        found = loo.result(machine)  # remembered, if it was asked before compact()
+        found = loo.result(machine)  # cached, if it was computed before compact()
     except ValueError:
         if n_support is not None:
             yield "leave-one-out", describe_bound(n_support, len(y), model.task)
@@ -58,7 +58,7 @@ def summary_lines(
 
 
 def describe_machine(machine: Any) -> str:
-    """Say what kind of machine an estimator is."""
+    """Describe the type and the kernel of an estimator."""
     from sklearn.base import is_regressor
 
     kind = "support vector regression" if is_regressor(machine) else "soft-margin classifier"
@@ -68,7 +68,7 @@ def describe_machine(machine: Any) -> str:
 
 
 def describe_parameters(machine: Any) -> str:
-    """List the parameters that matter to a machine, gamma with the value that was used."""
+    """List the parameters of an estimator, with the numeric value of gamma."""
     from sklearn.base import is_regressor
 
     kernel = getattr(machine, "kernel", "linear")
@@ -88,7 +88,7 @@ def describe_parameters(machine: Any) -> str:
 
 
 def describe_certificate(certificate: Certificate, n_problems: int = 1) -> str:
-    """Say in words what a certificate proves."""
+    """Describe in words what a certificate proves."""
     c = certificate
     which = f"worst of {n_problems} two-class problems: " if n_problems > 1 else ""
     verdict = "converged" if c.converged else "NOT converged: the budget ran out first"
@@ -100,7 +100,7 @@ def describe_certificate(certificate: Certificate, n_problems: int = 1) -> str:
 
 
 def describe_leave_one_out(found: loo.LOOResult, n_rows: int, task: str) -> str:
-    """Say what the machine would have said of each row without having seen it."""
+    """Describe the leave-one-out error."""
     held = "without retraining, scaling and gamma held fixed"
     if task == "regression":
         return f"mean absolute error {found.error:.4g} standard deviations ({found.kind}; {held})"
@@ -109,23 +109,24 @@ def describe_leave_one_out(found: loo.LOOResult, n_rows: int, task: str) -> str:
 
 
 def describe_bound(n_support: int, n_rows: int, task: str) -> str:
-    """Say what the number of support vectors proves about the leave-one-out error.
+    """Describe the bound on the leave-one-out error by the number of support vectors.
 
-    A row that is no support vector can be left out without changing the machine, which has that
-    row right (or inside its tube). So only support vectors can be leave-one-out errors.
+    Leaving out a sample that is not a support vector does not change the model, which classifies
+    it correctly (or has it inside its tube). So only support vectors can be leave-one-out errors.
     """
     error = "error" if task == "classification" else "share of rows off by more than epsilon"
     return (
         f"{error} at most {n_support:,} / {n_rows:,} = {n_support / n_rows:.1%} (a bound, usually "
-        "far above the truth: leaving out a row that is no support vector changes nothing, so only "
-        "support vectors can go wrong; scaling and gamma held fixed)"
+        "far above the truth: leaving out a row that is not a support vector changes nothing, so only "
+        "support vectors can be errors; scaling and gamma held fixed)"
     )
 
 
 def count_support(X: FloatArray, y: Target, support: IntArray) -> int:
-    """Count the rows that are support vectors, all of those that are equal to one included.
+    """Count the samples that are equal to a support vector.
 
-    Machines merge equal rows and name one of them, but leaving out any of them changes the fit.
+    Solvers merge equal samples, and `support_` has one of them, but leaving out any of them changes
+    the fit.
     """
     labels = np.unique(y, return_inverse=True)[1]
     rows = np.column_stack([X + 0.0, labels])  # + 0.0 makes -0.0 equal to 0.0
@@ -145,7 +146,7 @@ def _describe_data(model: SavedModel, X: FloatArray, y: Target) -> str:
 
 
 def describe_error(predicted: Target, y: Target, task: str) -> str:
-    """Say how far predictions are from the truth: wrong labels, or mean absolute error."""
+    """Describe the error of predictions: wrong labels, or mean absolute error."""
     if task == "regression":
         spread = float(np.std(y))
         explained = f", R² = {1 - np.mean((predicted - y) ** 2) / spread**2:.3f}" if spread else ""

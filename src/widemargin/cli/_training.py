@@ -1,4 +1,4 @@
-"""Train the pipeline of ``widemargin fit``: scaling and an estimator."""
+"""Training of ``widemargin fit``: a pipeline of scaler and estimator."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from widemargin._base.typing import FloatArray
 from widemargin.fitted.record import record_of
 from widemargin.sources.tables.encoding import Target, Task
 
-MOST_ROWS_OF_LEAVE_ONE_OUT = 5_000  # up to here it is exact and takes as long as a few fits
+MOST_ROWS_OF_LEAVE_ONE_OUT = 5_000  # exact up to here, in the time of a few fits
 
-# A linear machine of more rows than this is trained on its features instead of its kernel:
-# the same optimum, at a cost that grows with the rows and not with their square.
+# With more samples a linear model is fitted by LinearSVC instead of SVC: the same optimum, at a
+# cost that grows linearly with the number of samples, not quadratically.
 MOST_ROWS_OF_LINEAR_KERNEL = 10_000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of ``widemargin fit`` that reach the machine, under the machine's names."""
+    """Options of ``widemargin fit`` for the estimator, under the names of its parameters."""
 
     C: float = 1.0
     kernel: str = "rbf"
@@ -36,7 +36,7 @@ class Settings:
     verbose: int = 0
 
     def gamma_value(self) -> str | float:
-        """Return gamma as the machine takes it: a word or a number."""
+        """Return gamma as the parameter of the estimator: a keyword or a number."""
         if self.gamma in ("scale", "auto"):
             return self.gamma
         try:
@@ -48,7 +48,7 @@ class Settings:
 
 
 def fit_pipeline(X: FloatArray, y: Target, task: Task, settings: Settings) -> Any:
-    """Return a fitted pipeline of scaler and machine."""
+    """Fit a pipeline of scaler and estimator."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -57,18 +57,19 @@ def fit_pipeline(X: FloatArray, y: Target, task: Task, settings: Settings) -> An
     pipeline = make_pipeline(StandardScaler(), _machine(task, settings, n_rows=len(y)))
     try:
         return compacted(pipeline.fit(X, y), len(y))
-    except ValueError as error:  # the machine's word on a parameter or on the data
+    except ValueError as error:  # an invalid parameter or invalid data
         raise UserError(str(error)) from error
 
 
 def compacted(pipeline: Any, n_rows: int) -> Any:
-    """Return the pipeline without its training data, which have no place in a model file.
+    """Return the pipeline without its training data, which do not belong in a model file.
 
-    What they are needed for is asked before: leave-one-out, and with it probabilities.
+    Results that need the training data are computed first: leave-one-out and the calibration of
+    probabilities.
     """
     machine = machine_of(pipeline)
     if n_rows <= MOST_ROWS_OF_LEAVE_ONE_OUT:
-        with suppress(ValueError):  # it is refused for indefinite kernels: the summary has a bound
+        with suppress(ValueError):  # indefinite kernels have none; the summary shows a bound
             record = record_of(machine)
             record.result()
             if hasattr(machine, "calibration"):
@@ -83,7 +84,7 @@ def compacted(pipeline: Any, n_rows: int) -> Any:
 
 
 def _machine(task: Task, settings: Settings, *, n_rows: int) -> Any:
-    """Return the unfitted machine for a task."""
+    """Return the unfitted estimator for a task."""
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.preprocessing import StandardScaler
 
@@ -107,7 +108,7 @@ def _machine(task: Task, settings: Settings, *, n_rows: int) -> Any:
             raise UserError("--class-weight is for classification; this is regression.")
         epsilon = 0.1 if settings.epsilon is None else settings.epsilon
         regressor = wm.SVR(epsilon=epsilon, **kernel, **common)
-        # So C and epsilon are in standard deviations of the target.
+        # The scaling makes C and epsilon relative to the standard deviation of the target.
         return TransformedTargetRegressor(regressor, transformer=StandardScaler())
     if settings.epsilon is not None:
         raise UserError("--epsilon is for regression; this is classification.")
@@ -117,6 +118,6 @@ def _machine(task: Task, settings: Settings, *, n_rows: int) -> Any:
 
 
 def machine_of(pipeline: Any) -> Any:
-    """Return the fitted machine at the end of a pipeline."""
+    """Return the fitted final estimator of a pipeline."""
     last = pipeline[-1]
     return getattr(last, "regressor_", last)

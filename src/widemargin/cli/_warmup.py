@@ -1,4 +1,4 @@
-"""Compile every numba kernel once, so that no later fit waits for it."""
+"""Compilation of all numba kernels ahead of the first fit (``widemargin warmup``)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-# A small problem is solved in float64 throughout, a large one is steered in float32: both sides
-# of that switch must be compiled.
+# Small problems are solved in float64 throughout, large ones use float32 to choose steps: both
+# variants must be compiled.
 SIZES = (60, 2000)
 
 
 def warm_up() -> Iterator[tuple[str, float]]:
-    """Fit each machine on easy problems of each kind of input; yield its name and seconds.
+    """Fit each estimator on easy problems of each kind of input; yield its name and seconds.
 
-    Compiled code depends on the machine, on the precision, on whether the data is sparse, and on
-    whether the problem is large.
+    The compiled code depends on the estimator, the precision, the sparsity of the data and the size
+    of the problem.
     """
     for machine in _machines():
         started = time.perf_counter()
@@ -59,7 +59,7 @@ def _fit_and_predict(machine: Any, n_rows: int, dtype: str, *, sparse: bool) -> 
         y = y > 0
     X = csr_array(X) if sparse else X
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # how well it fits is of no interest here
+        warnings.simplefilter("ignore")  # the quality of the fit does not matter
         clone(machine).fit(X, y).predict(X)
 
 

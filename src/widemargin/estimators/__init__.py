@@ -1,1 +1,1 @@
-"""Estimators with scikit-learn's interface."""
+"""Classifiers and regressors with the scikit-learn API."""

@@ -1,4 +1,4 @@
-"""Cumulative link models for ordered ranks: CumulativeLinkClassifier."""
+"""Cumulative link models for ordinal regression: CumulativeLinkClassifier."""
 
 from __future__ import annotations
 
@@ -33,59 +33,60 @@ from widemargin.solvers.base import Budget
 from widemargin.solvers.cumulative import CumulativeResult, solve
 
 LOG_TINY = float(np.log(np.finfo(np.float64).tiny))
-LOG_LEAST = -float(np.finfo(np.float64).max)  # cloglog's logarithms are exponentials of utilities
+# Log-probabilities of cloglog are exponentials of utilities and may overflow to -inf.
+LOG_LEAST = -float(np.finfo(np.float64).max)
 
 
 class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
-    r"""Cumulative link model (proportional odds and its kin) for ordered ranks.
+    r"""Cumulative link model for ordinal regression, e.g. proportional odds.
 
     :math:`\Pr(y \le r_k \mid x) = P(\theta_k - w \cdot x)` with increasing thresholds
-    :math:`\theta_k`: Herbrich et al. (2000), (2.3). Minimises the negative log-likelihood, summed
-    over the rows, plus :math:`\frac{\alpha}{2} |w|^2`, by Newton's method.
+    :math:`\theta_k` (Herbrich et al. 2000, (2.3)). Newton's method minimises the negative
+    log-likelihood, summed over the samples, plus :math:`\frac{\alpha}{2} |w|^2`.
 
     Parameters
     ----------
     link : {"logit", "probit", "cloglog"}, default="logit"
-        Distribution P of the noise: logistic (proportional odds), normal, or
-        :math:`1 - \exp(-\exp(t))` (proportional hazards). The last is not symmetric: reversing the
-        order of the ranks gives another model.
+        Distribution function P of the noise: logistic (proportional odds), normal, or
+        :math:`1 - \exp(-\exp(t))` (proportional hazards). The last one is not symmetric: reversing
+        the order of the ranks gives a different model.
     alpha : float, default=1e-3
-        Penalty on the weights, against the sum (not the mean) of the rows' losses; 0 is pure
-        maximum likelihood, which has no solution where the ranks can be separated.
+        Strength of the l_2 penalty, relative to the sum (not the mean) of the losses; not negative.
+        0 is maximum likelihood, which has no solution if the ranks are linearly separable.
     classes : sequence of labels, default=None
-        The ranks, lowest first; labels that do not occur are left out. None: the order of an
-        ordered pandas Categorical or a polars Enum; else of numbers; else strings alphabetically,
-        with a warning that shows the order.
+        Ranks in increasing order; labels that do not occur in y are dropped. None: the order of an
+        ordered pandas Categorical or a polars Enum, otherwise numerical order, otherwise
+        alphabetical order with a warning.
     tol : float, default=1e-8
-        Bound on the objective's distance from its optimum, relative to max(1, objective). With
-        alpha=0, which has no such bound, on what the last Newton step promised.
+        Largest difference between the objective and its optimum, relative to max(1, objective).
+        With alpha=0 there is no such bound; the decrease predicted by the last Newton step is used.
     max_iter : int, default=100
-        Largest number of Newton steps.
+        Maximum number of Newton steps.
     time_limit : float, default=None
-        Seconds after which the fit stops with the model reached.
+        Time limit in seconds; `fit` then stops and keeps the current model. None: no limit.
     verbose : int, default=0
-        1 shows a progress bar.
+        If positive, display a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The ranks, lowest first.
+        Ranks in increasing order.
     coef_ : ndarray of shape (n_features,)
-        Weights w: a positive one means that the feature goes with higher ranks.
+        Weights w of the features; a positive weight favours higher ranks.
     thresholds_ : ndarray of shape (n_classes - 1,)
-        Thresholds, strictly increasing.
+        Thresholds between the ranks, strictly increasing.
     log_likelihood_ : float
-        Of the training rows, without the penalty.
+        Log-likelihood of the training samples, without the penalty.
     certificate_ : Certificate or None
-        Bounds around the optimum; None with alpha=0, where none can be given.
+        Certificate of optimality; None with alpha=0, where no lower bound is available.
     n_iter_ : int
-        Newton steps.
+        Number of Newton steps.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    OrdinalSVC : Large-margin rank boundaries, with kernels.
+    OrdinalSVC : Large-margin ordinal regression with kernels.
 
     Examples
     --------
@@ -123,7 +124,7 @@ class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        # scikit-learn's data have classes without an order, which one utility cannot follow.
+        # scikit-learn's estimator checks use unordered classes, which one utility cannot fit.
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -140,11 +141,12 @@ class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows.
+            Training samples.
         y : array-like of shape (n_samples,)
             Ranks.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, 0 the same as its absence.
+            Sample weights, not negative: weight 2 is equivalent to repeating the sample, weight 0
+            to omitting it. None: all weights are 1.
 
         Returns
         -------
@@ -174,7 +176,7 @@ class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
         return self
 
     def _warn_of_pure_likelihood(self, result: CumulativeResult, violation: float) -> None:
-        """Say what may be wrong without a penalty: no maximum, more than one, or none reached."""
+        """Warn about a fit with alpha=0 that has no maximum, no unique one, or did not converge."""
         size = float(np.abs(result.coef).max(initial=0.0))
         where = f"log-likelihood {result.likelihood:.3g}, largest coefficient {size:.3g}"
         if result.separated:
@@ -196,7 +198,7 @@ class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
         self._warn_of_unidentified(np.flatnonzero(result.constant), result.n_dependent)
 
     def _warn_of_unidentified(self, constant: IntArray, n_dependent: int) -> None:
-        """Name what the likelihood does not determine."""
+        """Warn about coefficients that the likelihood does not identify."""
         if len(constant):
             names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
             shown = ", ".join(str(name) for name in names[constant][:10])
@@ -215,34 +217,34 @@ class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
             )
 
     def utility(self, X: Any) -> FloatArray:
-        """Return the latent utility w . x of each row, by which rows can be ranked.
+        """Return the latent utility w . x of each sample, for ranking.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            To be compared with `thresholds_`.
+            Utilities, on the scale of `thresholds_`.
         """
         check_is_fitted(self)
         X = check_X(self, X)
         return np.asarray(safe_sparse_dot(X, self.coef_), dtype=np.float64)
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the log-probabilities of the ranks; of two ranks, the log-odds.
+        """Return the log-probability of each rank, or the log-odds if there are two ranks.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
+            Samples to score.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two ranks: positive for ``classes_[1]``. More: the largest is the predicted rank.
+            Two ranks: positive for ``classes_[1]``. More: the largest entry is the predicted rank.
         """
         utility = self.utility(X)
         logs = log_probabilities(self.link, self.thresholds_, utility)
@@ -255,27 +257,27 @@ class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Probabilities in the order of `classes_`; each row adds up to 1. None is below the
-            smallest float64, 2e-308, so that no logarithm of them is infinite.
+            Probabilities in the order of `classes_`; each row sums to 1. They are at least about
+            2e-308, the smallest normal float64, so that their logarithms are finite.
         """
         probabilities = np.exp(self.predict_log_proba(X))
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithm of the probability of each rank.
+        """Return the log-probability of each rank.
 
-        Far in the tails, where a probability is no float64 any more, `decision_function` still
-        tells the ranks apart.
+        Values are clipped at the logarithm of the smallest normal float64; `decision_function`
+        distinguishes the ranks beyond that.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------

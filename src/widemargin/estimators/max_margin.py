@@ -1,4 +1,4 @@
-"""Hyperplanes whose margin is measured in any l_q norm: MaxMarginClassifier."""
+"""Maximum-margin hyperplanes in arbitrary l_p norms: MaxMarginClassifier."""
 
 from __future__ import annotations
 
@@ -48,79 +48,81 @@ from widemargin.solvers.norm_margin import MarginResult
 class MaxMarginClassifier(
     OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, BaseEstimator
 ):
-    r"""Linear classifier with the largest margin in an l_q norm.
+    r"""Linear maximum-margin classifier for arbitrary l_p norms.
 
-    The weights are measured in l_p and, which is the same, distances from the hyperplane in the
-    dual norm l_q, 1/p + 1/q = 1 (Smola et al. 2000, (1.15)-(1.22); Mangasarian 1997). The hard
-    margin, ``C=np.inf``, minimises :math:`|w|_p` subject to :math:`y_i (w \cdot x_i + b) \ge 1`.
-    The soft margin allows slack, :math:`y_i (w \cdot x_i + b) \ge 1 - \xi_i`, and minimises
-    :math:`|w|_p + C \sum_i \xi_i`, for p = 2 as usual
-    :math:`\frac12 |w|_2^2 + C \sum_i \xi_i` (1.25). Weights in l_1 (distances in l_inf) are zero
-    on features that are not needed; weights in l_inf (distances in l_1) use all features alike.
+    Minimising the l_p norm of the weights maximises the distance to the hyperplane in the dual norm
+    l_q, 1/p + 1/q = 1 (Smola et al. 2000, (1.15)-(1.22); Mangasarian 1997). The hard margin,
+    ``C=np.inf``, minimises :math:`|w|_p` subject to :math:`y_i (w \cdot x_i + b) \ge 1`. The soft
+    margin minimises :math:`|w|_p + C \sum_i \xi_i`, or for p = 2 as usual
+    :math:`\frac12 |w|_2^2 + C \sum_i \xi_i` (1.25), subject to
+    :math:`y_i (w \cdot x_i + b) \ge 1 - \xi_i`, :math:`\xi_i \ge 0`. With p = 1 the weights are
+    sparse; with p = inf they tend to have equal size. Multiclass problems are one-vs-one.
 
     Parameters
     ----------
     norm : float, default=2
-        p of the weights: 1, 2, np.inf or any other number from 1 on.
+        Norm p of the weights: any number of at least 1, or np.inf.
     C : float, default=1.0
-        Cost of a unit of slack; np.inf is the hard margin, which needs classes that a hyperplane
-        separates.
+        Cost per unit of slack, positive. np.inf is the hard margin, which raises ValueError unless
+        the classes are linearly separable.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         As for :class:`SVC`.
     tol : float, default=1e-6
-        Relative duality gap up to which the fit counts as converged. The solvers go on to the limit
-        of their arithmetic.
+        Largest relative duality gap of a converged fit. The solvers themselves continue to the
+        limits of float64.
     class_weight : dict or "balanced", default=None
-        Factor of C for each class. The hard margin has none.
+        Factor of C per class label; "balanced" uses inverse class frequencies. None: 1 for all. No
+        effect on the hard margin.
     max_iter : int, default=-1
-        Largest number of steps of the solver for each pair of classes; -1 is its own limit.
+        Maximum number of solver steps per pair of classes; -1 is a default of the solver.
     time_limit : float, default=None
-        Seconds after which the fit stops with the model reached.
+        Time limit in seconds; `fit` then stops and keeps the current model. None: no limit.
     random_state : int, RandomState or None, default=None
-        Seed of samples that predict the solution of large problems (norm=2) and of the folds of
-        leave-one-out; it moves the model within the tolerance only. None is a fixed seed.
+        Seed for the subsamples used for warm starts (norm=2) and for the folds of leave-one-out; it
+        changes the model only within the tolerance. None is a fixed seed.
     verbose : int, default=0
-        1 shows a progress bar.
+        If positive, display a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     coef_ : ndarray of shape (n_pairs, n_features)
-        Weights; one row for two classes, else one for each pair in the order of
-        ``itertools.combinations``, positive for the first class of the pair. For norm=1 and
-        norm=np.inf several may be best, and this is one of them.
+        Weights of the features; one row for two classes, otherwise one per pair of classes in the
+        order of ``itertools.combinations``, positive for the first class of the pair. For norm=1
+        and norm=np.inf the optimum need not be unique.
     intercept_ : ndarray of shape (n_pairs,)
-        Thresholds; where an interval is best for `coef_`, its midpoint.
+        Intercepts, one per pair of classes; the midpoint if an interval is optimal for `coef_`.
     margin_ : float or ndarray of shape (n_pairs,)
-        Hard margin: the l_q distance of the nearest training row from the hyperplane. Soft margin:
-        :math:`1 / |w|_p`, the l_q distance of the planes :math:`w \cdot x + b = \pm 1` from the
-        hyperplane, which rows with slack are nearer to; infinite where w = 0 is best.
+        Hard margin: l_q distance from the hyperplane to the nearest training sample. Soft margin:
+        :math:`1 / |w|_p`, the l_q distance from the hyperplane to the planes
+        :math:`w \cdot x + b = \pm 1`; infinite if w = 0 is optimal.
     dual_ : ndarray of shape (n_samples,) or (n_pairs, n_samples)
-        Dual variables that prove the optimum: not negative, :math:`\sum_i y_i a_i = 0`, at most C,
-        and zero for rows beyond the margin.
+        Dual variables of the certificate: between 0 and C, :math:`\sum_i y_i a_i = 0`, and zero for
+        samples beyond the margin.
     certificate_ : Certificate
-        The worst of `certificates_`.
+        The worst of `certificates_`: unconverged ones first, then the largest relative gap.
     certificates_ : list of Certificate
-        One for each pair of classes. For the hard margin the primal is one over the margin.
+        Certificates of optimality, one per pair of classes. The primal objective of the hard margin
+        is the reciprocal of the margin.
     n_iter_ : int
-        Largest number of steps of a pair.
+        Maximum number of solver steps over the pairs of classes.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    SVC : Soft margin with kernels.
-    bounds.summary : What margins promise for new rows.
+    SVC : Support vector classification with kernels.
+    bounds.summary : Generalisation bounds based on margins.
 
     Notes
     -----
-    norm=1 and norm=np.inf are linear programs, solved by HiGHS; norm=2 has the solvers of
-    :class:`LinearSVC` and :class:`ReducedHullSVC`; other norms are power cones, solved by Clarabel.
-    HiGHS and Clarabel cannot be interrupted: `time_limit` ends them.
+    norm=1 and norm=np.inf are linear programs, solved by HiGHS; norm=2 uses the solvers of
+    :class:`LinearSVC` and :class:`ReducedHullSVC`; other norms are power-cone programs, solved by
+    Clarabel. HiGHS and Clarabel cannot be interrupted except by `time_limit`.
 
-    Leave-one-out and probabilities train again without each row that matters (norm=2 with a soft
-    margin follows the solution path instead).
+    For leave-one-out and probabilities, the model is refitted without each sample that it depends
+    on; norm=2 with a soft margin follows the solution path instead.
 
     Examples
     --------
@@ -186,11 +188,12 @@ class MaxMarginClassifier(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows.
+            Training samples.
         y : array-like of shape (n_samples,)
-            Class labels of any kind, two or more classes.
+            Class labels; at least two classes must occur.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, 0 the same as its absence.
+            Sample weights, not negative: weight 2 is equivalent to repeating the sample, weight 0
+            to omitting it. None: all weights are 1.
 
         Returns
         -------
@@ -237,7 +240,7 @@ class MaxMarginClassifier(
         return NormMachine(rows, problem, result, self.tol, steps, seed), certificate
 
     def _why_not(self, pair: tuple[int, int], result: MarginResult, problem: NormMargin) -> str:
-        """Return that no hyperplane separates two classes, and what to do."""
+        """Return the error message for two classes that are not linearly separable."""
         first, second = (self.classes_.tolist()[k] for k in sorted(pair))
         most = 1.0 / result.dual if result.dual > 0 else np.inf
         return (
@@ -249,7 +252,7 @@ class MaxMarginClassifier(
     def _keep_planes(
         self, data: TrainingSet, machines: list[NormMachine], certificates: list[Certificate]
     ) -> None:
-        """Store the hyperplanes and what proves them."""
+        """Store hyperplanes, margins, dual variables and certificates."""
         results = [machine.result for machine in machines]
         self.coef_ = np.array([result.coef for result in results])
         self.intercept_ = np.array([result.intercept for result in results])
@@ -265,7 +268,7 @@ class MaxMarginClassifier(
     def _training(
         self, data: TrainingSet, pairs: list[tuple[int, int]], machines: list[NormMachine]
     ) -> Training | PlaneTraining:
-        """Return what leave-one-out needs: (1.25) has a solution path, the others are refitted."""
+        """Return the model for leave-one-out: by solution path for (1.25), else by refits."""
         if not machines[0].problem.squared:
             return PlaneTraining(data, pairs, machines, seed_of(self.random_state))
         paths = [

@@ -1,4 +1,4 @@
-"""The perceptron, in the features or in the feature space of a kernel: PerceptronClassifier."""
+"""Perceptron, in input space or in the feature space of a kernel: PerceptronClassifier."""
 
 from __future__ import annotations
 
@@ -28,63 +28,66 @@ from widemargin.problems import training_bounds
 from widemargin.problems.perceptron import SeparatingPlane
 from widemargin.solvers.literature.perceptron import PerceptronResult, solve
 
-DEFAULT_PASSES = 1000
+DEFAULT_PASSES = 1000  # of max_iter=-1
 
 
 class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimator):
-    r"""The perceptron: rows in turn, and a step for each one that is wrong.
+    r"""Perceptron, optionally with a kernel.
 
-    Table 1.1 of Smola et al. (2000). Starting from w = 0 and b = 0 it visits the rows in their
-    order, again and again; where :math:`y_i (w \cdot x_i + b) \le 0` it adds :math:`\eta y_i x_i`
-    to w and :math:`\eta y_i` to b. If a hyperplane separates the classes, it ends after a bounded
-    number of steps (:meth:`mistake_bound`) at one that does, though not the one with the largest
-    margin: which one depends on the order of the rows, so that there is no `sample_weight`. The
-    decision function is :math:`w \cdot x + b`. Several classes have a perceptron each, against all
-    others.
+    Starting from w = 0 and b = 0, the algorithm cycles through the samples in their order; for each
+    sample with :math:`y_i (w \cdot x_i + b) \le 0` it adds :math:`\eta y_i x_i` to w and
+    :math:`\eta y_i` to b (Smola et al. 2000, Table 1.1). If the classes are linearly separable, it
+    finds a separating hyperplane after a bounded number of updates (:meth:`mistake_bound`), though
+    not the one with the largest margin. The result depends on the order of the samples, hence there
+    is no `sample_weight`. The decision function is :math:`w \cdot x + b`. Multiclass problems are
+    one-vs-rest.
 
     Parameters
     ----------
     eta : float, default=1.0
-        Length of a step. It multiplies the decision function and changes nothing else.
+        Learning rate, positive. It only scales the decision function.
     kernel : {"linear", "rbf", "poly", "sigmoid", "precomputed"}, callable or None, default=None
-        None works in the features themselves. A kernel works in its feature space, by counting
-        the steps on each row; "linear" takes the same steps as None.
+        None updates the weights of the features. With a kernel, the perceptron operates in its
+        feature space by counting the updates of each sample; "linear" makes the same updates as
+        None.
     degree, gamma, coef0
         As for :class:`SVC`.
     cache_size : float, default=500
-        Megabytes for kernel values.
+        Memory for kernel values, in megabytes.
     max_iter : int, default=1000
-        Largest number of passes over the rows; -1 is 1000.
+        Maximum number of passes over the data; -1 is 1000.
     time_limit : float, default=None
-        Seconds after which the fit stops with the model reached.
+        Time limit in seconds; `fit` then stops and keeps the current model. None: no limit.
     verbose : int, default=0
-        1 shows a progress bar.
+        If positive, display a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     coef_ : ndarray of shape (n_machines, n_features)
-        Weights; one row for two classes, else one a class. Without a kernel only.
+        Weights of the features; one row for two classes, otherwise one per class. Only without a
+        kernel.
     intercept_ : ndarray of shape (n_machines,)
-        Thresholds.
+        Intercepts.
     dual_coef_ : ndarray of shape (n_machines, n_support)
-        With a kernel: eta times the label times the steps on each row of `support_`.
+        Coefficients of the samples of `support_`: eta times label times number of updates. Only
+        with a kernel.
     support_, support_vectors_, gamma_
-        With a kernel: as for :class:`SVC`; rows on which a step was made.
+        As for :class:`SVC`, for the samples that caused updates. Only with a kernel.
     n_updates_ : int or ndarray of shape (n_classes,)
-        Steps made; one number for two classes.
+        Number of updates; an int for two classes.
     converged_ : bool
-        Whether no training row was wrong in the last pass, for every machine. If not, there is a
+        Whether the last pass of every binary problem made no update. If not, `fit` issues a
         ConvergenceWarning.
     n_iter_ : int
-        Largest number of passes of a machine, the last one, which changes nothing, included.
+        Maximum number of passes over the binary problems, including the last one without updates.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    MaxMarginClassifier : The plane with the largest margin.
+    MaxMarginClassifier : Hyperplane with the largest margin.
     bounds.perceptron : Bound on the number of updates.
 
     Examples
@@ -97,7 +100,7 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
     (5, True, 1.0)
     """
 
-    # What the kernel machines have and a perceptron has not: it ends where no row is wrong.
+    # Required by KernelEstimator; the perceptron has no tolerance.
     tol: float = 1.0
 
     def __init__(
@@ -131,7 +134,7 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
         return self.kernel is None or super()._knows_kernel()
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
-        """Accept kernels that are indefinite: the steps need nothing but their values."""
+        """Accept any kernel: the updates do not require positive semi-definiteness."""
         return False
 
     # -- fitting ---------------------------------------------------------------------------
@@ -143,10 +146,10 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows in the order in which they are visited, or their kernel matrix when
+            Training samples, visited in this order, or their kernel matrix if
             ``kernel="precomputed"``.
         y : array-like of shape (n_samples,)
-            Class labels of any kind, two or more classes.
+            Class labels; at least two classes must occur.
 
         Returns
         -------
@@ -169,7 +172,7 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
         ):
             machines = [self._train(rows, label, watch) for label in labels]
         self._keep_machines(data, machines)
-        # What the bound on the updates needs.
+        # Kept for `mistake_bound`.
         self._training_rows_: tuple[Matrix, FloatArray | None, FloatArray] | None
         self._training_rows_ = (X, rows.centre, np.array(labels))
         self._warn_if_wrong(machines, len(ones))
@@ -182,7 +185,7 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
         return solve(SeparatingPlane(label), rows, budget=budget, method=method)
 
     def _keep_machines(self, data: TrainingSet, machines: list[PerceptronResult]) -> None:
-        """Store the machines, scaled by eta."""
+        """Store the solutions, scaled by eta."""
         coef = float(self.eta) * np.array([m.coef for m in machines])
         self.intercept_ = float(self.eta) * np.array([m.intercept for m in machines])
         if self.kernel is None:
@@ -210,28 +213,28 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
             "(LinearSVC, MaxMarginClassifier, SVC)", ConvergenceWarning,
         )  # fmt: skip
 
-    # -- how many steps there can be -------------------------------------------------------
+    # -- bound on the number of updates ----------------------------------------------------
 
     def mistake_bound(self, w: Any = None, b: Any = None) -> float | FloatArray:
-        r"""Return how many steps there can be at most, by a plane that separates the rows.
+        r"""Return an upper bound on the number of updates, given a separating hyperplane.
 
-        Smola et al. (2000), theorem 1.1, with :math:`R = \max_i |x_i|` (it is printed with the
-        square): :math:`(1 + b^2)(1 + R^2) / \rho^2` for w scaled to the length 1 and
+        Smola et al. (2000), theorem 1.1, with :math:`R = \max_i |x_i|` (printed there with a
+        square): :math:`(1 + b^2)(1 + R^2) / \rho^2` for w scaled to unit norm and
         :math:`\rho = \min_i y_i (w \cdot x_i + b)`. See :func:`widemargin.bounds.perceptron`. The
-        theorem needs an inner product, hence a kernel that is positive semi-definite.
+        theorem requires an inner product, hence a positive semi-definite kernel.
 
         Parameters
         ----------
         w : array-like, default=None
-            Weights of the features, or with a kernel the coefficients of all training rows; one
-            row for each machine if there are several. None is the fitted model itself.
+            Weights of the features or, with a kernel, coefficients of all training samples; one row
+            per binary problem if there are several. None: those of the fitted model.
         b : float or array-like of shape (n_machines,), default=None
-            Thresholds; given if and only if w is.
+            Intercepts; required if and only if w is given.
 
         Returns
         -------
         float or ndarray of shape (n_classes,)
-            Infinite where the plane does not separate the rows.
+            Bound per binary problem; infinite if the hyperplane does not separate the samples.
 
         Examples
         --------
@@ -272,7 +275,7 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
         return found[0] if len(found) == 1 else np.array(found)
 
     def _planes(self, w: Any, b: Any, shape: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
-        """Return one plane a machine, the model's own if none is given."""
+        """Return one hyperplane per binary problem, by default those of the fitted model."""
         if w is None:
             if self.kernel is None:
                 return self.coef_, self.intercept_
@@ -293,12 +296,14 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
         return planes, thresholds
 
     def compact(self) -> PerceptronClassifier:
-        """Return a copy without the training rows, for storage; it has no `mistake_bound`.
+        """Return a copy of the model without its training data, for storage.
+
+        Predictions are unchanged; `mistake_bound` is not available.
 
         Returns
         -------
         PerceptronClassifier
-            The smaller model.
+            The compact model.
         """
         check_is_fitted(self)
         smaller = copy.copy(self)
@@ -314,7 +319,7 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
 
 
 def _bound(R: float, values: FloatArray, norm2: float, b: float) -> float:
-    """Return the bound for a plane of any length, given y f of all rows."""
+    """Return the bound for a hyperplane of any norm, given the margins y f of all samples."""
     if norm2 <= 0:
         return np.inf
     size = float(np.sqrt(norm2))

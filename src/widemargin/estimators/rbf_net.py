@@ -1,4 +1,4 @@
-"""Radial-basis networks with adaptive centres: RBFNetClassifier."""
+"""Radial basis function networks with adaptive centres: RBFNetClassifier."""
 
 from __future__ import annotations
 
@@ -26,57 +26,57 @@ from widemargin.solvers import rbf_net
 from widemargin.solvers.base import Budget
 from widemargin.solvers.rbf_net import RBFNetResult
 
-LEAST_RIDGE = 1e-12  # with less, bumps that are nearly equal could not be told apart
-LARGEST = 1e150  # its square is a float64, and so is one over it
+LEAST_RIDGE = 1e-12  # below this, the least-squares system of nearly equal units is singular
+LARGEST = 1e150  # neither the square of this nor that of its inverse leaves the float64 range
 
 
 class RBFNetClassifier(OneVsRestClassifier, ScoredClassifier, BaseEstimator):
-    r"""Radial-basis network with adaptive centres.
+    r"""Radial basis function (RBF) network classifier with adaptive centres.
 
-    A sum of Gaussian bumps is fitted to labels of -1 and +1 by regularised least squares:
+    A sum of Gaussian units is fitted to the labels -1 and +1 by regularised least squares:
 
     .. math:: f(x) = \sum_k a_k \exp\Bigl(-\frac{|x - c_k|^2}{2 \sigma_k^2}\Bigr).
 
-    The centres start from k-means on the weighted rows, each width from the distance to the nearest
-    other centre, and a few conjugate-gradient steps adapt both to the labels; the output weights
-    have a closed form throughout (Rätsch, Onoda and Müller 2001). It is a quick learner of moderate
-    strength, made to be boosted. The error has many local minima, and none is waited for, so there
-    is no certificate.
+    The centres are initialised by weighted k-means, the widths by the distance to the nearest other
+    centre. A few conjugate-gradient steps adapt both to the labels, with the output weights in
+    closed form throughout (Rätsch, Onoda and Müller 2001). The network is a fast base learner of
+    moderate accuracy for boosting. The error has many local minima and is not minimised to
+    convergence, so there is no certificate.
 
-    The decision function is f; far from all centres it is 0. Three and more classes: one network
-    for each against the rest, from the same start. Features should have comparable scales.
+    The decision function is f, which is 0 far from all centres. Multiclass is one-vs-rest, one
+    network per class from the same initialisation. Features should have comparable scales.
 
     Parameters
     ----------
     n_centres : int, default=10
-        Number of bumps. There are fewer if the data have fewer different rows.
+        Number of Gaussian units, positive. Reduced if there are fewer distinct samples.
     n_steps : int, default=10
-        Conjugate-gradient steps on centres and widths; 0 leaves them as k-means has found them.
+        Maximum number of conjugate-gradient steps on centres and widths; 0 keeps the initial ones.
     ridge : float, default=1e-6
-        Weight decay of the output weights, against the mean squared error; at least 1e-12.
+        Weight decay of the output weights, relative to the mean squared error; at least 1e-12.
     random_state : int, RandomState or None, default=None
-        Seed of the random start of k-means; None is a fixed one.
+        Seed for the initialisation of k-means. None is a fixed seed.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     centres_ : ndarray of shape (n_networks, n_centres, n_features)
-        Centres; one network for two classes, else one for each class.
+        Centres c; one network for two classes, otherwise one per class.
     widths_ : ndarray of shape (n_networks, n_centres)
-        Widths sigma.
+        Widths sigma of the units.
     coef_ : ndarray of shape (n_networks, n_centres)
         Output weights a.
     errors_ : ndarray of shape (n_networks,)
-        Half the mean squared error of the training rows plus the weight decay.
+        Training objective: half the mean squared error plus the weight decay.
     n_steps_ : int
-        Steps taken, of all networks the most; fewer than `n_steps` where no step gains anything.
+        Maximum number of steps over the networks; less than `n_steps` if no step reduces the error.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    AdaBoostClassifier : Boosts these networks.
+    AdaBoostClassifier : Boosting, with these networks as a possible base.
 
     Examples
     --------
@@ -119,12 +119,12 @@ class RBFNetClassifier(OneVsRestClassifier, ScoredClassifier, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows.
+            Training samples.
         y : array-like of shape (n_samples,)
-            Class labels of any kind, two or more classes.
+            Class labels; at least two classes must occur.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, 0 the same as its absence. A common factor of
-            all weights means nothing.
+            Sample weights, not negative: weight 2 is equivalent to repeating the sample, weight 0
+            to omitting it. A common factor of all weights has no effect. None: all weights are 1.
 
         Returns
         -------
@@ -133,12 +133,12 @@ class RBFNetClassifier(OneVsRestClassifier, ScoredClassifier, BaseEstimator):
         """
         self._check_parameters()
         X, y, weight = check_fit(self, X, y, sample_weight, numeric=False)
-        # Always in canonical order, for the random start depends on it; that costs only a sort.
+        # Canonical order for any size: the initialisation of k-means depends on the order.
         data = canonical(X, y, weight, always=True)
         self.classes_, codes = check_classes(data.y)
         check_scale(data.X, 1.0 / LARGEST, LARGEST)
         share = data.weight / data.weight.sum()
-        # Dense samples are seen from their mean, sparse ones stay as they are.
+        # Only dense samples are centred; centring would destroy sparsity.
         sparse = sp.issparse(data.X)
         self._origin_ = np.zeros(data.X.shape[1]) if sparse else np.asarray(share @ data.X, float)
         rows = _shifted(self._origin_, data.X)
@@ -152,7 +152,7 @@ class RBFNetClassifier(OneVsRestClassifier, ScoredClassifier, BaseEstimator):
         return self
 
     def _keep(self, nets: list[RBFNetResult]) -> None:
-        """Store the networks, centres in the user's coordinates."""
+        """Store the networks, with the centres in the original coordinates."""
         self.centres_ = np.array([net.centres for net in nets]) + self._origin_
         self.widths_ = np.array([net.widths for net in nets])
         self.coef_ = np.array([net.coef for net in nets])
@@ -161,7 +161,7 @@ class RBFNetClassifier(OneVsRestClassifier, ScoredClassifier, BaseEstimator):
 
     def _machine_values(self, X: Any) -> FloatArray:
         X = check_X(self, X)
-        # A model of dense rows may be asked about sparse ones.
+        # A model fitted on dense samples may predict sparse ones, which are not centred.
         origin = np.zeros(X.shape[1]) if sp.issparse(X) else self._origin_
         rows = _shifted(origin, X)
         networks = zip(self.centres_ - origin, self.widths_, self.coef_, strict=True)
@@ -169,5 +169,6 @@ class RBFNetClassifier(OneVsRestClassifier, ScoredClassifier, BaseEstimator):
 
 
 def _shifted(origin: FloatArray, X: Matrix) -> Matrix:
-    """Return float64 rows, dense ones shifted: squared distances far from zero lose digits."""
+    """Return X in float64; dense samples are shifted to the origin."""
+    # Squared distances lose significant digits far from the origin.
     return X.astype(np.float64) if sp.issparse(X) else X - origin

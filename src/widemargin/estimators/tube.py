@@ -1,4 +1,4 @@
-"""Regression by a hard or soft tube: TubeSVR."""
+"""Tube regression by reduced convex hulls: TubeSVR."""
 
 from __future__ import annotations
 
@@ -24,68 +24,70 @@ from widemargin.problems.tube import Tube, lifted_rows, lifted_targets, tube_hul
 from widemargin.solvers import reduced_hull
 from widemargin.solvers.reduced_hull import HullResult
 
-DOUBLINGS = 60  # of epsilon="auto": beyond, data and tube have no common scale
+DOUBLINGS = 60  # limit for epsilon="auto"; if 2^60 is not enough, X or y must be rescaled
 
 
 @dataclass(frozen=True)
 class TubeExpansion(Expansion):
-    """A fitted tube."""
+    """Kernel expansion of a fitted tube."""
 
     tube: Tube
     epsilon: float
 
 
 class TubeSVR(CentredSamples, SupportRegressor):
-    r"""Regression by the tube that separates the lifted from the lowered examples.
+    r"""Tube regression by separating upward from downward shifted samples.
 
-    Every example (x, t) is lifted to (x, t + epsilon) and lowered to (x, t - epsilon); the machine
-    is the hyperplane between the reduced convex hulls of the two (P6 and P7 of Balcázar et al.
-    2008, see :class:`ReducedHullSVC`), read as a function of x. **epsilon is the regulariser**: the
-    larger, the flatter the function. The tube is what comes out, `tube_width_` on either side:
-    with k = 1 it holds all examples, else about k of them may lie above it and k below.
+    Each sample (x, y) is shifted up to (x, y + epsilon) and down to (x, y - epsilon). The function
+    is the hyperplane that separates the reduced convex hulls of the two sets (P6 and P7 of Balcázar
+    et al. 2008, see :class:`ReducedHullSVC`), solved for the target. **epsilon is the
+    regularisation parameter**: the larger it is, the flatter the function. The half width of the
+    tube, `tube_width_`, is a result of the fit: with k = 1 the tube contains all samples, otherwise
+    about k samples may be above it and k below.
 
-    The function is that of ``SVR(C=equivalent_C_, epsilon=tube_width_)`` and of
+    The function is also the solution of ``SVR(C=equivalent_C_, epsilon=tube_width_)`` and of
     ``NuSVR(C=equivalent_C_, nu=nu_)``.
 
     Parameters
     ----------
     epsilon : "auto" or float, default="auto"
-        By how much examples are lifted and lowered, in units of y. "auto" is half the standard
-        deviation of y (1 if y is constant), doubled until there is a tube.
+        Shift of the samples, positive, in units of y. "auto" starts from half the standard
+        deviation of y (1 if y is constant) and doubles it until the hulls can be separated. A float
+        that is too small raises an error that names the smallest possible value.
     k : number, default=0.1
-        How many examples may lie on either side of the tube, about: at least 1, or a float in
-        (0, 1) as a fraction of all (rows counted by weight). 1 is the hard tube. At most half
-        of all.
+        Approximate number of samples allowed on each side of the tube, counted by weight. Either a
+        number from 1 (hard tube) to half the number of samples, or a float in (0, 1) as a fraction
+        of the samples, at most 0.5.
     kernel, degree, gamma, coef0
         As for :class:`SVC`.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of y as for :class:`SVR`.
+        Tolerance for stopping: largest violation of the KKT conditions, in units of y.
     cache_size, max_iter, time_limit, random_state, verbose
         As for :class:`SVC`.
 
     Attributes
     ----------
     tube_width_ : float
-        Half width of the tube.
+        Half width of the fitted tube, in units of y.
     epsilon_ : float
-        The epsilon used.
+        Value of epsilon used in the fit.
     k_ : float
-        The k used.
+        Value of k used in the fit, as a number of samples.
     nu_, equivalent_C_ : float
-        Parameters of the machines with the same function.
+        Values of nu and C for which :class:`NuSVR` and :class:`SVR` have the same solution.
     certificate_ : Certificate
-        Primal and dual of the problem in its own scale; the KKT violation in units of y.
+        Certificate of the hull problem, objectives in its own scale, KKT violation in units of y.
     certificates_ : list of Certificate
-        The same, as a list of one.
+        List that contains `certificate_` only.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, gamma_, n_iter_
         As for :class:`SVR`.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    SVR : Tube of a given width.
-    NuSVR : Tube that holds a given fraction of the rows.
+    SVR : Regression with a tube of given width.
+    NuSVR : Regression with a bound on the fraction of samples outside the tube.
 
     Examples
     --------
@@ -132,7 +134,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
         require(self.k >= 1 or not isinstance(self.k, numbers.Integral), "k", self.k, fix)
 
     def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
-        """State NuSVR with boxes D and sums 1, which P7 is but for the scale of f."""
+        """Return the nu-tube problem that has the solution of P7 up to the scale of f."""
         total = float(weight.sum())
         k = float(self.k) if self.k >= 1 else self.k * total
         if 2.0 * k > total * (1 + 1e-12):
@@ -176,7 +178,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
     def _tube(
         self, t: FloatArray, D: FloatArray, rows: Rows, watch: Watch
     ) -> tuple[float, FloatArray, Rows, HullResult]:
-        """Find the tube; epsilon="auto" is doubled until there is one."""
+        """Solve P7; with epsilon="auto", double epsilon until the hulls are separable."""
         budget, seed = self._budget(watch), seed_of(self.random_state)
         automatic = isinstance(self.epsilon, str)
         epsilon = _half_deviation(t, D) if automatic else float(self.epsilon)
@@ -214,7 +216,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
     def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
         super()._keep_machine(data, machine)
         machine = cast(TubeExpansion, machine)
-        self.tube_width_ = max(0.0, machine.tube.half_width)  # below only by rounding
+        self.tube_width_ = max(0.0, machine.tube.half_width)  # negative only through rounding
         self.epsilon_ = machine.epsilon
         self.equivalent_C_ = float(masses(np.ones(1), self.k_)[0] / machine.tube.sigma)
         self._inner_intercept_ = machine.intercept
@@ -227,13 +229,15 @@ class TubeSVR(CentredSamples, SupportRegressor):
 
     def _values(self, X: Any) -> FloatArray:
         checked = check_X(self, X, accept_sparse=self.kernel != "precomputed")
-        if self._origin_ is None or sp.issparse(checked):  # also a table of sparse columns
+        if self._origin_ is None or sp.issparse(checked):  # or a DataFrame of sparse columns
             return super()._values(X)
         return np.asarray((checked - self._origin_) @ self.coef_[0] + self._inner_intercept_)
 
 
 def _summed_by_rows(found: HullResult, hulls: SoftMargin, rows: Rows, z: FloatArray) -> HullResult:
-    """Return the result with values of w.x that keep the digits which a row's two masses cancel."""
+    """Recompute decision values and nearest points from one coefficient per sample."""
+    # The masses of a sample's two copies nearly cancel: summing them before the kernel expansion
+    # avoids the loss of significant digits.
     s, everything = found.alpha, np.arange(rows.n)
     beta = s[: rows.n] + s[rows.n :]
     used = np.flatnonzero(beta)
@@ -245,9 +249,9 @@ def _summed_by_rows(found: HullResult, hulls: SoftMargin, rows: Rows, z: FloatAr
 
 
 def _half_deviation(t: FloatArray, D: FloatArray) -> float:
-    """Return half the standard deviation of the targets, 1 where they are constant."""
+    """Return half the weighted standard deviation of the targets, or 1 if they are constant."""
     share = D / D.sum()
     centred = t - share @ t
     deviation = float(np.sqrt(share @ centred**2))
-    # A constant is constant up to the rounding of its mean.
+    # Constant targets can differ from their computed mean by rounding.
     return 0.5 * deviation if deviation > 1e-14 * float(np.abs(t).max()) else 1.0

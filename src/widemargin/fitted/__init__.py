@@ -1,1 +1,1 @@
-"""Fitted models: values, leave-one-out values, margins, calibrations, and their cache."""
+"""Fitted models: decision values, leave-one-out, margins, calibrations, and a cache of these."""

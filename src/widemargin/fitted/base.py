@@ -1,8 +1,8 @@
-"""Define `FittedModel`, the protocol of what a fit keeps and can be asked afterwards.
+"""Base class of fitted models, which provide leave-one-out, margins and calibrations.
 
-Each kind of training implements it in a module named after how it leaves samples out: `by_path`
-(solution paths), `by_refit` (training again), `by_response` (linear response of the mean-field
-equations) and `by_reading` (data in parts, which leave nothing out).
+The subclasses are in modules named after their leave-one-out method: `by_path` (solution paths),
+`by_refit` (refitting), `by_response` (linear response of the mean-field equations) and
+`by_reading` (data in parts, without leave-one-out).
 """
 
 from __future__ import annotations
@@ -22,31 +22,32 @@ from widemargin.fitted.calibration import Calibration, fit_calibration
 if TYPE_CHECKING:
     from widemargin.fitted.record import Record
 
-TIE = 1e-9  # left-out values this small are ties: local kernels give zeros but for rounding
+TIE = 1e-9  # a decision value this small is a tie: with local kernels it is a rounded zero
 FOLDS = 10
 WITH_VALUES = ("exact", "linear_response", "span", "folds")
 METHODS = (*WITH_VALUES, "jaakkola_haussler", "support_vectors", "xi_alpha")
 
 
 class Refused(ValueError):
-    """The model is not at the optimum of a convex problem, so no path starts from it."""
+    """Raised if a model is not at the optimum of a convex problem, so that it has no path."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOutValues:
-    """Left-out values of the machines of a model.
+    """Leave-one-out predictions of the binary submodels of a fitted model.
 
     Attributes
     ----------
     values : ndarray of shape (n_given, n_machines)
-        Machines that did not see a sample's class contribute their fitted value.
+        One column per submodel. A submodel that was not fitted to a sample's class contributes
+        its fitted value.
     events : int
-        Samples that changed their state, on all paths.
+        Total number of state changes of samples along the paths.
     retrained : int
-        Paths replaced by retraining, or machines trained again.
+        Number of paths replaced by a refit, or of refitted submodels.
     unfinished : int or None
-        Machines trained again, and fitted ones, that did not reach their tolerance; None where
-        nothing is trained again.
+        Number of submodels, refitted or original, that did not reach their tolerance; None for
+        methods without refits.
     """
 
     values: FloatArray
@@ -57,26 +58,27 @@ class LeftOutValues:
 
 @dataclass(frozen=True, eq=False)
 class LOOResult:
-    """Leave-one-out of a fitted model.
+    """Leave-one-out error and predictions of a fitted model.
 
     Attributes
     ----------
     method : str
-        How it was computed.
+        The leave-one-out method.
     kind : {"exact", "estimate", "bound"}
-        Whether `error` is what retraining would give, near it, or not below it.
+        Whether `error` is equal to the error of n refits, an estimate or an upper bound of it.
     error : float
-        Error rate of a classifier or mean absolute error of a regressor, rows counted by weight.
+        Weighted error rate of a classifier, or weighted mean absolute error of a regressor.
     errors : ndarray of shape (n_samples,)
-        For each training row, whether it is misclassified (or its absolute error).
+        For each training sample, whether it is misclassified (or its absolute error).
     values : ndarray or None
-        Left-out decision values as `decision_function` (or `predict` of a regressor) returns
-        them, in the order of the training rows; None for methods that only bound the error.
+        Leave-one-out decision values in the form that `decision_function` returns (for a
+        regressor, `predict`), in the order of the training samples; None for methods that only
+        bound the error.
     cost : dict
-        ``seconds``; for the exact method also ``events``, the rows that changed their state on
-        all paths, and ``retrained``, the paths that were replaced by retraining. For machines
-        without a path ``retrained`` is how often one was trained again, and ``unfinished`` how
-        many of these fits did not reach ``tol``: if there is any, `kind` is "estimate".
+        ``seconds``; for the exact method also ``events``, the number of state changes of samples
+        along the paths, and ``retrained``, the number of paths replaced by a refit. For models
+        without a path, ``retrained`` is the number of refits, and ``unfinished`` the number of
+        fits that did not reach ``tol``: if it is positive, `kind` is "estimate".
 
     Examples
     --------
@@ -100,27 +102,27 @@ class LOOResult:
 
 
 class FittedModel:
-    """What a fit keeps, as leave-one-out and everything that rests on it need it.
+    """Base class of the data and solutions that a fit keeps for leave-one-out.
 
-    A record calls nothing but `calibrations` of a model with a `refusal`.
+    If a model has a `refusal`, `Record` calls only its method `calibrations`.
 
     Attributes
     ----------
     data : TrainingSet
         The training samples, equal ones merged.
     refusal : str
-        Why nothing that rests on leave-one-out can be computed, as the end of a sentence that
-        starts with what was asked for; empty where it can.
+        Reason why the model has no leave-one-out, as the second part of an error message that
+        starts with the purpose of the call; empty if it has.
     methods : tuple of str
-        Leave-one-out methods that hold for the model.
+        Leave-one-out methods that are valid for the model.
     method_advice : str
-        What to choose instead of another method, and why.
+        Error message for other methods: the valid ones, and why the others are not.
     retrains : bool
-        Whether leaving a sample out means training again.
+        Whether leave-one-out refits the model.
     ordered : bool
-        Whether the classes are ranks.
+        Whether the classes are ordinal (ranks).
     portable : bool
-        Whether the training is stored with the model.
+        Whether the fitted model is pickled with the estimator.
     """
 
     data: TrainingSet
@@ -132,35 +134,35 @@ class FittedModel:
     portable: ClassVar[bool] = True
 
     def kept_data(self) -> TrainingSet | None:
-        """Return the training samples if they are in memory."""
+        """Return the training samples, or None if they are not kept in memory."""
         return self.data
 
     # -- leave-one-out -----------------------------------------------------------------------
 
     def auto_method(self) -> str:
-        """Return the method that "auto" stands for: the best one that is affordable."""
+        """Return the method that "auto" selects: the most accurate affordable one."""
         raise NotImplementedError
 
     def values(self) -> FloatArray:
-        """Return the values of the fitted machines on the user's samples, a column each."""
+        """Return the fitted values of the user's samples, one column per binary submodel."""
         raise NotImplementedError
 
     def left_out(
         self, method: str, record: Record, chosen: BoolArray | None = None
     ) -> LeftOutValues:
-        """Return the values of the machines fitted without each of the user's samples.
+        """Return the leave-one-out predictions of the user's samples, per binary submodel.
 
-        With `chosen`, a mask over the user's samples, only those are left out: the others keep the
-        values of the fitted model. `record` caches intermediate results.
+        With `chosen`, a mask over the user's samples, only those are left out and the others get
+        their fitted values. `record` caches intermediate results.
         """
         raise NotImplementedError
 
     def bounded_errors(self, method: str) -> tuple[BoolArray, str]:
-        """Return which samples a method that bounds the error counts, and the kind of result."""
+        """Return a mask of the samples that an error bound counts, and the kind of result."""
         raise NotImplementedError
 
     def result(self, method: str, record: Record) -> LOOResult:
-        """Return the leave-one-out result of a method."""
+        """Compute the leave-one-out result by the given method."""
         started = time.perf_counter()
         require(method in self.methods, "method", method, self.method_advice)
         weight = self.data.given_weight
@@ -188,7 +190,10 @@ class FittedModel:
         return np.unique(self.data.y)
 
     def class_codes(self) -> IntArray:
-        """Return the class of each of the user's samples, -1 if seen with zero weight only."""
+        """Return the class code of each of the user's samples, -1 for an unknown class.
+
+        A class is unknown if all its samples have zero weight.
+        """
         classes, given = self.classes(), self.data.given_y
         by_label = np.argsort(classes, kind="stable")
         place = np.searchsorted(classes[by_label], given)
@@ -196,22 +201,25 @@ class FittedModel:
         return np.where(known, by_label[np.minimum(place, len(classes) - 1)], -1)
 
     def class_scores(self, values: FloatArray, codes: IntArray) -> tuple[FloatArray, float]:
-        """Return the scores of three classes or more, and the difference that counts as a tie."""
+        """Return one score per class, for three or more classes, and the tolerance of ties."""
         return values, TIE
 
     def judge(self, values: FloatArray) -> tuple[FloatArray, BoolArray | FloatArray]:
-        """Turn the values of the machines into decision values and errors of the samples."""
+        """Return decision values and errors of the samples, given the values of the submodels.
+
+        Ties count as errors.
+        """
         codes = self.class_codes()
         if len(self.classes()) == 2:
             values = values[:, 0]
             return values, np.where(codes == 1, values <= TIE, values >= -TIE) | (codes < 0)
         scores, slip = self.class_scores(values, codes)
         own = np.take_along_axis(scores, np.maximum(codes, 0)[:, None], axis=1)
-        rivals = np.count_nonzero(scores >= own - slip, axis=1)  # the class itself is among them
+        rivals = np.count_nonzero(scores >= own - slip, axis=1)  # includes the class itself
         return scores, (rivals > 1) | (codes < 0)
 
     def label_margin(self, decision: FloatArray) -> tuple[FloatArray, Any]:
-        """Return the margin of each sample's label, and the prediction, by decision values."""
+        """Return the margin of each sample's label and its prediction, from decision values."""
         classes, codes = self.classes(), np.maximum(self.class_codes(), 0)
         if decision.ndim == 1:
             predicted = classes[(decision > 0).astype(np.intp)]
@@ -222,25 +230,25 @@ class FittedModel:
         return own - others.max(axis=1), classes[decision.argmax(axis=1)]
 
     def most_suspicious(self, count: int) -> BoolArray:
-        """Mark the samples that are most likely to have a wrong label, before any is left out."""
+        """Return a mask of the `count` most suspicious labels, judged without leave-one-out."""
         raise NotImplementedError
 
     def coefficient_sizes(self) -> FloatArray | None:
-        """Return the absolute coefficients of the user's samples, a row per machine, if kept."""
+        """Return the absolute coefficients of the user's samples, one row per submodel, or None."""
         return None
 
     def margin_deficits(self) -> FloatArray | None:
-        """Return the slack of each sample beyond an adaptive margin; None if it is not adaptive."""
+        """Return the slack of each sample beyond its adaptive margin; None for fixed margins."""
         return None
 
     # -- probabilities -------------------------------------------------------------------------
 
     def sides(self, n_machines: int) -> list[tuple[int, int | None]]:
-        """Return the positive and the negative class of each machine; None is all others."""
+        """Return the positive and negative class of each binary problem; None for the rest."""
         return [(positive, None) for positive in positive_classes(max(2, n_machines))]
 
     def calibrations(self, method: str, purpose: str, record: Record) -> list[Calibration]:
-        """Fit the probabilities of each machine on left-out values of its samples."""
+        """Calibrate each binary submodel on the leave-one-out decision values of its samples."""
         record.require(purpose)
         try:
             values = record.left_out().values
@@ -260,18 +268,18 @@ class FittedModel:
 
 
 class PairedModel(FittedModel):
-    """A classifier with one machine per pair of classes.
+    """Fitted one-vs-one classifier, with one binary submodel per pair of classes.
 
     Attributes
     ----------
     pairs : list of (int, int)
-        Positive and negative class of each machine; empty for regression.
+        Positive and negative class of each submodel; empty for regression.
     """
 
     pairs: list[tuple[int, int]]
 
     def class_scores(self, values: FloatArray, codes: IntArray) -> tuple[FloatArray, float]:
-        """Count the votes of the pairs; a sample loses the ties of its own class."""
+        """Aggregate pairwise votes into class scores; ties count against a sample's own class."""
         for k, (positive, negative) in enumerate(self.pairs):
             tied = np.abs(values[:, k]) <= TIE
             lost = np.where(codes == positive, -0.0, np.where(codes == negative, TIE, 0.0))
@@ -279,38 +287,39 @@ class PairedModel(FittedModel):
         return combine(values, len(self.classes())), 0.0
 
     def sides(self, n_machines: int) -> list[tuple[int, int | None]]:
-        """Return the positive and the negative class of each machine."""
+        """Return the positive and negative class of each binary problem."""
         return list(self.pairs)
 
 
 class LeavingRows:
-    """Which rows of a machine are left out, and for which of the user's samples.
+    """Rows of a binary problem to leave out, and the user's samples that they represent.
 
-    Equal samples were merged. The user's samples that a merged row stands for lose the same
-    fraction of it unless their weights differ, so they share one computation.
+    Equal samples were merged into one row. Those of equal weight remove the same fraction of that
+    row, so one computation serves all of them.
 
     Attributes
     ----------
     rows : ndarray
-        Rows of the machine, each to be left out.
+        Indices of the rows to leave out, in the order of the binary problem.
     fraction : ndarray
-        The part of each row's weight that leaves.
+        Fraction of each row's weight that is removed.
     given : ndarray
-        The user's samples that are left out.
+        Indices of the user's samples that are left out.
     back : ndarray
-        For each of these, its entry of `rows`.
+        For each of these samples, its index in `rows`.
     """
 
     def __init__(self, data: TrainingSet, rows: IntArray, chosen: BoolArray | None) -> None:
         local = np.full(len(data.weight) + 1, -1, dtype=np.intp)
         local[rows] = np.arange(len(rows))
-        row = local[data.member]  # samples of zero weight have member -1: the last entry
+        row = local[data.member]  # member is -1 for zero weight and selects the last entry
         present = row >= 0
         if chosen is not None:
             present &= chosen
         self.given = np.flatnonzero(present)
         merged = data.weight[data.member[self.given]]
         fraction = np.minimum(1.0, data.given_weight[self.given]) / merged
+        # 0 < fraction <= 1, so the sum identifies the pair (row, fraction).
         key = row[self.given] + 0.5 * fraction
         _, first, self.back = np.unique(key, return_index=True, return_inverse=True)
         self.rows: IntArray = row[self.given][first]
@@ -318,7 +327,7 @@ class LeavingRows:
 
 
 def first_in(order: IntArray, count: int) -> BoolArray:
-    """Mark the first `count` entries of an order."""
+    """Return a mask of the first `count` indices of a permutation."""
     chosen = np.zeros(len(order), dtype=bool)
     chosen[order[:count]] = True
     return chosen

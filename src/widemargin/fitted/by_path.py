@@ -1,7 +1,7 @@
-"""Models at the optimum of a `SoftMargin`: leave samples out along solution paths.
+"""Leave-one-out of soft-margin models along solution paths.
 
-Exact values follow the path of each sample out of the problem, event by event; the linear response
-is the first step of it. The bounds of the leave-one-out error need no path at all.
+The exact method follows the path on which a sample's coefficient is removed, event by event;
+linear response is the first step of this path. Error bounds do not need a path.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.leave_one_out import LeaveOneOut, first_order, polish
 from widemargin.solvers.soft_margin import padded
 
-EXACT_ROWS = 5_000  # "auto" follows the paths of so many samples
-POLISHED = 1e-11  # KKT violation, relative to the size of the values, that a path starts from
-UNPOLISHED = 1e-6  # beyond that the model is not at its optimum and a path would lead nowhere
+EXACT_ROWS = 5_000  # number of samples up to which "auto" selects "exact"
+POLISHED = 1e-11  # KKT violation, relative to the targets, at the start of a path
+UNPOLISHED = 1e-6  # above this KKT violation a model is not at its optimum: no path starts there
 DENSE_ROWS = 5_000  # up to this size the kernel matrix is formed
 BLOCK = 512
 SINGULAR = (
@@ -38,20 +38,21 @@ SINGULAR = (
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """One binary or regression machine as it was trained.
+    """Fitted binary or regression submodel.
 
     Attributes
     ----------
     rows : ndarray
-        Rows of the training set that it saw.
+        Indices of its samples in the training set.
     problem : SoftMargin
-        A problem with at most one threshold whose optimum the machine is.
+        Problem with at most one threshold that the submodel solves.
     alpha : ndarray of shape (n_variables,)
-        Its dual variables.
+        Dual variables.
     threshold : float
-        Its threshold.
+        The threshold.
     refusal : str
-        Why there is no such problem, and hence no leave-one-out; empty where there is one.
+        Reason why the submodel does not solve such a problem and has no leave-one-out; empty if
+        it does.
     """
 
     rows: IntArray
@@ -62,21 +63,21 @@ class Machine:
 
 
 class SharedMatrix:
-    """Kernel matrix and optima that models with the same kernel and samples share.
+    """Kernel matrix and optima shared by models with the same kernel and samples.
 
     Parameters
     ----------
     training : Training
         Any of these models.
     threads : int
-        Threads that it may use.
+        Maximum number of threads.
 
     Attributes
     ----------
     optima : list of ndarray
-        Dual variables of each machine of the model that was evaluated last.
+        Dual variables of each submodel of the model evaluated last.
     seconds : float
-        Time that kernel values and optima have taken so far.
+        Time spent on kernel values and optima so far.
     """
 
     def __init__(self, training: Training, threads: int) -> None:
@@ -89,7 +90,7 @@ class SharedMatrix:
         self.seconds = time.perf_counter() - started
 
     def block(self, machine: Machine) -> FloatArray:
-        """Return the kernel matrix of a machine's rows, padded."""
+        """Return the padded kernel matrix of a submodel's samples."""
         m = len(machine.rows)
         if m == self.n:
             return self.K
@@ -100,7 +101,7 @@ class SharedMatrix:
 
 @dataclass(frozen=True, eq=False)
 class Training(PairedModel):
-    """Machines that are optima of a `SoftMargin`, one per pair of classes or one for regression.
+    """Fitted soft-margin model: one submodel per pair of classes, or one for regression.
 
     Attributes
     ----------
@@ -109,7 +110,7 @@ class Training(PairedModel):
     centre : ndarray or None
         Origin of the rbf kernel, see `Rows`.
     machines : list of Machine
-        In the order of the pairs.
+        The submodels, in the order of the pairs.
     intercept : bool
         Whether there is a threshold.
     """
@@ -130,7 +131,7 @@ class Training(PairedModel):
     )
 
     def rows_of(self, machine: Machine) -> Rows:
-        """Return the rows of a machine seen through the kernel."""
+        """Return the kernel rows of a submodel's samples."""
         X: Matrix = self.data.X
         if len(machine.rows) < X.shape[0]:
             square = np.ix_(machine.rows, machine.rows)
@@ -140,13 +141,14 @@ class Training(PairedModel):
     # -- leave-one-out ---------------------------------------------------------------------
 
     def auto_method(self) -> str:
-        """Return "exact" for so many samples that it is affordable."""
+        """Return "exact" for up to EXACT_ROWS samples, else "linear_response"."""
         return "exact" if len(self.data.weight) <= EXACT_ROWS else "linear_response"
 
     def values(self, *, everywhere: bool = True) -> FloatArray:
-        """Return the values of the fitted machines on the user's samples, a column each.
+        """Return the fitted values of the user's samples, one column per submodel.
 
-        Unless `everywhere`, they are zeros for the rows that a machine has seen.
+        Unless `everywhere`, values of samples that a submodel was fitted to are zero, which saves
+        their computation if they are replaced by leave-one-out predictions.
         """
         data = self.data
         n = len(data.weight)
@@ -161,7 +163,7 @@ class Training(PairedModel):
         return values
 
     def _evaluate(self, inside: FloatArray, outside: FloatArray, everywhere: bool) -> None:
-        """Write the fitted values of the training rows, and of the samples of zero weight."""
+        """Write the fitted values of the training samples and of the samples of zero weight."""
         data = self.data
         everything = np.arange(len(inside))
         rows = Rows(self.kernel, data.X, self.centre)
@@ -182,13 +184,13 @@ class Training(PairedModel):
     def left_out(
         self, method: str, record: Record, chosen: BoolArray | None = None
     ) -> LeftOutValues:
-        """Return left-out values, exact ones or those of the first step of each path."""
+        """Return leave-one-out predictions, exact or by linear response."""
         return self.leave_out(exact=method == "exact", chosen=chosen)
 
     def leave_out(
         self, *, exact: bool, chosen: BoolArray | None = None, shared: SharedMatrix | None = None
     ) -> LeftOutValues:
-        """Return left-out values, with the kernel values and optima of similar models if given."""
+        """Return leave-one-out predictions; `shared` provides the kernel matrix if given."""
         for machine in self.machines:
             if machine.refusal:
                 raise Refused(machine.refusal)
@@ -219,10 +221,10 @@ class Training(PairedModel):
         return LeftOutValues(values, events, retrained)
 
     def bounded_errors(self, method: str) -> tuple[BoolArray, str]:
-        """Return which of the user's samples a bound counts as errors.
+        """Return a mask of the user's samples that a bound counts as errors.
 
-        With several classes a sample is counted if any machine of its class is in doubt: a class
-        that wins all its pairs is predicted.
+        With several classes a sample counts if the bound counts it in any pair of its class: a
+        class that wins all its pairs is the predicted one.
         """
         if not self.pairs:
             raise ValueError(
@@ -243,21 +245,22 @@ class Training(PairedModel):
     # -- margins ---------------------------------------------------------------------------
 
     def judge(self, values: FloatArray) -> tuple[FloatArray, BoolArray | FloatArray]:
-        """Turn the values of the machines into decision values and errors of the samples."""
+        """Return decision values and errors of the samples; absolute errors for regression."""
         if self.pairs:
             return super().judge(values)
         return values[:, 0], np.abs(self.data.given_y - values[:, 0])
 
     def label_margin(self, decision: FloatArray) -> tuple[FloatArray, Any]:
-        """Return the margin of each label and the prediction; minus the error for regression."""
+        """Return label margins and predictions; for regression, minus the absolute errors."""
         if self.pairs:
             return super().label_margin(decision)
         return -np.abs(self.data.given_y - decision), decision
 
     def most_suspicious(self, count: int) -> BoolArray:
-        """Mark the samples with the largest coefficients, per unit of weight, of any machine.
+        """Return a mask of the samples with the largest coefficients per unit of weight.
 
-        Among those at the cap of the hinge, the worst fitted ones.
+        The largest coefficient over all submodels counts. Among samples at their upper bound,
+        those with the smallest margin come first.
         """
         data = self.data
         size = np.zeros(len(data.weight))
@@ -266,23 +269,23 @@ class Training(PairedModel):
             np.maximum.at(size, machine.rows, beta)
         given = np.append(size / data.weight, -1.0)[data.member]
         margin, _ = self.label_margin(self.judge(self.values())[0])
-        # Coefficients that differ by rounding are equal: those at the cap.
+        # Rounding makes the coefficients at the upper bound equal, so that the margin decides.
         return first_in(np.lexsort((margin, -np.round(given / given.max(), 9))), count)
 
     def coefficient_sizes(self) -> FloatArray:
-        """Return the absolute coefficients of the user's samples, a row per machine."""
+        """Return the absolute coefficients of the user's samples, one row per submodel."""
         data = self.data
-        sizes = np.zeros((len(self.machines), len(data.weight) + 1))  # the last: no weight
+        sizes = np.zeros((len(self.machines), len(data.weight) + 1))  # last: zero weight
         for own, part in zip(sizes, self.machines, strict=True):
             np.maximum.at(own, part.rows, np.abs(part.problem.coefficients(part.alpha)))
-        # Equal samples are one row of the problem: each has its share of the coefficient.
+        # Equal samples were merged into one row; each gets its share of the coefficient.
         share = data.given_weight / np.append(data.weight, 1.0)[data.member]
         return sizes[:, data.member] * share
 
 
 @contextmanager
 def _refusing_singular() -> Iterator[None]:
-    """Let overflow pass, since the values are looked at; refuse what cannot be factored."""
+    """Raise Refused for a singular matrix; ignore overflow, as the caller checks the values."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         try:
             yield
@@ -291,10 +294,10 @@ def _refusing_singular() -> Iterator[None]:
 
 
 def _respond(training: Training, machine: Machine, leaving: LeavingRows) -> FloatArray:
-    """Return first-order values where the kernel matrix is too large to be formed."""
+    """Return first-order leave-one-out predictions without forming the kernel matrix."""
     name = training.kernel.name
     if name == "sigmoid" or (name == "poly" and not training.kernel.is_mercer_by_name):
-        _refuse(training.kernel)  # the matrix is too large to find out
+        _refuse(training.kernel)  # the matrix is too large to test its definiteness
     rows = training.rows_of(machine)
     with worker_threads() as rows.threads:
         return first_order(
@@ -303,7 +306,7 @@ def _respond(training: Training, machine: Machine, leaving: LeavingRows) -> Floa
 
 
 def _kernel_matrix(rows: Rows) -> FloatArray:
-    """Return the padded kernel matrix in float64; refuse one that is indefinite."""
+    """Return the padded kernel matrix in float64; raise Refused if it is indefinite."""
     n = rows.n
     K = np.zeros((padded(n), padded(n)))
     rows.fill_symmetric(np.arange(n), K[:n, :n])
@@ -315,7 +318,7 @@ def _kernel_matrix(rows: Rows) -> FloatArray:
 def _at_optimum(
     training: Training, machine: Machine, threads: int, shared: SharedMatrix | None
 ) -> LeaveOneOut:
-    """Bring a machine to its optimum, as exactly as float64 allows."""
+    """Polish a submodel to its optimum as exactly as float64 allows, as paths start there."""
     n, problem = len(machine.rows), machine.problem
     if shared is None:
         rows = training.rows_of(machine)
@@ -329,7 +332,7 @@ def _at_optimum(
     alpha, _, violation = polish(
         K, problem, machine.alpha, tol=POLISHED * size, max_iter=steps, threads=threads
     )
-    # Sums of huge kernel values have rounding errors that no solver can see through.
+    # Rounding errors of sums of huge kernel values bound the violation that can be reached.
     terms = float(np.abs(K[:n, :n]).max(initial=0.0) * np.abs(problem.coefficients(alpha)).sum())
     if violation > max(UNPOLISHED * size, SUM_ROUNDING * terms):
         raise Refused(
@@ -351,7 +354,7 @@ def _refuse(kernel: Kernel) -> None:
 
 
 def _doubtful(training: Training, machine: Machine, leaving: LeavingRows, method: str) -> BoolArray:
-    """Return which rows a bound does not acquit."""
+    """Return a mask of the left-out rows that a bound counts as errors."""
     rows, problem = training.rows_of(machine), machine.problem
     beta = problem.coefficients(machine.alpha)
     if method == "support_vectors":
@@ -364,12 +367,12 @@ def _doubtful(training: Training, machine: Machine, leaving: LeavingRows, method
     alpha = np.abs(beta)[leaving.rows]
     cap = np.maximum(problem.upper, -problem.lower)[leaving.rows]
     kept = 1.0 - leaving.fraction
-    # What a row may keep of its coefficient without anything changing.
+    # Part of the coefficient that the remaining copies of a merged row can keep.
     kept_cap = np.where(np.isfinite(cap), np.where(np.isfinite(cap), cap, 0.0) * kept, 0.0)
     leaves = np.maximum(0.0, alpha - kept_cap)
     margin = (problem.target * (f + machine.threshold))[leaving.rows]
     # The bounds hold at the optimum and for exact kernel values (those of narrow kernels have few
-    # digits), so margins are trusted to within what the fit has left and a little more.
+    # digits), hence a tolerance for the KKT violation and rounding errors of the margins.
     doubt = TIE + problem.kkt_violation(machine.alpha, f) + KERNEL_ROUNDING * np.abs(margin)
     if method == "jaakkola_haussler":
         return np.asarray(margin - leaves * diagonal[leaving.rows] <= doubt)
@@ -378,7 +381,10 @@ def _doubtful(training: Training, machine: Machine, leaving: LeavingRows, method
 
 
 def _radius(rows: Rows, diagonal: FloatArray, intercept: bool) -> float:
-    """R^2: the largest k(x, x); with an intercept, which hides constants, less the smallest k."""
+    """Return R^2: the largest k(x, x), minus the smallest k(x, x') if there is an intercept.
+
+    An intercept makes the model invariant to adding a constant to the kernel.
+    """
     largest = float(diagonal.max())
     if not intercept or rows.kernel.name == "rbf":
         return largest

@@ -1,4 +1,4 @@
-"""Models fitted on data that are read where they lie: nothing is kept, nothing is left out."""
+"""Models fitted on a data set in parts, which keep no samples and have no leave-one-out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from widemargin.fitted.record import Record
 
 @dataclass(frozen=True, eq=False)
 class ReadTraining(FittedModel):
-    """A fit on a data set in parts, which can only be calibrated, by reading it again.
+    """Fit on a data set in parts; it can only be calibrated, by another pass over the data.
 
     Attributes
     ----------
     calibrate : callable
-        Takes the method of calibration; returns the calibration of each machine.
+        Takes the calibration method and returns the calibration of each binary submodel.
     """
 
     calibrate: Callable[[str], list[Calibration]]
@@ -27,12 +27,12 @@ class ReadTraining(FittedModel):
         " needs the training rows in memory, and this model was fitted on a data set in parts: "
         "fit on an array (a sample of the rows will do)"
     )
-    portable: ClassVar[bool] = False  # the data cannot be reached from everywhere
+    portable: ClassVar[bool] = False  # an unpickled model may have no access to the data
 
     def kept_data(self) -> None:
-        """Return that no samples are in memory."""
+        """Return None: no samples are kept in memory."""
         return None
 
     def calibrations(self, method: str, purpose: str, record: Record) -> list[Calibration]:
-        """Calibrate on a subsample; fitted and left-out values of so many samples coincide."""
+        """Calibrate on a subsample, where fitted and leave-one-out values (nearly) coincide."""
         return self.calibrate(method)

@@ -1,7 +1,7 @@
-"""Models without a solution path: leave samples out by training again.
+"""Leave-one-out by refitting, for models without a solution path.
 
-Only samples that a machine depends on are left out, one at a time; the others keep their fitted
-values. Where there are too many samples for that, ten folds take turns.
+Only samples that a submodel depends on are left out, one at a time; the others keep their fitted
+values. Above REFIT_ROWS samples, "auto" selects ten-fold cross-validation instead.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from widemargin.fitted.base import FOLDS, FittedModel, LeavingRows, LeftOutValue
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
 
-REFIT_ROWS = 500  # "exact" may train again once for each of them
+REFIT_ROWS = 500  # "auto" selects "exact" up to this size: it may refit once per sample
 DENSE_ROWS = 5_000  # up to this size the kernel matrix is formed
-BY_REFITS = ("exact", "folds", "support_vectors")  # the methods that need no path
+BY_REFITS = ("exact", "folds", "support_vectors")  # methods that do not need a path
 
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """A machine as an expansion: values are sum_j beta_j k(x_j, x) + offset.
+    """Kernel expansion sum_j beta_j k(x_j, x) + offset of a fitted submodel.
 
     Attributes
     ----------
     beta : ndarray of shape (n_rows,)
-        Coefficients of the rows that it was trained on.
+        Coefficients of the training samples.
     offset : ndarray of shape (n_columns,)
-        A zero for machines without threshold, one entry per threshold otherwise.
+        One entry per threshold; a single zero without thresholds.
     converged : bool
-        Whether it is the optimum to within the tolerance asked for.
+        Whether the tolerance was reached.
     """
 
     beta: FloatArray
@@ -47,39 +47,40 @@ class Refit:
 
 
 class RefitMachine(Protocol):
-    """A trained machine that can be trained again without some of its rows.
+    """Protocol of a fitted submodel that can be refitted without some of its samples.
 
-    It has seen all rows of the training set, in their order.
+    It was fitted to all samples of the training set, in their order.
     """
 
     @property
     def fitted(self) -> Refit:
-        """The machine as it was trained."""
+        """Expansion fitted to all samples."""
         ...
 
     def matters(self) -> BoolArray:
-        """Return which rows the machine may depend on: without any other one it is the same."""
+        """Return a mask of the samples whose removal may change the submodel."""
         ...
 
     def retrained(self, rows: Rows, kept: FloatArray) -> Refit:
-        """Train with the fraction `kept` of each row's weight, from the fitted machine.
+        """Refit with the fraction `kept` of each sample's weight, warm-started if possible.
 
-        `rows` are those with kept > 0, and so are the coefficients that are returned.
+        `rows` holds the samples with kept > 0, and the returned coefficients belong to these.
         """
         ...
 
 
 class RefittedModel(FittedModel):
-    """Leave-one-out by training again, whatever the machines are.
+    """Base class of models whose leave-one-out refits their submodels.
 
-    Subclasses say what a machine is given to train on (its `operand`) and how it is evaluated.
+    Subclasses define the form in which samples are passed to a submodel (its operand), and its
+    evaluation.
 
     Attributes
     ----------
     machines : sequence
-        The machines, each with `fitted` and `retrained`.
+        The submodels, each with `fitted` and `retrained`.
     seed : int
-        Of the folds, where there are too many samples to leave them out one at a time.
+        Seed of the folds.
     """
 
     machines: Sequence[Any]
@@ -88,41 +89,41 @@ class RefittedModel(FittedModel):
     retrains: ClassVar[bool] = True
 
     def _rows_of(self, machine: Any) -> IntArray:
-        """Return the training rows that a machine saw."""
+        """Return the indices of a submodel's samples in the training set."""
         raise NotImplementedError
 
     def _matters(self, machine: Any) -> BoolArray:
-        """Return which of these rows the machine may depend on."""
+        """Return a mask of these samples: those whose removal may change the submodel."""
         raise NotImplementedError
 
     def _operand(self, X: Matrix, threads: int = 1) -> Any:
-        """Return samples as the machines take them."""
+        """Return samples in the form that the submodels take."""
         raise NotImplementedError
 
     def _evaluate(self, fitted: Any, samples: Any, trained_on: Any) -> FloatArray:
-        """Return the values of a machine, shape (n, n_columns), on samples given as operands."""
+        """Evaluate a submodel on operands, with a result of shape (n, n_columns)."""
         raise NotImplementedError
 
     def _part(self, rows: IntArray, columns: IntArray, threads: int = 1) -> Any:
-        """Return some training rows; of a precomputed kernel, their values with `columns`."""
+        """Return the operand of some training samples, which a submodel of `columns` takes."""
         return self._operand(self.data.X[rows], threads)
 
     def _columns(self) -> list[slice]:
-        """Return the columns of values that belong to each machine."""
+        """Return the columns of `values` that belong to each submodel."""
         return [slice(k, k + 1) for k in range(len(self.machines))]
 
     def _prepared(self, threads: int) -> RefittedModel:
-        """Return the model with what all fits share computed."""
+        """Return a model with the quantities precomputed that all refits share."""
         return self
 
     # -- leave-one-out -----------------------------------------------------------------------
 
     def auto_method(self) -> str:
-        """Return "exact" for so few samples that it is affordable."""
+        """Return "exact" for up to REFIT_ROWS samples, else "folds"."""
         return "exact" if len(self.data.weight) <= REFIT_ROWS else "folds"
 
     def values(self) -> FloatArray:
-        """Return the values of the fitted machines on the user's samples."""
+        """Return the fitted values of the user's samples."""
         data, columns = self.data, self._columns()
         values = np.empty((len(data.member), columns[-1].stop))
         seen = data.member >= 0
@@ -137,7 +138,7 @@ class RefittedModel(FittedModel):
     def left_out(
         self, method: str, record: Record, chosen: BoolArray | None = None
     ) -> LeftOutValues:
-        """Leave out one sample at a time, or a tenth of them ("folds", if none are chosen)."""
+        """Leave out one sample at a time, or a fold ("folds", unless samples are chosen)."""
         by_folds = method == "folds" and chosen is None
         found = self._without_folds() if by_folds else self._without_each(chosen)
         if found.unfinished:
@@ -149,14 +150,14 @@ class RefittedModel(FittedModel):
         return found
 
     def _without_each(self, chosen: BoolArray | None) -> LeftOutValues:
-        """Leave one sample out at a time of the machines that depend on it."""
+        """Leave out one sample at a time and refit the submodels that depend on it."""
         data = self.data
         values = self.values()
         retrained, unfinished = 0, self._n_unfinished()
         with worker_threads() as threads:
             prepared = self._prepared(threads)
             for machine, columns in zip(self.machines, self._columns(), strict=True):
-                needed = np.zeros(len(data.weight) + 1, dtype=bool)  # the last: zero weight
+                needed = np.zeros(len(data.weight) + 1, dtype=bool)  # last: zero weight
                 needed[self._rows_of(machine)] = self._matters(machine)
                 mask = needed[data.member] if chosen is None else needed[data.member] & chosen
                 leaving = LeavingRows(data, self._rows_of(machine), mask)
@@ -170,7 +171,7 @@ class RefittedModel(FittedModel):
     def _leave_each(
         self, machine: Any, leaving: LeavingRows, out: FloatArray, threads: int
     ) -> BoolArray:
-        """Write the values of each row by the machine without it; return which fits converged."""
+        """Write the leave-one-out predictions of a submodel; return which refits converged."""
         own = self._rows_of(machine)
         converged = np.zeros(len(leaving.rows), dtype=bool)
 
@@ -188,9 +189,9 @@ class RefittedModel(FittedModel):
         return converged
 
     def _without_folds(self) -> LeftOutValues:
-        """Leave a tenth of the samples out at a time.
+        """Leave out one of ten folds at a time.
 
-        All copies of a sample leave together: a weight means the same as copies.
+        All copies of a sample are in the same fold, so that weights and copies are equivalent.
         """
         data = self.data
         values = self.values()
@@ -217,18 +218,18 @@ class RefittedModel(FittedModel):
         return sum(not machine.fitted.converged for machine in self.machines)
 
     def bounded_errors(self, method: str) -> tuple[BoolArray, str]:
-        """Return which of the user's samples any machine depends on.
+        """Return a mask of the user's samples that any submodel depends on.
 
-        The other samples keep their fitted values, which are right: they have more margin than is
-        asked for. So these are at least as many as the errors of leaving one out.
+        The other samples keep their fitted values, and are correctly classified since their
+        margins exceed the required one. So this is an upper bound of the leave-one-out errors.
         """
-        some = np.zeros(len(self.data.weight) + 1, dtype=bool)  # the last: zero weight
+        some = np.zeros(len(self.data.weight) + 1, dtype=bool)  # last: zero weight
         for machine in self.machines:
             some[self._rows_of(machine)] |= self._matters(machine)
         return np.asarray(some[self.data.member]), "bound"
 
     def most_suspicious(self, count: int) -> BoolArray:
-        """Mark the samples with the least margin in the fitted model."""
+        """Return a mask of the samples with the smallest margins in the fitted model."""
         margin, _ = self.label_margin(self.judge(self.values())[0])
         absent = self.data.given_weight <= 0
         return first_in(np.lexsort((margin, absent)), count)
@@ -236,7 +237,7 @@ class RefittedModel(FittedModel):
 
 @dataclass(frozen=True, eq=False)
 class RefitTraining(RefittedModel):
-    """Kernel expansions over all training rows.
+    """Fitted kernel expansions over all training samples, with leave-one-out by refitting.
 
     Attributes
     ----------
@@ -245,7 +246,7 @@ class RefitTraining(RefittedModel):
     centre : ndarray or None
         Origin of the rbf kernel, see `Rows`.
     machines : list of RefitMachine
-        One for two classes, the second of which is positive; else one per class, against the rest.
+        One submodel for two classes, the second of which is positive; else one-vs-rest.
     """
 
     data: TrainingSet
@@ -284,7 +285,7 @@ class RefitTraining(RefittedModel):
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def _prepared(self, threads: int) -> RefitTraining:
-        """Return the model with its kernel values computed, if they are not too many."""
+        """Return the model with a precomputed kernel, for up to DENSE_ROWS samples."""
         data = self.data
         if len(data.weight) > DENSE_ROWS or self.kernel.name == "precomputed":
             return self
@@ -293,7 +294,7 @@ class RefitTraining(RefittedModel):
 
 
 def folds(y: Any, seed: int) -> IntArray:
-    """Return the fold of each row: every class spread over all folds, the same for a seed."""
+    """Return the fold of each sample, stratified by class and determined by the seed."""
     fold = np.empty(len(y), dtype=np.intp)
     rng = np.random.default_rng(seed)
     by_class = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y)]

@@ -1,8 +1,8 @@
-"""Gaussian-process classifiers: scores and probabilities, left-out ones by linear response.
+"""Probabilities and leave-one-out of Gaussian-process classifiers, by linear response.
 
-Variances, and with them probabilities and leave-one-out, take one factorisation of an n x n matrix
-per function. It is made when it is first needed and held by the record as long as the model is in
-memory, but not stored with it.
+Variances, and hence probabilities and leave-one-out, require one factorisation of an n x n matrix
+per latent function. The record computes it on first use and caches it in memory; it is not
+pickled.
 """
 
 from __future__ import annotations
@@ -29,33 +29,34 @@ from widemargin.solvers.mean_field import (
     fit_scale,
 )
 
-TINY = 1e-300  # a variance whose root is a number
+TINY = 1e-300  # lower bound of a variance, so that its square root is not zero
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a latent function is read as a probability.
+    """Map from a latent function to a probability.
 
     Attributes
     ----------
     scale : float
         Factor of the latent mean.
     variance : {"posterior", "prior"}
-        Which variance, plus the input noise, the mean is divided by the square root of. The naive
-        theory knows a row's variance before the fit only, and at times that is the better guide.
+        Variance that standardises the mean, after the input noise is added. The naive mean-field
+        theory uses the prior variance, under which the leave-one-out labels are sometimes more
+        probable.
     """
 
     scale: float
     variance: str
 
 
-# -- new rows ---------------------------------------------------------------------------------
+# -- new samples ------------------------------------------------------------------------------
 
 
 def posterior(
     record: Record, latent: LatentFunctions, k: int, K: FloatArray | None = None
 ) -> Posterior:
-    """Return the factorised posterior of a function; K spares the computation of the matrix."""
+    """Return the factorised posterior of latent function k; K is the kernel matrix if known."""
 
     def find() -> Posterior:
         return factorise(latent.kernel_matrix() if K is None else K, latent.precision[:, k])
@@ -66,10 +67,10 @@ def posterior(
 def posterior_variances(
     record: Record, latent: LatentFunctions, cross: FloatArray, prior: FloatArray
 ) -> FloatArray:
-    """Return the variances of new rows, a column for each function.
+    """Return the posterior variances of new samples, one column per latent function.
 
-    `cross` are the covariances of the new rows with the training rows, `prior` their variances
-    before the fit.
+    `cross` holds the prior covariances of the new samples with the training samples, `prior` the
+    prior variances of the new samples.
     """
     each = range(latent.n_functions)
     return np.column_stack([_variance(record, latent, k, cross, prior) for k in each])
@@ -84,19 +85,19 @@ def _variance(
 def scores(
     record: Record, latent: LatentFunctions, cross: FloatArray, prior: FloatArray
 ) -> FloatArray:
-    """Return the fields of new rows whose normal distribution function is the probability."""
+    """Return the standardised fields of new samples, the arguments of the likelihood."""
     found = latent.mean(cross)
     for k, reading in enumerate(readings(record)):
         by_fit = reading.variance == "posterior"
         variance = _variance(record, latent, k, cross, prior) if by_fit else prior
-        # Without noise there may be no variance: none is known better than to rounding.
+        # Without noise the variance may vanish; it is only accurate to rounding of the prior.
         spread = np.maximum(variance + latent.input_noise, EPS * prior + TINY)
         found[:, k] *= reading.scale / np.sqrt(spread)
     return found
 
 
 def probabilities(latent: LatentFunctions, fields: FloatArray) -> FloatArray:
-    """Turn the scores of the functions into probabilities of the classes."""
+    """Return the class probabilities, given the standardised fields."""
     each = np.clip(latent.likelihood.probability(fields), LIMIT, 1 - LIMIT)
     return against_rest(each, fields)
 
@@ -106,19 +107,19 @@ def probabilities(latent: LatentFunctions, fields: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LatentTraining(FittedModel):
-    """A fit of latent functions, as leave-one-out needs it.
+    """Fitted Gaussian-process classifier, with leave-one-out by linear response.
 
     Attributes
     ----------
     latent : LatentFunctions
-        What prediction needs.
+        The latent functions, for prediction.
     results : list of MeanFieldResult
-        The solution for each function.
+        The mean-field solution of each latent function.
     calibrate : bool
-        Whether means are scaled to the left-out labels.
+        Whether latent means are scaled by maximum likelihood of the left-out labels.
     has_choice : bool
-        Whether calibration may choose the variance: the naive theory takes that of the prior for
-        the one that a row has without itself.
+        Whether calibration also selects the variance: the naive theory replaces the variance
+        without the sample by that of the prior.
     """
 
     data: TrainingSet
@@ -134,16 +135,16 @@ class LatentTraining(FittedModel):
     )
 
     def auto_method(self) -> str:
-        """Return the only method there is."""
+        """Return "linear_response", the only method."""
         return "linear_response"
 
     def left_out(
         self, method: str, record: Record, chosen: BoolArray | None = None
     ) -> LeftOutValues:
-        """Return the scores of the user's samples without them, a column per function.
+        """Return the leave-one-out scores of the user's samples, one column per function.
 
-        One factorisation leaves out all samples alike. Those of weight zero have the values of
-        the fit, which did not see them.
+        One factorisation serves all samples, so `chosen` is ignored. Samples of zero weight get
+        their fitted scores.
         """
         left, read = self.left_out_fields(record), readings(record)
         triples = zip(self.results, left, read, strict=True)
@@ -157,7 +158,7 @@ class LatentTraining(FittedModel):
         return LeftOutValues(found)
 
     def left_out_fields(self, record: Record) -> list[LeftOutFields]:
-        """Return the functions at the rows, each fitted without the row."""
+        """Return leave-one-out means and variances of the latent functions."""
 
         def compute() -> list[LeftOutFields]:
             K = self.latent.kernel_matrix()
@@ -169,17 +170,17 @@ class LatentTraining(FittedModel):
         return record.held("left-out fields", compute)
 
     def best_readings(self, record: Record) -> list[Reading]:
-        """Return how each function becomes a probability, by its left-out fields."""
+        """Fit the map to probabilities of each latent function to its leave-one-out fields."""
         if not self.calibrate:
             return [Reading(1.0, "posterior") for _ in self.results]
         pairs = zip(self.results, self.left_out_fields(record), strict=True)
         return [_best_reading(result, left, self.has_choice) for result, left in pairs]
 
     def most_suspicious(self, count: int) -> BoolArray:
-        """Mark the samples with the largest embedding strengths.
+        """Return a mask of the samples with the largest embedding strengths.
 
-        Flip noise treats a wrong label as noise instead of fitting it: there, those with the least
-        margin.
+        With flip noise, a wrong label is explained as noise and has a small coefficient; the
+        samples with the smallest margins are returned instead.
         """
         data, results = self.data, self.results
         if self.latent.flip_noise > 0:
@@ -191,7 +192,7 @@ class LatentTraining(FittedModel):
 
 
 def readings(record: Record) -> list[Reading]:
-    """Return how each function becomes a probability; a compact model knows it."""
+    """Return the map to probabilities of each latent function, cached for compact models."""
     purpose = "the scale of probabilities"
 
     def compute() -> list[Reading]:
@@ -201,14 +202,14 @@ def readings(record: Record) -> list[Reading]:
 
 
 def _standardised(result: MeanFieldResult, left: LeftOutFields, variance: str) -> FloatArray:
-    """Return the left-out means over their standard deviation, input noise included."""
+    """Return leave-one-out means divided by their standard deviations, with input noise."""
     problem = result.problem
     spread = left.variance if variance == "posterior" else problem.cavity
     return left.mean / np.sqrt(spread + problem.input_noise)
 
 
 def _best_reading(result: MeanFieldResult, left: LeftOutFields, has_choice: bool) -> Reading:
-    """Return the reading under which the left-out labels are most probable."""
+    """Return the map of maximum likelihood of the left-out labels."""
     problem = result.problem
     found = []
     for variance in ("posterior", "prior") if has_choice else ("posterior",):

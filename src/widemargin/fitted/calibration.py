@@ -1,28 +1,28 @@
-r"""Calibrate the decision values of one machine to probabilities that agree with its predictions.
+r"""Calibrate binary decision values to probabilities that agree with the predicted class.
 
-One binary machine: f is a left-out decision value of weight w, and p(f) the probability of the
-positive class. In the sigmoid method
+Let f be the leave-one-out decision value of a sample of weight w, and p(f) the probability of the
+positive class. The sigmoid method has one slope per sign of f,
 
     p(f) = 1 / (1 + exp(-a f)),   a = a_minus for f < 0,  a = a_plus for f > 0,
 
-so p = 1/2 exactly where the machine changes its mind, and p > 1/2 if and only if it predicts the
-positive class. A slope is fitted to the event "the machine is wrong", of probability
-1 / (1 + exp(a u)) at u = abs(f). It minimises the weighted cross-entropy
+so that p(0) = 1/2, and p > 1/2 if and only if the positive class is predicted. A slope is fitted
+to the event that the prediction is wrong, which has the probability 1 / (1 + exp(a u)) at
+u = abs(f). It minimises the weighted cross-entropy
 
     sum_i w_i [ log(1 + exp(a u_i)) - (1 - e_i) a u_i ]   over   a >= FLOOR / max(u)
 
-where e_i is the target of that event. The targets are Platt's with a smaller correction: a row of
-a class of weight N has e = c / (N + 2 c) where the machine is right and 1 minus that where it is
-wrong. Platt has c = 1; PSEUDO_ROWS = 1/4 gave a lower log-loss on held-out rows, and any c > 0
-keeps slopes finite where no row is wrong. The rows of the other side take part with a weight of
-LENT_ROWS in all (or their own, if less): that draws the slopes together on small data, and a side
-without rows has the slope of the other. Where the rows still speak against the machine, the slope
-is the bound FLOOR / max(u), and p stays within 0.0025 of 1/2 on these rows.
+where e_i is the target of that event. The targets are Platt's with a smaller correction: a sample
+of a class of total weight N has e = c / (N + 2 c) if its prediction is right, and 1 minus that if
+it is wrong. Platt has c = 1; c = PSEUDO_ROWS = 1/4 gave a lower log-loss on held-out samples, and
+any c > 0 keeps the slope finite if no sample is misclassified. The samples of the other sign enter
+with a total weight of at most LENT_ROWS. This shrinks the two slopes towards each other on small
+data, and a sign without samples gets the slope of the other one. If most predictions are wrong,
+the slope is at its lower bound FLOOR / max(u), and p is within 0.0025 of 1/2 on these samples.
 
-The isotonic method is free of that shape. Interpolating log-odds between the centres of the blocks
-(Oron and Flournoy) gave a lower log-loss than interpolating probabilities between the rows.
+The isotonic method assumes monotonicity only. Interpolating log-odds between the block centres
+(Oron and Flournoy) gave a lower log-loss than interpolating probabilities between the samples.
 
-Several classes: see :mod:`widemargin.fitted.coupling`.
+For more than two classes see :mod:`widemargin.fitted.coupling`.
 
 References
 ----------
@@ -49,15 +49,15 @@ FLOOR = 0.01
 SLOPE_TOL = 1e-12
 MAX_STEPS = 1_000
 
-SAME_LEVEL = 1e-12  # levels that differ by rounding errors are one block
+SAME_LEVEL = 1e-12  # levels that differ by rounding errors belong to the same block
 
-LIMIT = 1e-15  # no probability is closer to 0 or 1, so that a log-loss is finite
+LIMIT = 1e-15  # distance of probabilities from 0 and 1, so that the log-loss is finite
 HALF_STEP = 2.0**-53  # 1/2 + HALF_STEP is the next number above 1/2
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """The probability of the positive class as a function of the decision value.
+    """Probability of the positive class as a function of the decision value.
 
     Attributes
     ----------
@@ -66,8 +66,8 @@ class Calibration:
     slope_minus, slope_plus : float
         Slopes of the sigmoid for negative and positive values (0 for the isotonic method).
     knots, log_odds : ndarray
-        Decision values and the log-odds of the positive class there, between which the isotonic
-        method interpolates (empty for the sigmoid method).
+        Decision values and the log-odds of the positive class at them, between which the isotonic
+        method interpolates linearly (empty for the sigmoid method).
 
     Examples
     --------
@@ -96,8 +96,8 @@ class Calibration:
         Returns
         -------
         ndarray of the same shape
-            Never decreasing in the value, strictly between 0 and 1, 1/2 at 0, above 1/2 for
-            positive values and below for negative ones.
+            Nondecreasing in the decision value, strictly between 0 and 1, equal to 1/2 at 0, above
+            1/2 for positive values and below for negative ones.
         """
         f = np.asarray(values, dtype=np.float64)
         if self.method == "isotonic":
@@ -109,7 +109,7 @@ class Calibration:
 
 
 def without_contradiction(p: FloatArray, values: FloatArray) -> FloatArray:
-    """Keep probabilities on the side of 1/2 that their decision values are on, and off 0 and 1."""
+    """Clip probabilities to (0, 1), and to the side of 1/2 that the decision value is on."""
     lowest = np.where(values > 0, 0.5 + HALF_STEP, np.where(values < 0, LIMIT, 0.5))
     highest = np.where(values < 0, 0.5 - HALF_STEP, np.where(values > 0, 1 - LIMIT, 0.5))
     return np.asarray(np.clip(p, lowest, highest))
@@ -118,20 +118,21 @@ def without_contradiction(p: FloatArray, values: FloatArray) -> FloatArray:
 def fit_calibration(
     values: Any, positive: Any, weight: Any, method: str = "sigmoid"
 ) -> Calibration:
-    """Calibrate the decision values of one binary machine.
+    """Calibrate the decision values of a binary classifier.
 
     Parameters
     ----------
     values : array-like of shape (n_samples,)
-        Decision values of rows that the machine has not seen, e.g. left-out ones.
+        Decision values of samples that the classifier was not fitted to, e.g. leave-one-out
+        decision values.
     positive : array-like of bool, shape (n_samples,)
-        Whether a row is of the positive class.
+        Whether a sample belongs to the positive class.
     weight : array-like of shape (n_samples,)
-        How often a row counts.
+        Sample weights.
     method : {"sigmoid", "isotonic"}
-        A sigmoid with one slope for each sign of the value, or a free increasing function:
-        log-odds that are 0 at 0 and follow the isotonic regression of each side, linear between
-        the centres of its blocks (for some hundred rows and more).
+        A sigmoid with one slope per sign of the decision value, or isotonic regression of each
+        sign, with log-odds that are 0 at 0 and linear between the block centres (for some hundred
+        samples and more).
 
     Returns
     -------
@@ -156,10 +157,10 @@ def fit_calibration(
     require(good, "the shape of values, positive and weight", shapes, "(n_samples,) for all three")
     require(bool(np.isfinite(f).all()), "values", f, "finite numbers")
     require(bool((np.isfinite(w) & (w >= 0)).all()), "weight", w, "finite and not negative")
-    # A value of 0 has probability 1/2 whatever the function.
+    # A decision value of 0 has probability 1/2 for every calibration.
     used = (w > 0) & (f != 0)
-    # The target of the event that the machine is wrong. The classes are counted over both sides:
-    # counting them on each side gave the same log-loss.
+    # Target of the event that the prediction is wrong. The class totals include both signs of f;
+    # totals per sign gave the same log-loss.
     total = np.where(is_positive, w[is_positive].sum(), w[~is_positive].sum())
     rest = PSEUDO_ROWS / (total + 2 * PSEUDO_ROWS)
     target = np.where(is_positive == (f > 0), rest, 1 - rest)[used]
@@ -173,23 +174,24 @@ def fit_calibration(
 
 
 def _side_slope(f: FloatArray, target: FloatArray, w: FloatArray, side: BoolArray) -> float:
-    """Return the slope of the rows of one side, helped by LENT_ROWS of the other."""
+    """Return the slope for one sign, with up to LENT_ROWS of weight from the other."""
     if len(f) == 0:
-        return FLOOR  # nothing is known, not even a scale
+        return FLOOR  # there are no data, not even a scale of the values
     other = w[~side].sum()
     lent = min(1.0, LENT_ROWS / other) if other > 0 else 0.0
     u = np.abs(f)
     scale = u.max()
     slope = _slope(u / scale, target, w * np.where(side, 1.0, lent))
-    with np.errstate(over="ignore"):  # values below 1e-300
+    with np.errstate(over="ignore"):  # the quotient overflows for values below 1e-300
         return float(min(slope / scale, np.finfo(np.float64).max))
 
 
 def _slope(u: FloatArray, e: FloatArray, w: FloatArray) -> float:
     """Minimise sum w [log(1 + exp(a u)) - (1 - e) a u] over a >= FLOOR, for u in [0, 1].
 
-    The derivative, sum w u (e - 1 / (1 + exp(a u))), is concave and increasing in a. Newton's
-    steps from below its root therefore stay below it and rise to it: no safeguard is needed.
+    The derivative, sum w u (e - 1 / (1 + exp(a u))), is concave and increasing in a. Newton
+    iterates that start below its root therefore increase monotonically to it, without a line
+    search.
     """
     slope = FLOOR
     for _ in range(MAX_STEPS):
@@ -206,11 +208,11 @@ def _slope(u: FloatArray, e: FloatArray, w: FloatArray) -> float:
 def _fit_isotonic(
     f: FloatArray, positive: BoolArray, w: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return knots and the log-odds of the positive class there, through (0, 0)."""
+    """Return the knots and the log-odds of the positive class at them, including (0, 0)."""
     right = np.where(positive == (f > 0), 1.0, 0.0)
     sides = []
     for side in (f < 0, f > 0):
-        rows = side if side.any() else ~side
+        rows = side if side.any() else ~side  # without samples, mirror the other sign
         sides.append(_isotonic_side(np.abs(f[rows]), right[rows], w[rows]))
     (u_minus, odds_minus), (u_plus, odds_plus) = sides
     knots = np.concatenate([-u_minus[::-1], [0.0], u_plus])
@@ -221,12 +223,12 @@ def _fit_isotonic(
 def _isotonic_side(
     u: FloatArray, right: FloatArray, w: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the centres of the blocks of u and the log-odds of being right in each.
+    """Return the block centres of u and the log-odds of a right prediction in each block.
 
-    The blocks are those of the isotonic regression under the bound 1/2. A level held over a whole
-    block jumps between two neighbouring rows; the line through the centres of the blocks does
-    not. A right and a wrong row of weight PSEUDO_ROWS are added at the largest value, so that no
-    level is 1.
+    The blocks are those of the isotonic regression with levels of at least 1/2. A piecewise
+    constant function would jump between blocks; the line through the block centres is continuous.
+    A right and a wrong prediction of weight PSEUDO_ROWS are added at the largest value, so that
+    every level is below 1.
     """
     if len(u) == 0:
         return np.zeros(0), np.zeros(0)
@@ -235,7 +237,7 @@ def _isotonic_side(
     rights = np.bincount(which, weights=w * right)
     total[-1] += 2 * PSEUDO_ROWS
     rights[-1] += PSEUDO_ROWS
-    # Clipping the free solution gives the solution under the bound.
+    # Clipping the unconstrained isotonic regression solves the one with the lower bound.
     level = np.maximum(isotonic_regression(rights / total, sample_weight=total), 0.5)
     starts = np.flatnonzero(np.diff(level, prepend=-1.0) > SAME_LEVEL)
     centres = np.add.reduceat(total * distinct, starts) / np.add.reduceat(total, starts)

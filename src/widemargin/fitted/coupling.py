@@ -1,8 +1,8 @@
-r"""Combine the probabilities of single machines into those of several classes.
+r"""Couple the probabilities of binary problems into class probabilities.
 
-Machines of one class against the rest: their probabilities are normalised. Machines of pairs of
-classes: pairwise probabilities are coupled by the second method of Wu, Lin and Weng. In both cases
-the result is moved by the least amount that makes the predicted class the likeliest one.
+One-vs-rest probabilities are normalised; pairwise (one-vs-one) probabilities are coupled by the
+second method of Wu, Lin and Weng. In both cases the result is then projected on the set of
+probabilities for which the predicted class is the most probable one.
 
 References
 ----------
@@ -21,24 +21,25 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import require
 from widemargin.fitted.calibration import LIMIT, without_contradiction
 
-STRICT = 1e-9  # relative distance of the predicted class from the next one after a projection
-BLOCK_NUMBERS = 2**21  # entries of the matrices that coupling holds at a time
+STRICT = 1e-9  # relative distance of the predicted class from the next one after projection
+BLOCK_NUMBERS = 2**21  # entries of the matrices that are in memory at a time
 
 
 def against_rest(each: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the probabilities of the classes from those of machines of one class against the rest.
+    """Normalise one-vs-rest probabilities into class probabilities.
 
     Parameters
     ----------
     each : ndarray of shape (n_samples, n_machines)
-        Probability that each machine gives to its class (one machine: the second of two).
+        Probability of the positive class of each binary problem; a single column is that of the
+        second of two classes.
     values : ndarray of the same shape
-        The decision values that predict.
+        Decision values, which determine the predicted class.
 
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        Rows that sum to 1; the largest entry is that of the predicted class.
+        Rows sum to 1; the largest entry is that of the predicted class.
     """
     if each.shape[1] == 1:
         second = without_contradiction(each[:, 0], values[:, 0])
@@ -48,25 +49,25 @@ def against_rest(each: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def couple(pairwise: Any, pairs: list[tuple[int, int]], n_classes: int) -> FloatArray:
-    """Turn the probabilities of pairs of classes into probabilities of the classes.
+    """Couple pairwise probabilities into class probabilities.
 
     With r_ij the probability of class i among i and j, p minimises
     ``sum_{i,j} (r_ji p_i - r_ij p_j)^2`` over the p that sum to 1 (Wu, Lin and Weng, 2004,
-    second method). The minimum is not negative, and is p = r for two classes.
+    second method). The minimiser is nonnegative, and p = r for two classes.
 
     Parameters
     ----------
     pairwise : array-like of shape (n_samples, n_pairs)
         Probability of the first class of each pair.
     pairs : list of (int, int)
-        The two classes of each column; every pair of classes once, in either order.
+        The two classes of each column; every pair of classes occurs once, in either order.
     n_classes : int
         Number of classes.
 
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        Positive rows that sum to 1.
+        Positive entries; rows sum to 1.
 
     Examples
     --------
@@ -92,10 +93,10 @@ def couple(pairwise: Any, pairs: list[tuple[int, int]], n_classes: int) -> Float
 
 
 def _couple_block(r: FloatArray, pairs: list[tuple[int, int]], n_classes: int) -> FloatArray:
-    """Solve Q p = constant, Q_ii = sum_j r_ji^2, Q_ij = -r_ij r_ji, for some rows.
+    """Solve Q p = constant with Q_ii = sum_j r_ji^2, Q_ij = -r_ij r_ji, for a block of samples.
 
-    Q p is a multiple of the vector of ones e, and so is (Q + e e') p. The second matrix is
-    positive definite, so p is its solution for e, scaled to sum to 1.
+    Q p is a multiple of the vector of ones e, and so is (Q + e e') p. The matrix Q + e e' is
+    positive definite, so p solves (Q + e e') p = e up to scaling.
     """
     matrix = np.ones((len(r), n_classes, n_classes))
     for k, (i, j) in enumerate(pairs):
@@ -106,29 +107,29 @@ def _couple_block(r: FloatArray, pairs: list[tuple[int, int]], n_classes: int) -
         matrix[:, i, j] -= r_ij * r_ji
         matrix[:, j, i] -= r_ij * r_ji
     p = np.linalg.solve(matrix, np.ones((len(r), n_classes, 1)))[:, :, 0]
-    p = np.maximum(p / p.sum(axis=1, keepdims=True), LIMIT)  # rounding may leave it below 0
+    p = np.maximum(p / p.sum(axis=1, keepdims=True), LIMIT)  # may be negative by rounding
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def project_on_prediction(P: Any, predicted: IntArray) -> FloatArray:
-    """Return the nearest probabilities whose largest entry is the predicted class.
+    """Project probabilities on those whose largest entry is the predicted class.
 
-    The projection levels the predicted class with those above it, at the mean of as many of the
-    largest as makes that mean largest; the levelled ones then give a relative 1e-9 to the
-    predicted class, which makes it the only largest one.
+    The projection sets the predicted class and its largest rivals to their common mean, with the
+    number of rivals that maximises this mean. A relative 1e-9 of these rivals is then moved to the
+    predicted class, which makes it the unique maximum.
 
     Parameters
     ----------
     P : array-like of shape (n_samples, n_classes)
-        Probabilities, rows summing to 1.
+        Probabilities; rows sum to 1.
     predicted : ndarray of int, shape (n_samples,)
-        The predicted class of each row.
+        Code of the predicted class of each sample.
 
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        Rows that sum to 1 and have their only largest entry at the predicted class. Rows of P
-        that have it there already are returned as they are.
+        Rows sum to 1 and have their unique maximum at the predicted class. Rows of P that
+        satisfy this already are unchanged.
 
     Examples
     --------
@@ -147,14 +148,14 @@ def project_on_prediction(P: Any, predicted: IntArray) -> FloatArray:
     wrong = np.flatnonzero(rivals.max(axis=1) >= own[:, 0])
     if len(wrong) == 0:
         return result
-    # The mean of the predicted class and its m largest rivals rises as long as the next rival is
-    # above it: its largest value over m is the level of the projection.
+    # The mean of the predicted class and its m largest rivals increases with m as long as the
+    # next rival is above it, so its maximum over m is the level of the projection.
     rivals = np.sort(rivals[wrong], axis=1)[:, :0:-1]
     sums = np.cumsum(np.hstack([own[wrong], rivals]), axis=1)
     level = (sums / np.arange(1, sums.shape[1] + 1)).max(axis=1, keepdims=True)
     lowered = np.minimum(result[wrong], level * (1 - STRICT))
     np.put_along_axis(lowered, chosen[wrong, None], 0.0, axis=1)
-    # What the others no longer have is the predicted class's: at least the level.
+    # The predicted class gets the remaining mass, which is at least the level.
     rest = result[wrong].sum(axis=1, keepdims=True) - lowered.sum(axis=1, keepdims=True)
     np.put_along_axis(lowered, chosen[wrong, None], rest, axis=1)
     result[wrong] = lowered

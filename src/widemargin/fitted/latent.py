@@ -1,7 +1,8 @@
 """Latent functions of a fitted Gaussian-process classifier: means and prior variances.
 
-One function for two classes, the second of which is positive; else one a class, against the rest.
-Their posterior means are kernel expansions over all training rows, so prediction needs every row.
+Two classes have one latent function, with the second class as the positive one; more classes have
+one per class (one-vs-rest). The posterior means are kernel expansions over all training samples,
+so prediction needs all of them.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ UNEVEN = 1e-9  # relative range of a diagonal that still counts as constant
 
 @dataclass(frozen=True, eq=False)
 class LatentFunctions:
-    """What prediction needs of a fit.
+    """Latent functions of a fit, with everything that prediction needs.
 
     Attributes
     ----------
     X : ndarray or CSR
-        The training rows; of a precomputed kernel, the block of these rows.
+        Training samples; for a precomputed kernel, their kernel matrix.
     kernel : Kernel
         The kernel with its parameters.
     centre : ndarray or None
         Origin of the rbf kernel, see `Rows`.
     index : ndarray
-        For each row, its number in the user's data.
+        For each training sample, its index in the user's data.
     offset : float
-        Variance of the constant mean, which is added to the kernel.
+        Prior variance of the constant mean, which is added to the kernel.
     coefficients : ndarray of shape (n_rows, n_functions)
         A of each function: its posterior mean is sum_j A_j k(x, x_j).
     precision : ndarray of shape (n_rows, n_functions)
-        How sharply each row fixes each function.
+        Site precision of each training sample, per function.
     input_noise, flip_noise : float
-        Of the likelihood.
+        Noise parameters of the likelihood.
     """
 
     X: Matrix
@@ -54,22 +55,23 @@ class LatentFunctions:
 
     @property
     def likelihood(self) -> Likelihood:
-        """The probability of a label given a standardised field."""
+        """Probability of a label given a standardised field."""
         return Likelihood(self.flip_noise)
 
     @property
     def n_functions(self) -> int:
-        """Number of functions."""
+        """Number of latent functions."""
         return self.coefficients.shape[1]
 
     def kernel_matrix(self) -> FloatArray:
-        """Return the covariance of the training rows."""
+        """Return the prior covariance matrix of the training samples."""
         return kernel_matrix(Rows(self.kernel, self.X, self.centre), self.offset)
 
     def cross(self, X: Matrix) -> FloatArray:
-        """Return the covariance of new rows with the training rows, all dense or all sparse.
+        """Return the prior covariance of new samples with the training samples.
 
-        Of a precomputed kernel, X has a column for each training row of positive weight.
+        X is dense or sparse as the training samples are. With a precomputed kernel it holds kernel
+        values, one column per training sample of positive weight.
         """
         if self.kernel.name == "precomputed":
             return np.asarray(X, dtype=np.float64) + self.offset
@@ -83,7 +85,7 @@ class LatentFunctions:
         return found
 
     def prior_variance(self, X: Matrix) -> FloatArray:
-        """Return the variance of new rows before the fit, k(x, x) and that of the mean."""
+        """Return the prior variance of new samples: k(x, x) plus the variance of the mean."""
         if self.kernel.name != "precomputed":
             return Rows(self.kernel, X, self.centre).diagonal() + self.offset
         diagonal = np.diagonal(self.X).astype(np.float64)
@@ -96,16 +98,16 @@ class LatentFunctions:
         return np.full(X.shape[0], float(diagonal[0]) + self.offset)
 
     def mean(self, cross: FloatArray) -> FloatArray:
-        """Return the posterior means of new rows, a column for each function."""
+        """Return the posterior means of new samples, one column per latent function."""
         return cross @ self.coefficients
 
 
 def kernel_matrix(rows: Rows, offset: float) -> FloatArray:
-    """Return the kernel matrix of the rows plus a constant, in float64."""
+    """Return the kernel matrix of the samples plus a constant, in float64."""
     with worker_threads() as rows.threads:
         K = rows.matrix()
         diagonal = rows.diagonal()
-    K[np.diag_indices_from(K)] = diagonal  # exact, where the block has rounding errors
+    K[np.diag_indices_from(K)] = diagonal  # exact; the values of the block are rounded
     if offset:
         K += offset
     return K

@@ -1,4 +1,4 @@
-"""Retrain an ordinal machine without some of its rows, and choose its thresholds."""
+"""Fitted ordinal models: thresholds on the utility, and leave-one-out by refitting."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from widemargin.problems.ranks.thresholds import margin_thresholds, optimal_thre
 from widemargin.solvers.base import Budget
 from widemargin.solvers.preference import PreferenceResult, solve
 
-TIGHT = 1e-6  # a pair with this little more than its margin may be at it
-COARSE = 1e-5  # a relative gap that a start helps to reach
+TIGHT = 1e-6  # a pair within this tolerance of the margin counts as on it
+COARSE = 1e-5  # relative gap down to which a warm start helps
 TIED = 1e-6  # utilities this close, in units of the margin, are equal
 
 
 @dataclass(frozen=True, eq=False)
 class OrdinalMachine:
-    """One utility over all rows of a training set, without queries, and its thresholds.
+    """Utility function fitted to all samples, without queries, and its thresholds.
 
-    Its values are the utility less each threshold: a column for each of them.
+    Its values are the utility minus each threshold, one column per threshold.
 
     Attributes
     ----------
     problem : PreferenceProblem
-        What was solved.
+        The optimisation problem.
     result : PreferenceResult
-        Its optimum.
+        The optimum.
     linear : bool
-        Whether that has weights of features and not coefficients of rows.
+        Whether the result holds feature weights instead of sample coefficients.
     converged : bool
-        Whether it is the optimum to within tol.
+        Whether the relative gap is within tol.
     rule : {"optimal", "margin"}
-        How thresholds are chosen.
+        Rule that chooses the thresholds.
     tol : float
-        Relative gap asked for.
+        Tolerance of the relative gap.
     max_iter : int
-        Steps that one fit may take.
+        Maximum number of iterations of one fit.
     cache_bytes : float
         Memory that one fit may use.
     """
@@ -59,15 +59,15 @@ class OrdinalMachine:
 
     @property
     def fitted(self) -> Refit:
-        """The machine as it was trained."""
+        """Expansion and thresholds fitted to all samples."""
         return self._refit(self.problem, *self._expansion, self.converged)
 
     def matters(self) -> BoolArray:
-        """Return all rows: the thresholds depend on each of them."""
+        """Return a mask of all samples, since the thresholds depend on each of them."""
         return np.ones(self.problem.n_rows, dtype=bool)
 
     def retrained(self, rows: Rows, kept: FloatArray) -> Refit:
-        """Train with the fraction `kept` of each row's weight."""
+        """Refit with the fraction `kept` of each sample's weight."""
         some = np.flatnonzero(kept)
         whole = self.problem
         left = replace(
@@ -88,10 +88,10 @@ class OrdinalMachine:
     def _solved(
         self, problem: PreferenceProblem, rows: Rows, some: IntArray
     ) -> tuple[FloatArray, FloatArray, bool]:
-        """Solve the problem of some rows: coefficients, utilities, whether it is the optimum.
+        """Solve the problem of some samples; return coefficients, utilities and convergence.
 
-        The fitted machine is near by, and a good start if tol is not small. Else the solver does
-        better from nothing, for then it ends with an exact step where there are few rows.
+        The fitted optimum is a good warm start unless tol is small. A cold start is then better,
+        since the solver ends with an exact step if there are few samples.
         """
         linear = rows.kernel.name == "linear"
         starts: list[PreferenceResult | None] = [None]
@@ -112,10 +112,10 @@ class OrdinalMachine:
 
     @cached_property
     def _needed(self) -> BoolArray:
-        """Rows in a pair that lacks its margin or just has it; the utility needs no others.
+        """Mask of the samples that the utility depends on: those in a pair within the margin.
 
-        Without a row whose pairs all have more than their margin the objective is the same around
-        its optimum, which is unique.
+        Removing a sample whose pairs all exceed the margin does not change the objective near its
+        optimum, which is unique.
         """
         codes, f = self.problem.codes, self._expansion[1]
         top, bottom = np.full(self._n_ranks, -np.inf), np.full(self._n_ranks, np.inf)
@@ -127,7 +127,7 @@ class OrdinalMachine:
 
     @property
     def _n_ranks(self) -> int:
-        """Ranks of the whole training set: one may have no rows left when some are left out."""
+        """Number of ranks in the training set; a rank may be empty when samples are left out."""
         return int(self.problem.codes.max()) + 1
 
     def _refit(
@@ -138,7 +138,7 @@ class OrdinalMachine:
 
 @dataclass(frozen=True, eq=False)
 class RankTraining(RefitTraining):
-    """One utility of ordered ranks; its values are the utility less each threshold.
+    """Fitted ordinal model; its values are the utility minus each threshold.
 
     Attributes
     ----------
@@ -160,29 +160,29 @@ class RankTraining(RefitTraining):
         return self.ranks
 
     def class_scores(self, values: FloatArray, codes: IntArray) -> tuple[FloatArray, float]:
-        """Return the scores of the ranks, and the difference that counts as a tie."""
+        """Return one score per rank, and the tolerance of ties."""
         return rank_scores(values), TIE
 
 
 def rank_thresholds(
     rule: str, problem: PreferenceProblem, f: FloatArray, n_ranks: int
 ) -> FloatArray:
-    """Return the thresholds on the utilities f of a problem's rows."""
-    order = np.argsort(f)  # sorts that follow find their work done
+    """Return the thresholds between ranks, given the utilities f of the samples."""
+    order = np.argsort(f)  # later sorts of sorted values are faster
     codes, weight = problem.codes[order].astype(np.intp), problem.weight[order]
     f = _with_ties(f[order])
     if rule == "optimal":
         return optimal_thresholds(f, codes, weight, n_ranks)
-    if problem.squared:  # which puts no pair at the margin
+    if problem.squared:  # the squared hinge leaves no pair exactly on the margin
         return margin_thresholds(f, codes, weight, n_ranks, slack=0.0)
     return margin_thresholds(f, codes, weight, n_ranks)
 
 
 def _with_ties(f: FloatArray) -> FloatArray:
-    """Return sorted utilities with those made equal that differ by rounding.
+    """Return sorted utilities in which those that differ by rounding are made equal.
 
-    The hinge puts many rows at a distance of 1 from the same other row, and hence at the same
-    utility. What rounding makes of that must not decide on which side of a threshold they are.
+    The hinge puts many samples at a distance of 1 from the same other sample, hence at the same
+    utility. Rounding errors must not decide on which side of a threshold they are.
     """
     first = np.diff(f, prepend=-np.inf) > TIED
     starts = np.flatnonzero(first)
@@ -194,7 +194,7 @@ def _with_ties(f: FloatArray) -> FloatArray:
 def _expansion(
     problem: PreferenceProblem, result: PreferenceResult, *, linear: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return a coefficient for each row, and utilities; of a linear machine those of its dual."""
+    """Return sample coefficients and utilities; a linear model has those of its dual."""
     if linear:
         return problem.evaluate_point(result.point).beta, result.image
     return result.coef, result.f

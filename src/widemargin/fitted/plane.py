@@ -1,4 +1,4 @@
-"""Keep fitted hyperplanes of `problems.norm_margin` such that they can be trained again."""
+"""Fitted hyperplanes of `problems.norm_margin`, with leave-one-out by refitting."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from widemargin.solvers import norm_margin
 from widemargin.solvers.base import Budget
 from widemargin.solvers.norm_margin import MarginResult
 
-TIGHT = 1e-6  # a margin this little above what is asked for may be at it
+TIGHT = 1e-6  # a sample within this tolerance of the margin counts as on it
 
 
 class Hyperplane(NamedTuple):
-    """A linear machine: values are coef.x + intercept."""
+    """Linear decision function coef.x + intercept."""
 
     coef: FloatArray
     intercept: float
@@ -29,22 +29,22 @@ class Hyperplane(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NormMachine:
-    """One hyperplane between two classes.
+    """Separating hyperplane of two classes, with the problem that it solves.
 
     Attributes
     ----------
     rows : ndarray
-        Rows of the training set that it saw.
+        Indices of its samples in the training set.
     problem : NormMargin
-        What was solved.
+        The optimisation problem.
     result : MarginResult
-        Its optimum.
+        The optimum.
     tol : float
-        Relative gap asked for.
+        Tolerance of the relative gap.
     max_iter : int
-        Steps that one fit may take.
+        Maximum number of iterations of one fit.
     seed : int
-        Of the solver.
+        Seed of the solver.
     """
 
     rows: IntArray
@@ -56,16 +56,17 @@ class NormMachine:
 
     @property
     def fitted(self) -> Hyperplane:
-        """The machine as it was trained."""
+        """Decision function fitted to all samples."""
         return _as_plane(self.result)
 
     def matters(self, X: Matrix) -> BoolArray:
-        """Return which of its rows, given as X, the machine may depend on.
+        """Return a mask of the samples, given as X, that the hyperplane may depend on.
 
-        A row with no dual variable and more margin than is asked for can leave: the plane stays
-        feasible and the dual variables prove it. But where the threshold has an interval no row is
-        at its margin, and a row that ends the interval has more than its margin at the midpoint;
-        then every row matters.
+        Removing a sample whose dual variable is zero and whose margin exceeds 1 does not change
+        the optimum: the plane and the dual variables stay feasible, with the same objectives. The
+        exception is an intercept that is only determined up to an interval. The midpoint is then
+        chosen, so no sample is on the margin, and the samples that limit the interval are not
+        recognised by their margin; all samples are returned.
         """
         result = self.result
         beyond = self.problem.y * (X @ result.coef + result.intercept) - 1.0
@@ -74,10 +75,10 @@ class NormMachine:
         return np.asarray((result.alpha > 0) | (beyond <= TIGHT))
 
     def retrained(self, X: Matrix, kept: FloatArray) -> Hyperplane:
-        """Train with the fraction `kept` of each row's weight; X are its rows with kept > 0."""
+        """Refit with the fraction `kept` of each sample's weight; X holds those with kept > 0."""
         some = kept > 0
         y, cost = self.problem.y[some], self.problem.cost[some] * kept[some]
-        if len(np.unique(y)) == 1:  # no slack anywhere without any weights
+        if len(np.unique(y)) == 1:  # w = 0 and the label as intercept leave no slack
             return Hyperplane(np.zeros(X.shape[1]), float(y[0]), True)
         problem = replace(self.problem, y=y, cost=cost)
         result = norm_margin.solve(
@@ -88,7 +89,7 @@ class NormMachine:
 
 @dataclass(frozen=True, eq=False)
 class PlaneTraining(RefittedModel, PairedModel):
-    """Hyperplanes, one per pair of classes, in their order."""
+    """Fitted model with one hyperplane per pair of classes."""
 
     data: TrainingSet
     pairs: list[tuple[int, int]]

@@ -1,4 +1,4 @@
-"""Keep a fitted linear program such that it can be trained again without some of its rows."""
+"""Fitted linear programs, with leave-one-out by warm-started refits."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear_program import ProgramResult, solve
 
-NO_SLACK = 1e-8  # objective, relative to that of no coefficients, that counts as zero
-TIGHT = 1e-6  # a margin this little above what is asked for may be at it
+NO_SLACK = 1e-8  # an objective this small, relative to that of alpha = 0, counts as zero
+TIGHT = 1e-6  # a sample within this tolerance of the margin counts as on it
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramMachine:
-    """One linear program over all rows of a training set and its optimum.
+    """Linear program over all samples of a training set and its optimum.
 
     Attributes
     ----------
     problem : MarginProgram
-        The program; of a nu machine with a margin, that of the equivalent LP machine.
+        The program; for a nu machine with a margin, that of the equivalent LP machine.
     result : ProgramResult
-        Its optimum.
+        The optimum.
     tol : float
-        Relative gap asked for.
+        Tolerance of the relative gap.
     max_iter : int
-        Steps that one fit may take.
+        Maximum number of iterations of one fit.
     cache_bytes : float
         Memory that one fit may use.
     seed : int
-        Of the solver.
+        Seed of the solver.
     """
 
     problem: MarginProgram
@@ -47,39 +47,39 @@ class ProgramMachine:
 
     @property
     def fitted(self) -> Refit:
-        """The machine as it was trained."""
+        """Expansion fitted to all samples."""
         return _as_refit(self.problem, self.result, self.tol)
 
     @property
     def primal(self) -> float:
-        """The objective."""
+        """Primal objective."""
         return self.problem.primal(self.result.alpha, self.result.f)
 
     @property
     def dual(self) -> float:
-        """A lower bound of the objective."""
+        """Dual objective, a lower bound of the primal one."""
         return self.problem.dual(self.result.z, self.result.g)
 
     @property
     def slack(self) -> float:
-        """The sum of the slacks, by weight."""
+        """Weighted sum of the slacks."""
         return float(self.problem.weight @ self.problem.slack(self.result.alpha, self.result.f))
 
     def moved(self, problem: MarginProgram, rows: Rows) -> ProgramMachine:
-        """Return the machine of another program for the same rows, trained from here."""
+        """Solve another program on the same samples, warm-started from this optimum."""
         return replace(self, problem=problem, result=self._solved(problem, rows, self.result))
 
     def matters(self) -> BoolArray:
-        """Return the rows with a coefficient, or with no more margin than is asked for.
+        """Return a mask of the samples with a nonzero coefficient or a tight constraint.
 
-        Let row i be any other one: its coefficient is zero and its constraint is not tight. The
-        program is convex. Near its optimum the feasible points and their objective are the same
-        with and without constraint i, and without it there is a variable less that was zero. So
-        the optimum is one of the program without the row too; and if that had a second one, the
-        points between them and near the first would be second optima of the program with the
-        row. The same holds for the least sum of coefficients among the optima that have no slack.
+        Let i be any other sample: its coefficient is zero and its constraint is not tight. The
+        program is convex. Near its optimum, the feasible set and the objective are the same with
+        and without constraint i, and the variable that is removed with it is zero. So the optimum
+        is also optimal for the program without the sample. If that program had a second optimum,
+        the points between the two near the first would be optima of the program with the sample.
+        The same holds for the minimum sum of coefficients among the optima without slack.
 
-        The nu machine divides by the sum of the weights, so that every row matters.
+        The nu machine divides by the sum of the weights and depends on every sample.
         """
         problem, result = self.problem, self.result
         if problem.nu is not None:
@@ -89,7 +89,7 @@ class ProgramMachine:
         return np.asarray((result.alpha > 0) | (margins <= 1.0 + TIGHT * np.maximum(1.0, size)))
 
     def margin_deficits(self) -> FloatArray | None:
-        """Return the slack of each row beyond its adaptive margin; None if margins are fixed."""
+        """Return the slack of each sample beyond its adaptive margin; None for fixed margins."""
         problem, result = self.problem, self.result
         if not problem.shift.any():
             return None
@@ -97,7 +97,7 @@ class ProgramMachine:
         return np.maximum(0.0, problem.slack(result.alpha, result.f) - own)
 
     def retrained(self, rows: Rows, kept: FloatArray) -> Refit:
-        """Train with the fraction `kept` of each row's weight, from the fitted machine."""
+        """Refit with the fraction `kept` of each sample's weight, from the fitted optimum."""
         problem = _without(self.problem, kept)
         start = _start(problem, rows, self.result, kept) if problem.nu is None else None
         return _as_refit(problem, self._solved(problem, rows, start), self.tol)
@@ -105,10 +105,10 @@ class ProgramMachine:
     def _solved(
         self, problem: MarginProgram, rows: Rows, start: ProgramResult | None
     ) -> ProgramResult:
-        """Solve a program from a neighbour's optimum.
+        """Solve a program, warm-started unless its optimal objective is zero.
 
-        Where no slack is left there are many optima, next to the start among others; then it is
-        the one that training afresh finds.
+        An objective of zero has many optima, and a warm start would return one that depends on
+        the start. The program is then solved from scratch, as a new fit would do.
         """
         if start is not None and not _without_slack(problem, start):
             found = self._solved_from(problem, rows, start)
@@ -125,14 +125,14 @@ class ProgramMachine:
 
 @dataclass(frozen=True, eq=False)
 class ProgramTraining(RefitTraining):
-    """A fit of `ProgramMachine` objects."""
+    """Fitted model of one or more linear programs."""
 
     machines: Sequence[ProgramMachine]
 
     def own_parts(self) -> FloatArray:
-        """Return what each of the user's samples adds to its own values: what (2.2) leaves out.
+        """Return each sample's own term alpha_i y_i k(x_i, x_i), which (2.2) removes.
 
-        Of a row that stands for several samples, one is left out.
+        If several samples were merged, only the share of one of them is returned.
         """
         data, columns = self.data, self._columns()
         diagonal = Rows(self.kernel, data.X, self.centre).diagonal()
@@ -144,21 +144,21 @@ class ProgramTraining(RefitTraining):
         return parts
 
     def margin_deficits(self) -> FloatArray | None:
-        """Return the slack of each sample beyond the adaptive margin of the first machine."""
+        """Return the slack of each sample beyond the adaptive margin of the first program."""
         lacking = self.machines[0].margin_deficits()
         return None if lacking is None else lacking[self.data.member]
 
 
 def _without_slack(problem: MarginProgram, result: ProgramResult) -> bool:
-    """Tell whether the objective is zero, up to the rounding that a solver leaves."""
+    """Return whether the objective is zero up to rounding."""
     total = float(problem.weight.sum())
     return problem.nu is None and problem.primal(result.alpha, result.f) <= NO_SLACK * total
 
 
 def _without(problem: MarginProgram, kept: FloatArray) -> MarginProgram:
-    """Return the program with less weight on some rows, those without any left out.
+    """Return the program with the weights scaled by `kept`, without samples of zero weight.
 
-    A row that stands for w equal ones demands a margin for alpha / w, see `MarginProgram.shift`.
+    The shift of a sample is inversely proportional to its weight, see `MarginProgram.shift`.
     """
     some = kept > 0
     part = kept[some]
@@ -177,7 +177,7 @@ def _without(problem: MarginProgram, kept: FloatArray) -> MarginProgram:
 def _start(
     problem: MarginProgram, rows: Rows, result: ProgramResult, kept: FloatArray
 ) -> ProgramResult:
-    """Return what the optimum on all rows says about those that are left."""
+    """Return the warm start of a refit: the optimum restricted to the remaining samples."""
     some = kept > 0
     alpha = result.alpha[some]
     z = np.minimum(result.z[some], problem.weight)

@@ -1,9 +1,8 @@
-"""Keep what a fitted estimator was trained on, and cache what is computed from it.
+"""Record of a fit: the fitted model and a thread-safe cache of results computed from it.
 
-A record belongs to one fit. It holds the fitted model (samples, problems, optima); results that
-take long to compute (leave-one-out values, calibrations) are cached in it, each computed once
-however many threads ask for it. Estimators store their record as `_record_`; everybody else gets
-it from `record_of`.
+The fitted model holds samples, problems and optima. Expensive results (leave-one-out predictions,
+calibrations) are computed once, also if several threads request them. Estimators store their
+record as `_record_`; other modules obtain it from `record_of`.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ _Found = TypeVar("_Found")
 
 
 class Record:
-    """The training of a fitted estimator, if it is still there, and the results computed so far.
+    """Fitted model of an estimator, if it is kept, and the results computed so far.
 
     Parameters
     ----------
     model : FittedModel or None
         None in a compact estimator.
     stored : dict, optional
-        Results that are known already.
+        Results computed before.
 
     Attributes
     ----------
     stored : dict
-        Cached results by what was asked; they are stored with the estimator.
+        Cached results by purpose; they are pickled with the estimator.
     """
 
     def __init__(self, model: FittedModel | None, stored: dict[str, Any] | None = None) -> None:
@@ -47,11 +46,11 @@ class Record:
     # -- cache -------------------------------------------------------------------------------
 
     def cached(self, name: str, compute: Callable[[], _Found]) -> _Found:
-        """Return a result that is computed once and stored with the estimator."""
+        """Return a cached result that is pickled with the estimator; compute it if missing."""
         return self._once(self.stored, name, compute)
 
     def held(self, name: str, compute: Callable[[], _Found]) -> _Found:
-        """Return a result that is computed once, but too large to be stored."""
+        """Return a result cached in memory only, too large to pickle; compute it if missing."""
         return self._once(self._in_memory, name, compute)
 
     def _once(self, results: dict[str, Any], name: str, compute: Callable[[], _Found]) -> _Found:
@@ -62,7 +61,7 @@ class Record:
             return found
 
     def require(self, purpose: str) -> FittedModel:
-        """Return the fitted model, or raise an error that says why it cannot be asked."""
+        """Return the fitted model, or raise ValueError if it has no leave-one-out."""
         model = self._kept(purpose)
         if model.refusal:
             raise ValueError(purpose + model.refusal)
@@ -77,7 +76,7 @@ class Record:
         return self.model
 
     def compact(self) -> Record:
-        """Return the cached results without the training."""
+        """Return a record of the cached results without the fitted model."""
         with self._lock:
             return Record(None, self.stored)
 
@@ -95,14 +94,14 @@ class Record:
     # -- results ------------------------------------------------------------------------------
 
     def result(self, method: str = "auto") -> LOOResult:
-        """Return the leave-one-out result of a method."""
+        """Return the leave-one-out result by the given method."""
         fix = f"one of auto, {', '.join(METHODS)}"
         require(method in ("auto", *METHODS), "method", method, fix)
         purpose = _key(method := self._resolved(method))
         return self.cached(purpose, lambda: self.require(purpose).result(method, self))
 
     def decision_values(self, method: str = "auto") -> FloatArray:
-        """Return the left-out decision value of each of the user's samples."""
+        """Return the leave-one-out decision values of the user's samples."""
         fix = f"one of auto, {', '.join(WITH_VALUES)} (the others only bound the error)"
         require(method in ("auto", *WITH_VALUES), "method", method, fix)
         values = self.result(method).values
@@ -110,61 +109,61 @@ class Record:
         return values
 
     def known_result(self) -> LOOResult | None:
-        """Return the best result that was computed before, if there is one; computes nothing."""
+        """Return the most accurate cached leave-one-out result, or None; compute nothing."""
         found = (self.stored.get(_key(method)) for method in METHODS)
         return next((result for result in found if result is not None), None)
 
     def left_out(self, method: str = "auto") -> LeftOutValues:
-        """Return the left-out values of every machine."""
+        """Return the leave-one-out predictions of all binary submodels."""
         method = self._resolved(method)
         name = {"exact": "exact", "folds": "folds"}.get(method, "first order")
         purpose = f"left-out values, {name}"
         return self.cached(purpose, lambda: self.require(purpose).left_out(method, self))
 
     def _resolved(self, method: str) -> str:
-        """Return what "auto" stands for; a compact estimator knows if it was asked before."""
+        """Return the method that "auto" selects, from the cache if the model was dropped."""
         if method != "auto":
             return method
         purpose = _key(method)
         return self.cached(purpose, lambda: self.require(purpose).auto_method())
 
     def calibrations(self, method: str) -> list[Calibration]:
-        """Return how the values of each machine become probabilities."""
+        """Return the calibration of each binary submodel."""
         purpose = f"predict_proba with calibration={method!r}"
         return self.cached(purpose, lambda: self._kept(purpose).calibrations(method, purpose, self))
 
 
 def _key(method: str) -> str:
-    """Return the name under which the result of a leave-one-out method is stored."""
+    """Return the cache key of a leave-one-out result."""
     return f"loo.result with method {method!r}"
 
 
 def machine_of(est: Any) -> Any:
-    """Return the last step of a pipeline; another estimator itself."""
-    # Importing the class of pipelines would import much else.
+    """Return the last step of a pipeline, or the estimator itself if it is not a pipeline."""
+    # No isinstance check: importing Pipeline would import many other modules.
     return est[-1] if hasattr(est, "steps") else est
 
 
 def find_record(est: Any) -> Record | None:
-    """Return the record of an estimator, or of the last step of a pipeline; None without one."""
+    """Return the record of an estimator, or of a pipeline's last step; None if it has none."""
     record = getattr(machine_of(est), "_record_", None)
     return record if isinstance(record, Record) else None
 
 
 def find_model(est: Any) -> FittedModel | None:
-    """Return the fitted model that an estimator keeps, if it keeps one."""
+    """Return the fitted model that an estimator keeps, or None."""
     record = find_record(est)
     return None if record is None else record.model
 
 
 def find_training_set(est: Any) -> TrainingSet | None:
-    """Return the training samples that an estimator keeps in memory, if it does."""
+    """Return the training samples that an estimator keeps in memory, or None."""
     model = find_model(est)
     return None if model is None else model.kept_data()
 
 
 def record_of(est: Any) -> Record:
-    """Return the record of a fitted estimator, or of the last step of a pipeline."""
+    """Return the record of a fitted estimator, or of a pipeline's last step; raise if none."""
     est = machine_of(est)
     check_is_fitted(est)
     record = find_record(est)

@@ -1,8 +1,8 @@
-"""Kernels k(x, z): blocks, diagonals and sums, dense and sparse behind one call.
+"""Kernel functions k(x, z), and blocks of kernel values of dense and sparse data.
 
-A :class:`Kernel` is a formula. `Rows` is data seen through a kernel; two of them can be
-multiplied block by block without ever holding the whole matrix. All kernel values of the library
-come from `Rows.block`, in float32 where they only steer and in float64 where they count.
+A :class:`Kernel` holds the formula and its parameters. `Rows` combines it with data and computes
+blocks, diagonals and weighted sums of kernel values tile by tile, without the full kernel matrix.
+Kernel values are float32 where they only guide a solver, and float64 where they enter a result.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 @dataclass(frozen=True)
 class Kernel:
-    r"""A kernel function with its parameters.
+    r"""Kernel function with its parameters.
 
     ============  ==========================================================
     linear        x'z
     poly          (gamma x'z + coef0)^degree, homogeneous for coef0 = 0
     rbf           exp(-sum_j gamma_j (x_j - z_j)^2), gamma a number or one per feature
     sigmoid       tanh(gamma x'z + coef0), not positive definite in general
-    precomputed   the data are the kernel values
-    callable      function(X, Z) returns the block
+    precomputed   X is the kernel matrix
+    callable      function(X, Z) returns the block of kernel values
     ============  ==========================================================
 
     Parameters
     ----------
     name : {"linear", "poly", "rbf", "sigmoid", "precomputed", "callable"}
-        Which formula.
+        Name of the formula.
     gamma : float or ndarray of shape (n_features,), default=1.0
-        Inverse squared length scale (rbf) or factor of the product.
+        Inverse squared length scale (rbf), or factor of the inner product.
     degree : float, default=3
         Exponent of the polynomial.
     coef0 : float, default=0.0
-        Constant of the polynomial and the sigmoid.
+        Constant term of the polynomial and the sigmoid.
     function : callable, default=None
-        The user's kernel when `name` is "callable".
+        The user's kernel if `name` is "callable".
 
     Examples
     --------
@@ -65,18 +65,18 @@ class Kernel:
     function: Callable[[Any, Any], ArrayLike] | None = field(default=None, repr=False)
 
     def __call__(self, X: Matrix, Z: Matrix) -> RealArray:
-        """Return the block k(x_i, z_j) in float64."""
+        """Return the block of kernel values k(x_i, z_j) in float64."""
         right = Rows(self, Z)
         left = Rows(self, X, centre=right.centre)
         return left.block(np.arange(left.n), right, np.arange(right.n))
 
     def transform(self, products: RealArray) -> None:
-        """Turn inner products (rbf: exponents) into kernel values, in place.
+        """Transform inner products (rbf: exponents) into kernel values, in place.
 
         Parameters
         ----------
         products : ndarray
-            Changed in place.
+            Inner products on entry, kernel values on return.
         """
         if self.name == "rbf":
             np.exp(products, out=products)
@@ -90,29 +90,29 @@ class Kernel:
 
     @property
     def is_mercer_by_name(self) -> bool:
-        """Whether the formula is positive semi-definite for all data."""
+        """Whether the formula gives a positive semi-definite matrix for all data."""
         if self.name == "poly":
             return self.coef0 >= 0 and float(self.degree).is_integer()
         return self.name in ("linear", "rbf")
 
 
 def is_mercer(K: ArrayLike, *, tol: float = 1e-8) -> bool:
-    """Tell whether a kernel matrix is symmetric and positive semi-definite.
+    """Check whether a kernel matrix is symmetric and positive semi-definite.
 
-    Mercer's condition on a sample (Smola et al. 2000, theorem 1.11): only then is the training
-    problem convex and the certificate a bound.
+    This is Mercer's condition on a finite sample (Smola et al. 2000, theorem 1.11). Only if it
+    holds is the training problem convex and the certificate a bound.
 
     Parameters
     ----------
     K : array-like of shape (n, n)
         Kernel matrix.
     tol : float, default=1e-8
-        Rounding allowed, relative to the largest entry.
+        Tolerance for rounding errors, relative to the largest entry.
 
     Returns
     -------
     bool
-        True when no eigenvalue is below ``-tol * n * max(abs(K))``.
+        True if no eigenvalue is below ``-tol * n * max(abs(K))``.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def is_mercer(K: ArrayLike, *, tol: float = 1e-8) -> bool:
     if np.abs(K - K.T).max(initial=0.0) > tol * scale:
         return False
     shifted = 0.5 * (K + K.T) + tol * len(K) * scale * np.eye(len(K))
-    try:
+    try:  # Cholesky is much cheaper than the eigenvalues
         np.linalg.cholesky(shifted)
     except np.linalg.LinAlgError:
         return False

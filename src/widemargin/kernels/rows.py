@@ -1,4 +1,4 @@
-"""Data seen through a kernel: blocks, diagonals and weighted sums of kernel values, by tiles."""
+"""Blocks, diagonals and weighted sums of kernel values, computed tile by tile."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from widemargin.kernels.tiles import operand_bytes, set_ones, spans_of, tiles_fo
 if TYPE_CHECKING:
     from widemargin.kernels import Kernel
 
-# Right operands of tiles, each with the span of its columns.
+# Right operands of tiles, each with its column range.
 _Operands: TypeAlias = list[tuple[slice, Any]]
 
-# A tile of this many rows (see tiles.py for its width) and the operands that make it stay in
-# the cache while its exponentials are taken.
+# A tile of this many rows (see tiles.py for its width) and its operands stay in the cache while
+# the exponentials are computed.
 TILE_ROWS = 256
 SYMMETRIC_TILE = 512
-OPERAND_BYTES = 64_000_000  # of prepared columns that are held at once
-WORTH_A_THREAD = 65_536  # kernel values; below that, starting a thread costs more
+OPERAND_BYTES = 64_000_000  # memory limit for right operands held at once
+WORTH_A_THREAD = 65_536  # below this number of kernel values, starting a thread costs more
 
 
 class Rows:
-    """Rows of data seen through a kernel.
+    """Samples together with their kernel.
 
     Parameters
     ----------
     kernel : Kernel
-        The formula.
+        Kernel function.
     X : ndarray or CSR of shape (n, n_features)
-        The data; kept, not copied.
+        Samples; stored without a copy.
     centre : ndarray of shape (n_features,), optional
-        Origin for the rbf kernel on dense data, the mean by default. Two sets of rows that meet
-        in a block must share it.
+        Origin for the rbf kernel on dense data, the mean by default. Two objects used in the same
+        block must have the same centre.
     threads : int, default=1
-        Threads that share the tiles of a block.
+        Number of threads that compute the tiles of a block.
 
     Attributes
     ----------
     n : int
-        Number of rows.
+        Number of samples.
     evaluations : int
-        Kernel values computed so far.
+        Number of kernel values computed so far.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Rows:
     def block(
         self, rows: IntArray, other: Rows, columns: IntArray, dtype: DTypeLike = np.float64
     ) -> RealArray:
-        """Return k(rows of self, columns of other)."""
+        """Return the kernel values between samples of self (rows) and of other (columns)."""
         out = np.empty((len(rows), len(columns)), dtype=dtype)
 
         itself = self._meets_itself(rows, other, columns)
@@ -108,10 +108,10 @@ class Rows:
         return out
 
     def _meets_itself(self, rows: IntArray, other: Rows, columns: IntArray) -> IntArray | None:
-        """Return for each row its own place among the columns (-1: none), for the rbf kernel only.
+        """Return the column of each row's own sample (-1 if absent), or None where not needed.
 
-        There k(x, x) = 1, which the exponent of a narrow kernel misses by rounding; with large
-        coefficients that would be seen.
+        For the rbf kernel k(x, x) = 1 is set explicitly: the exponent of a narrow kernel has a
+        rounding error, which large coefficients would amplify.
         """
         if other is not self or self.kernel.name != "rbf":
             return None
@@ -120,7 +120,7 @@ class Rows:
         return place[rows]
 
     def fill_symmetric(self, rows: IntArray, out: RealArray) -> None:
-        """Write k(rows, rows) to out, computing each pair of rows once."""
+        """Write the symmetric matrix k(rows, rows) to out, computing one triangle of tiles."""
         spans, left, right = self._square(rows, out.dtype)
         itself = self._meets_itself(rows, self, rows)
 
@@ -135,21 +135,21 @@ class Rows:
         self._share(write, pairs, len(rows) * (len(rows) + 1) // 2)
 
     def matrix(self) -> FloatArray:
-        """Return the kernel matrix of all rows in float64, which the caller has room for."""
+        """Return the full kernel matrix in float64; the caller checks the memory."""
         K = np.empty((self.n, self.n))
         self.fill_symmetric(np.arange(self.n), K)
         return K
 
     def symmetric_sum(self, rows: IntArray, coefficients: FloatArray) -> FloatArray:
-        """Return sum_j coefficients_j k(x_i, x_j) in float64, i and j over the same rows."""
+        """Return sum_j coefficients_j k(x_i, x_j) in float64, with i and j over the same rows."""
         if self.kernel.name == "linear" or sp.issparse(self.X):
-            # _Operands of sparse rows are too large to be kept for all tiles, too slow to remake.
+            # Operands of sparse data are too large to keep for all tiles, too slow to recompute.
             return self.weighted_sum(rows, self, rows, coefficients)
         spans, left, right = self._square(rows, np.dtype(np.float64))
         itself = self._meets_itself(rows, self, rows)
         out = np.zeros(len(rows))
         for i, down in enumerate(spans):
-            # Sums are added up in a fixed order, whichever thread ends first: same bits every time.
+            # Sums are added in a fixed order, so that results do not depend on thread timing.
             parts: list[FloatArray] = [out[:0]] * (i + 1)
 
             def multiply(j: int, down: slice = down, i: int = i, parts: Any = parts) -> None:
@@ -169,9 +169,9 @@ class Rows:
     def _square(
         self, rows: IntArray, dtype: np.dtype[Any]
     ) -> tuple[list[slice], Callable[[int], Any], Callable[[int], Any]]:
-        """Return the spans of a square block and what gives the operands of its tiles.
+        """Return the spans of a square block and two functions for its left and right operands.
 
-        They are made once if they may all be held, else for each tile again.
+        The operands are computed once if they fit into OPERAND_BYTES, else again for each tile.
         """
         spans = spans_of(len(rows), SYMMETRIC_TILE)
         lefts: list[Any] = []
@@ -195,10 +195,10 @@ class Rows:
         coefficients: FloatArray,
         dtype: DTypeLike = np.float64,
     ) -> FloatArray:
-        """Return sum_j coefficients_j k(x_i, z_j) for each row, without holding the block.
+        """Return sum_j coefficients_j k(x_i, z_j) for each row, without storing the block.
 
-        The coefficients have shape (n_columns,) or (n_columns, n_outputs). The linear kernel needs
-        no block: its sum is one product with w = sum_j coefficients_j z_j.
+        The coefficients have shape (n_columns,) or (n_columns, n_outputs). For the linear kernel
+        the sum is one product with w = sum_j coefficients_j z_j.
         """
         if self.kernel.name == "linear":
             w = other.X[columns].T @ np.asarray(coefficients, dtype=np.float64)
@@ -227,7 +227,7 @@ class Rows:
         columns: IntArray,
         dtype: np.dtype[Any],
     ) -> None:
-        """Run a job on each tile of rows with as many right operands as may be held at once."""
+        """Call job on each tile of rows, with as many right operands as OPERAND_BYTES allows."""
         spans = spans_of(len(columns), self.tiles.width)
         while spans:
             rights: _Operands = []
@@ -241,7 +241,7 @@ class Rows:
             self._share(partial(job, rights), parts, len(rows) * n_columns)
 
     def _share(self, job: Callable[[Any], None], items: Iterable[Any], evaluations: int) -> None:
-        """Run a job on every item, on several threads where that pays."""
+        """Call job on every item, with several threads if there is enough work."""
         self.evaluations += evaluations
         if self.tiles.thread_safe and evaluations > WORTH_A_THREAD:
             for_each(job, items, self.threads)

@@ -1,8 +1,8 @@
-"""How a tile of kernel values is made: the seam between kernels and the array library.
+"""Computation of tiles of kernel values: dense, sparse, precomputed and user-defined kernels.
 
-Each class below turns some rows into a left operand, some into a right operand, and two operands
-into a tile of kernel values. Nothing else in the library computes a kernel value, so an array
-library for another device can take its place here.
+Each class below prepares samples as left and right operands, and computes a tile of kernel values
+from two operands. No other module computes kernel values, so that an array library for another
+device would only have to be supported here.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from widemargin._base.typing import FloatArray, IntArray, Matrix, RealArray
 if TYPE_CHECKING:
     from widemargin.kernels import Kernel
 
-KEPT_VALUES = 20_000_000  # 80 MB: larger data are prepared tile by tile, again for each use
+KEPT_VALUES = 20_000_000  # 80 MB; operands of larger data are recomputed for each tile
 
-# Half the squared norm in units of the kernel's width from which on rounding would change a kernel
-# value by more than 1e-9 (float32, which only steers: 1e-3).
+# Half the squared norm, in units of the kernel width, beyond which rounding changes a kernel value
+# by more than 1e-9 (1e-3 in float32, which only guides solvers).
 FAR_NORM = {np.float64: 2.0**20, np.float32: 2.0**13}
 
 Transform = Callable[[RealArray], None]
 
 
 class Tiles(Protocol):
-    """What :class:`widemargin.kernels.Rows` needs to compute blocks."""
+    """Protocol of the tile classes used by :class:`widemargin.kernels.Rows`."""
 
     width: int
     thread_safe: bool
 
     def left(self, rows: IntArray, dtype: np.dtype[Any]) -> Any:
-        """Prepare rows for the left side of a tile."""
+        """Return the left operand of some rows."""
 
     def right(self, rows: IntArray, dtype: np.dtype[Any]) -> Any:
-        """Prepare rows for the right side of a tile."""
+        """Return the right operand of some rows."""
 
     def write(self, left: Any, right: Any, out: RealArray) -> None:
-        """Write the kernel values of two operands to out."""
+        """Write the tile of kernel values of two operands to out."""
 
 
 class DenseTiles:
-    """Dense rows: one BLAS product, then the transform in place while the tile is in cache.
+    """Tiles of dense data: one BLAS product, transformed in place while the tile is in cache.
 
-    With `scale` (rbf), the squared norms ride along in two extra columns, so that the product is
-    already the exponent -sum_j gamma_j (x_j - z_j)^2, scale = sqrt(2 gamma). It is the difference
-    of numbers of the size of the squared norms: where both rows are far from the origin, compared
-    with the width of the kernel, the rounding errors of these would be seen. The exponents of such
-    pairs are computed from the differences of the rows.
+    With `scale` = sqrt(2 gamma) (rbf), two extra columns hold the squared norms, so that the
+    product is already the exponent -sum_j gamma_j (x_j - z_j)^2. The exponent is a difference of
+    numbers as large as the squared norms. For pairs of samples that are both far from the origin,
+    relative to the kernel width, it suffers from cancellation and is computed from the differences
+    of the features instead.
     """
 
     width = 2048
@@ -70,10 +70,10 @@ class DenseTiles:
         self.transform = transform
         self.scale = scale
         self.centre = centre
-        self.kept: RealArray | None = None  # the float32 operand of all rows, once it was needed
+        self.kept: RealArray | None = None  # float32 operand of all rows, computed on first use
 
     def left(self, rows: IntArray, dtype: np.dtype[Any]) -> RealArray:
-        """Rows, and for the rbf kernel (-|z|^2 / 2, 1)."""
+        """Return the rows, augmented by (-|z|^2 / 2, 1) for the rbf kernel."""
         if self.scale is None:
             return np.asarray(self.X[rows], dtype=dtype)
         if dtype == np.float32 and self.X.size <= KEPT_VALUES:
@@ -83,7 +83,7 @@ class DenseTiles:
         return self._augmented(self.X[rows], dtype)
 
     def right(self, rows: IntArray, dtype: np.dtype[Any]) -> RealArray:
-        """Rows as columns, and for the rbf kernel (1, -|z|^2 / 2)."""
+        """Return the transposed rows, augmented by (1, -|z|^2 / 2) for the rbf kernel."""
         operand = self.left(rows, dtype)
         if self.scale is not None:
             operand[:, [-2, -1]] = operand[:, [-1, -2]]
@@ -92,12 +92,12 @@ class DenseTiles:
     def _augmented(self, X: RealArray, dtype: np.dtype[Any]) -> RealArray:
         assert self.scale is not None and self.centre is not None
         out = np.empty((len(X), X.shape[1] + 2), dtype=dtype)
-        # The mean is the origin: it shrinks the squared norms, whose difference is the exponent.
+        # Centring reduces the squared norms, and with them the cancellation in the exponent.
         shifted = np.subtract(X, self.centre, dtype=np.float64)
         z = out[:, :-2]
         np.multiply(shifted, self.scale, out=z, casting="same_kind")
-        # The norms of the rounded rows, so that k(x, x) = 1 up to the rounding of one product.
-        with np.errstate(over="ignore"):  # an infinite norm is far from everything
+        # Norms of the rounded rows, so that k(x, x) = 1 up to the rounding error of one product.
+        with np.errstate(over="ignore"):  # an infinite norm counts as far, see _write_exponents
             out[:, -2] = -0.5 * np.einsum("ij,ij->i", z, z, dtype=np.float64)
         if not np.isfinite(z).all():
             raise ValueError(overflow_message(out.dtype))
@@ -105,7 +105,7 @@ class DenseTiles:
         return out
 
     def write(self, left: RealArray, right: RealArray, out: RealArray) -> None:
-        """One product and its transform."""
+        """Compute the product and transform it in place."""
         if self.scale is None:
             np.matmul(left, right, out=out)
         else:
@@ -118,14 +118,14 @@ class DenseTiles:
         if not (len(rows) and len(columns)):
             np.matmul(left, right, out=out)
             return
-        with np.errstate(over="ignore", invalid="ignore"):  # the pairs where they are, come next
+        with np.errstate(over="ignore", invalid="ignore"):  # only in pairs overwritten below
             np.matmul(left, right, out=out)
             apart = cdist(left[rows, :-2], right[:-2, columns].T, "sqeuclidean")
             out[np.ix_(rows, columns)] = -0.5 * apart
 
 
 def overflow_message(dtype: Any) -> str:
-    """Return what to say where the exponents of the rbf kernel cannot be computed."""
+    """Return the error message for an overflow in the exponents of the rbf kernel."""
     return (
         f"gamma times the rows of X overflows {np.dtype(dtype)}: scale the features (e.g. with "
         "StandardScaler) or lower gamma"
@@ -133,9 +133,9 @@ def overflow_message(dtype: Any) -> str:
 
 
 class SparseTiles:
-    """CSR rows: each row against a dense table of the columns that the other side uses.
+    """Tiles of CSR data: sparse rows times a dense table of the features that the columns use.
 
-    With `gamma` (rbf, one value a feature) the exponent is 2 sum gamma x z - |x|^2 - |z|^2 in
+    With `gamma` (rbf, one value per feature) the exponent is 2 sum gamma x z - |x|^2 - |z|^2 in
     the norm weighted by gamma.
     """
 
@@ -148,7 +148,7 @@ class SparseTiles:
         self.gamma = gamma
 
     def left(self, rows: IntArray, dtype: np.dtype[Any]) -> Any:
-        """CSR arrays (times 2 gamma for rbf) and squared norms."""
+        """Return the CSR arrays (data times 2 gamma for rbf), the squared norms and the rows."""
         X = self.X[rows]
         if self.gamma is None:
             offset = np.zeros(X.shape[0], dtype=dtype)
@@ -160,7 +160,7 @@ class SparseTiles:
         return *scaled, X
 
     def right(self, rows: IntArray, dtype: np.dtype[Any]) -> Any:
-        """The columns that occur, densely, where each one stands, and squared norms."""
+        """Return the table positions of the features, the dense table, squared norms and rows."""
         Z = self.X[rows]
         position = np.full(Z.shape[1], -1, dtype=np.intp)
         position[Z.indices] = 0
@@ -168,19 +168,19 @@ class SparseTiles:
         position[used] = np.arange(len(used))
         table = np.zeros((len(used), Z.shape[0]), dtype=dtype)
         row = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))
-        table[position[Z.indices], row] = Z.data  # canonical CSR: no entry occurs twice
+        table[position[Z.indices], row] = Z.data  # canonical CSR has no duplicate entries
         norms = np.zeros(Z.shape[0], dtype) if self.gamma is None else self._norms(Z, dtype)
         return position, table, norms, Z
 
     def _norms(self, X: Any, dtype: np.dtype[Any]) -> RealArray:
         assert self.gamma is not None
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        with np.errstate(over="ignore"):  # an infinite norm is far from everything
+        with np.errstate(over="ignore"):  # an infinite norm counts as far
             weighted = X.data.astype(np.float64) ** 2 * self.gamma[X.indices]
             return np.asarray(np.bincount(row, weighted, X.shape[0]).astype(dtype))
 
     def write(self, left: Any, right: Any, out: RealArray) -> None:
-        """Products of sparse rows with the table, then the transform."""
+        """Compute the products of the sparse rows with the table and transform them."""
         tile = out if out.flags.c_contiguous else np.empty(out.shape, dtype=out.dtype)
         *rows, X = left
         *columns, Z = right
@@ -194,7 +194,7 @@ class SparseTiles:
     def _replace_far_pairs(
         self, X: Any, offset: RealArray, Z: Any, shift: RealArray, tile: RealArray
     ) -> None:
-        """Write exponents from differences where both rows are far, as for dense rows."""
+        """Recompute exponents from differences if both samples are far, as for dense data."""
         far = 2.0 * FAR_NORM[tile.dtype.type]
         rows, columns = np.flatnonzero(offset > far), np.flatnonzero(shift > far)
         if len(rows) and len(columns):
@@ -208,7 +208,7 @@ class SparseTiles:
 
 
 class LookedUpTiles:
-    """A precomputed kernel matrix: values are looked up."""
+    """Tiles of a precomputed kernel matrix."""
 
     width = 1 << 30
     thread_safe = True
@@ -217,36 +217,36 @@ class LookedUpTiles:
         self.K = K
 
     def left(self, rows: IntArray, dtype: np.dtype[Any]) -> RealArray:
-        """The rows of the matrix."""
+        """Return the rows of the kernel matrix."""
         return self.K[rows]
 
     def right(self, rows: IntArray, dtype: np.dtype[Any]) -> IntArray:
-        """The numbers of the columns."""
+        """Return the column indices."""
         return rows
 
     def write(self, left: RealArray, right: IntArray, out: RealArray) -> None:
-        """Pick the columns."""
+        """Copy the columns of the given rows."""
         out[...] = left[:, right]
 
 
 class CalledTiles:
-    """A kernel function of the user."""
+    """Tiles of a user-defined kernel function."""
 
     width = 1 << 30
-    thread_safe = False  # the user's function need not be
+    thread_safe = False  # the user's function may not be thread-safe
 
     def __init__(self, function: Callable[[Any, Any], ArrayLike], X: Matrix) -> None:
         self.function = function
         self.X = X
 
     def left(self, rows: IntArray, dtype: np.dtype[Any]) -> Matrix:
-        """The rows themselves."""
+        """Return the rows of X."""
         return self.X[rows]
 
     right = left
 
     def write(self, left: Matrix, right: Matrix, out: RealArray) -> None:
-        """Call the function and check the shape of what it returns."""
+        """Call the kernel function; raise if the shape is wrong or a value is not finite."""
         values = np.asarray(self.function(left, right))
         if values.shape != out.shape:
             raise ValueError(
@@ -260,9 +260,10 @@ class CalledTiles:
 
 @jit(fast=True)
 def sparse_product(data, indices, indptr, offset, position, table, shift, out):  # type: ignore[no-untyped-def]
-    """Write the product of CSR rows and a table of columns, less offset (rows) and shift (columns).
+    """Write CSR rows times table, minus offset (per row) and shift (per column), to out.
 
-    Four table rows are added at a time: the row of the result is the bottleneck otherwise.
+    Four table rows are added at a time, since reading and writing the row of the result is
+    otherwise the bottleneck.
     """
     n_columns = out.shape[1]
     found = np.empty(table.shape[0] + 4, np.int64)
@@ -279,6 +280,7 @@ def sparse_product(data, indices, indptr, offset, position, table, shift, out): 
                 found[hits] = p
                 value[hits] = data[k]
                 hits += 1
+        # Pad with zeros to a multiple of four.
         for k in range(hits, hits + 3):
             found[k] = 0
             value[k] = 0
@@ -291,7 +293,7 @@ def sparse_product(data, indices, indptr, offset, position, table, shift, out): 
 
 
 def tiles_for(kernel: Kernel, X: Matrix, centre: FloatArray | None) -> Tiles:
-    """Return what makes the tiles of a kernel on some rows, seen from a centre (dense rbf)."""
+    """Return the tile object for a kernel and data; `centre` is used for dense rbf only."""
     if kernel.name == "precomputed":
         return LookedUpTiles(X)
     if kernel.function is not None:
@@ -305,13 +307,13 @@ def tiles_for(kernel: Kernel, X: Matrix, centre: FloatArray | None) -> Tiles:
 
 
 def operand_bytes(operand: Any) -> int:
-    """Return the memory that an operand takes."""
+    """Return the memory of an operand in bytes."""
     parts = operand if isinstance(operand, tuple) else (operand,)
     return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
 
 def set_ones(tile: RealArray, itself: IntArray | None, down: slice, across: slice) -> None:
-    """Write k(x, x) = 1 where a row of the tile meets itself."""
+    """Set k(x, x) = 1 where row and column of the tile are the same sample."""
     if itself is None:
         return
     place = itself[down]
@@ -320,12 +322,12 @@ def set_ones(tile: RealArray, itself: IntArray | None, down: slice, across: slic
 
 
 def spans_of(n: int, width: int) -> list[slice]:
-    """Return the spans that cut n rows into tiles of some width."""
+    """Return slices of at most `width` that cover range(n)."""
     return [slice(start, min(start + width, n)) for start in range(0, n, width)]
 
 
 def raise_to(base: RealArray, degree: float) -> None:
-    """base **= degree; small whole degrees by multiplication, which is ten times faster."""
+    """Raise base to a power in place; small integer degrees by multiplication, which is faster."""
     if float(degree).is_integer() and 1 <= degree <= 8:
         factor = base.copy()
         for _ in range(int(degree) - 1):
@@ -336,14 +338,14 @@ def raise_to(base: RealArray, degree: float) -> None:
 
 @jit
 def squared_distances(data, indices, indptr, other, other_indices, other_indptr, gamma, out):  # type: ignore[no-untyped-def]
-    """Write sum_j gamma_j (x_j - z_j)^2 of all pairs of CSR rows, their columns in order."""
+    """Write sum_j gamma_j (x_j - z_j)^2 of all pairs of CSR rows with sorted indices to out."""
     for r in range(out.shape[0]):
         for c in range(out.shape[1]):
             total = 0.0
             p, p_end = indptr[r], indptr[r + 1]
             q, q_end = other_indptr[c], other_indptr[c + 1]
             while p < p_end or q < q_end:
-                # The next column of either row; the other one has a zero there.
+                # Merge the two index lists: a feature missing from one row is zero there.
                 column = indices[p] if p < p_end else other_indices[q]
                 if q < q_end and other_indices[q] < column:
                     column = other_indices[q]

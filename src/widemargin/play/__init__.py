@@ -1,1 +1,1 @@
-"""Playground: draw points on a local web page and see the decision boundary change."""
+"""Playground: a local web page to draw points and watch the decision boundary."""

@@ -1,7 +1,7 @@
-"""List the estimators of the playground and the controls of each, for page and server.
+"""Catalogue of the estimators of the playground and their controls, for page and server.
 
-A parameter that is not in this list cannot be set from the page, and a value outside its range is
-refused: the page is not trusted with more than it shows.
+Only the parameters in the catalogue can be set by a request, and values outside their range are
+rejected, since requests are not trusted.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from widemargin.estimators.ordinal import OrdinalSVC
 from widemargin.estimators.perceptron import PerceptronClassifier
 from widemargin.estimators.svm import SVC, NuSVC
 
-MOST_SECONDS = 2.0  # of a fit: the picture is to follow the hand
+MOST_SECONDS = 2.0  # time limit of a fit, for an interactive picture
 
 
 @dataclass(frozen=True)
 class Slider:
-    """A number from a range.
+    """Control of a numeric parameter.
 
     Attributes
     ----------
     name : str
         Parameter of the estimator.
     label, help : str
-        What the page calls it, and what it does in plain words.
+        Label on the page, and a short explanation.
     low, high, start : float
-        Range and first value.
+        Range and initial value.
     log : bool
-        Whether equal steps of the hand multiply the value.
+        Whether the slider is logarithmic.
     whole : bool
         Whether the value is a whole number.
     """
@@ -54,9 +54,9 @@ class Slider:
     whole: bool = False
 
     def checked(self, value: Any) -> float:
-        """Return the value, or raise if it is not allowed."""
+        """Return the value, or raise an error if it is not allowed."""
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        slip = 1e-9 * abs(self.high)  # a value that went through a logarithm and back
+        slip = 1e-9 * abs(self.high)  # rounding of a value converted to a logarithm and back
         inside = number and self.low - slip <= value <= self.high + slip
         fix = f"a number between {self.low:g} and {self.high:g}"
         require(bool(inside), f"params[{self.name!r}]", value, fix)
@@ -66,24 +66,24 @@ class Slider:
         return min(max(float(value), self.low), self.high)
 
     def alternatives(self) -> list[str]:
-        """Return no words: a range of numbers has none to choose from."""
+        """Return an empty list: a slider has no discrete options."""
         return []
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice from a few words.
+    """Control of a parameter with a few options.
 
     Attributes
     ----------
     name, label, help : str
         As for a slider.
     options : dict of str to str
-        The words, and how the page calls them.
+        The options and their labels on the page.
     start : str
-        The first choice.
+        The initial option.
     meaning : dict of str to float
-        The number that a word stands for, where the estimator takes numbers.
+        Numeric value of each option, for parameters that are numbers.
     """
 
     name: str
@@ -94,34 +94,34 @@ class Choice:
     meaning: dict[str, float] = field(default_factory=dict)
 
     def checked(self, value: Any) -> str | float:
-        """Return the value, or raise if it is not allowed."""
+        """Return the value, or raise an error if it is not allowed."""
         known = isinstance(value, str) and value in self.options
         require(known, f"params[{self.name!r}]", value, f"one of {', '.join(self.options)}")
         return self.meaning.get(value, value)
 
     def alternatives(self) -> list[str]:
-        """Return the words that are not the first choice."""
+        """Return the options other than the initial one."""
         return [word for word in self.options if word != self.start]
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """An estimator as the page offers it.
+    """Entry of the catalogue: an estimator and its controls.
 
     Attributes
     ----------
     title, words : str
-        What the page calls it, and what it does, in one sentence.
+        Title on the page, and a description in one sentence.
     estimator : type
-        The class.
+        Class of the estimator.
     controls : tuple of Slider or Choice
-        What can be set.
+        Controls of its parameters.
     dashes : str
-        What the lines are on which the decision function is -1 and 1; empty where nothing special.
+        Meaning of the contours of the decision function at -1 and 1; "" if they have none.
     uncertified : str
-        Why it has no certificate; empty where it has one.
+        Reason why it has no certificate; "" if it has one.
     fixed : dict
-        Parameters that are not for the hand to set.
+        Parameters with fixed values, not shown on the page.
     """
 
     title: str
@@ -134,21 +134,21 @@ class CatalogueEntry:
 
     @property
     def name(self) -> str:
-        """The name of its class."""
+        """Name of the estimator's class."""
         return self.estimator.__name__
 
     def parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the estimator's parameters from those of a request; absent ones are the first."""
+        """Return the estimator's parameters; those absent from a request have initial values."""
         known = {control.name: control for control in self.controls}
         for name in given:
             require(name in known, "params", name, f"among {', '.join(known)} for {self.name}")
         chosen = {n: c.checked(given.get(n, c.start)) for n, c in known.items()}
         if chosen.get("kernel", "rbf") == "linear":
-            chosen.pop("gamma", None)  # the linear kernel has none, and the page hides it
+            chosen.pop("gamma", None)  # not a parameter of the linear kernel; hidden on the page
         return {**chosen, **self.fixed, "time_limit": MOST_SECONDS}
 
     def described(self) -> dict[str, Any]:
-        """Return what the page needs to show the machine."""
+        """Return the entry as JSON for the page."""
         shown = [asdict(control) for control in self.controls]
         for told, control in zip(shown, self.controls, strict=True):
             told["kind"] = type(control).__name__.lower()
@@ -163,7 +163,7 @@ class CatalogueEntry:
 
 
 _GAMMA = Slider(
-    "gamma", "Reach of a point, γ", "Large: each point sees only its neighbours.", 0.05, 50.0, 1.5
+    "gamma", "Kernel coefficient, γ", "Large: only close neighbours interact.", 0.05, 50.0, 1.5
 )
 _COST = Slider("C", "Cost of an error, C", "Large: errors are avoided at any price.", 0.01, 1e4, 1)
 _KERNEL = Choice(
@@ -175,31 +175,31 @@ _KERNEL = Choice(
 )
 _LOSS = Choice(
     "loss",
-    "Price of an error",
-    "Proportional to its size, or to the square of it.",
+    "Loss",
+    "Proportional to the slack, or to its square.",
     {"hinge": "linear (hinge)", "squared_hinge": "quadratic"},
     "hinge",
 )
-_SHARE = Slider("nu", "Share, ν", "At most this share of margin errors.", 0.05, 0.8, 0.3, log=False)
+_SHARE = Slider("nu", "Share, ν", "Upper bound on the share of margin errors.", 0.05, 0.8, 0.3, log=False)
 _SHRINKAGE = Slider(
-    "k", "Shrinkage", "Share of a class that speaks together.", 0.05, 0.9, 0.3, log=False
+    "k", "Shrinkage", "Large: smaller hulls, less influence of outliers.", 0.05, 0.9, 0.3, log=False
 )
 _ADAPTATION = Slider("lam", "Adaptation, λ", "1 is the leave-one-out machine.", 0.05, 10.0, 1.0)
-_PRICE = Slider("lam", "Price of a weight, λ", "Large: fewer support vectors.", 1e-3, 10.0, 0.1)
+_PRICE = Slider("lam", "Penalty of a coefficient, λ", "Large: fewer support vectors.", 1e-3, 10.0, 0.1)
 _NOISE = Slider("input_noise", "Noise", "How much the classes overlap.", 0.01, 10.0, 0.3)
 _FLIPS = Slider(
     "flip_noise", "Wrong labels", "Share of labels that are wrong.", 0, 0.3, 0, log=False
 )
 _NORM = Choice(
     "norm",
-    "Length of the weights",
-    "In what norm the margin is as wide as can be.",
+    "Norm of the weights",
+    "The margin is maximal in the dual norm.",
     {"2": "l2: distances as usual", "1": "l1: few inputs", "inf": "l∞: all inputs alike"},
     "2",
     {"2": 2, "1": 1, "inf": np.inf},
 )
 _ROUNDS = Slider(
-    "n_rounds", "Rounds", "One more rule of thumb in each.", 1, 200, 30, log=False, whole=True
+    "n_rounds", "Rounds", "Each round adds one stump.", 1, 200, 30, log=False, whole=True
 )
 
 _LIST = (
@@ -211,43 +211,43 @@ _LIST = (
     ),
     CatalogueEntry(
         "Soft margin, by share",
-        "As above; instead of a cost one sets the share of points inside the margin.",
+        "As above, with an upper bound on the share of margin errors instead of a cost.",
         NuSVC,
         (_KERNEL, _GAMMA, _SHARE),
     ),
     CatalogueEntry(
         "Reduced hulls",
-        "The nearest points of two shrunken convex hulls; a point alone has no say.",
+        "The nearest points of two reduced convex hulls, which limits the influence of a point.",
         ReducedHullSVC,
         (_KERNEL, _GAMMA, _SHRINKAGE),
     ),
     CatalogueEntry(
         "Leave-one-out machine",
-        "Each point is to be classified by the others. Nothing to set but the kernel.",
+        "Each point is to be classified by the others; only the kernel is chosen.",
         LOOSVC,
         (_GAMMA,),
     ),
     CatalogueEntry(
         "Adaptive margin",
-        "A point must earn the margin that its own weight would give it.",
+        "The margin required of a point grows with its own coefficient.",
         AdaptiveMarginSVC,
         (_GAMMA, _ADAPTATION),
     ),
     CatalogueEntry(
         "Linear program",
-        "Few support vectors: weights are priced one by one.",
+        "Few support vectors, by an l1 penalty on the coefficients.",
         LPSVC,
         (_GAMMA, _PRICE),
     ),
     CatalogueEntry(
         "Linear program, by share",
-        "As above, with a share of margin errors instead of a price.",
+        "As above, with a share of margin errors instead of a penalty.",
         NuLPSVC,
         (_GAMMA, _SHARE),
     ),
     CatalogueEntry(
         "Gaussian process",
-        "Probabilities everywhere: it also knows where it knows nothing.",
+        "Probabilities at every point, uncertain far from the data.",
         MeanFieldGPClassifier,
         (_GAMMA, _NOISE, _FLIPS),
         dashes="one standard deviation",
@@ -257,31 +257,31 @@ _LIST = (
         "Classes in the order of their numbers: parallel boundaries of one score.",
         OrdinalSVC,
         (_KERNEL, _GAMMA, _COST),
-        dashes="",  # the margin is one between rows, not one from the boundary
-        fixed={"tol": 1e-2},  # a picture does not show more, and it is there ten times as soon
+        dashes="",  # the margin is between pairs of samples, not from a boundary
+        fixed={"tol": 1e-2},  # enough for a picture, and about ten times as fast
     ),
     CatalogueEntry(
         "Margin in another norm",
-        "A straight boundary; distances from it need not be the usual ones.",
+        "A linear boundary; distances are measured in another norm.",
         MaxMarginClassifier,
         (_NORM, _COST),
     ),
     CatalogueEntry(
         "Boosting",
-        "Many cuts along one input each, added up: points that are wrong count for more each time.",
+        "A weighted vote of decision stumps; misclassified points gain weight in each round.",
         AdaBoostClassifier,
         (_ROUNDS,),
-        dashes="",  # its values are a share of votes
-        uncertified="boosting adds up rounds; it has no optimum to be near to",
+        dashes="",  # decision values are shares of votes
+        uncertified="boosting has no optimum whose distance could be bounded",
     ),
     CatalogueEntry(
         "Perceptron",
-        "A step for each point that is wrong, until none is: any boundary will do.",
+        "One update per misclassified point, until none is left; any separating boundary is accepted.",
         PerceptronClassifier,
         (_KERNEL, _GAMMA),
-        dashes="",  # its boundary has no margin to keep
-        uncertified="any boundary without errors will do; none is best",
-        fixed={"max_iter": 300},  # for classes that cannot be parted it never ends
+        dashes="",  # the boundary has no margin
+        uncertified="any separating boundary is a solution; none is optimal",
+        fixed={"max_iter": 300},  # does not terminate on classes that are not separable
     ),
 )
 MACHINES: dict[str, CatalogueEntry] = {machine.name: machine for machine in _LIST}

@@ -1,4 +1,4 @@
-"""Write the model of the playground as stand-alone Python code."""
+"""Export of the playground's model as stand-alone Python code."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ ROWS_A_LINE = 4
 
 
 def python_code(question: Question) -> str:
-    """Return a script that makes the points, fits the machine and prints what it is worth."""
+    """Return a script that creates the points, fits the model and prints its quality."""
     machine = question.machine
     rows = [f"[{x!r}, {y!r}]" for x, y in question.points.tolist()]
     lines = [", ".join(rows[i : i + ROWS_A_LINE]) for i in range(0, len(rows), ROWS_A_LINE)]
-    # The page's limit on the time of a fit is not the user's.
+    # The time limit serves the page; it is not a choice of the user.
     parameters = {k: v for k, v in question.parameters.items() if k != "time_limit"}
     written = {k: "np.inf" if v == math.inf else repr(v) for k, v in parameters.items()}
     arguments = ", ".join(f"{key}={value}" for key, value in written.items())

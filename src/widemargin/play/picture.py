@@ -1,4 +1,4 @@
-"""Fit an estimator to the drawn points and compute everything that the page shows."""
+"""Fits of the playground, and the data of the picture that the page shows."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from widemargin.reporting.strengths import strengths
 
 MOST_POINTS = 400
 MOST_CLASSES = 5
-EXTENT = 2.0  # the picture shows [-EXTENT, EXTENT] in both directions
-GRID = 81  # values along one side of the picture; the page interpolates between them
-PIXELS = 201  # the same for more than two classes, where there is nothing to interpolate
+EXTENT = 2.0  # the picture covers [-EXTENT, EXTENT] in both directions
+GRID = 81  # grid points along one side of the picture; the page interpolates between them
+PIXELS = 201  # the same for more than two classes, interpolated here: the page gets class codes
 MOST_NOTES, LONGEST_NOTE = 3, 300
-DECIMALS = 4  # of coordinates: finer than a pixel
-QUICK_CLASSES = 3  # beyond, there are many pairs of classes to leave points out of
-MOST_REFITS = 120  # beyond, machines without a solution path leave out folds of points
+DECIMALS = 4  # of coordinates; finer than a pixel
+QUICK_CLASSES = 3  # beyond, leave-one-out is slow because of the number of pairs of classes
+MOST_REFITS = 120  # beyond, models without a solution path use cross-validation
 
 
 @dataclass(frozen=True)
 class Question:
-    """What the page asks: some points, a machine and its parameters."""
+    """Validated request of the page: points, labels, estimator and its parameters."""
 
     points: FloatArray
     labels: IntArray
@@ -40,12 +40,12 @@ class Question:
     parameters: dict[str, Any]
 
     def estimator(self) -> Any:
-        """Return the unfitted machine."""
+        """Return the unfitted estimator."""
         return self.machine.estimator(**self.parameters)
 
 
 def read_question(given: Any) -> Question:
-    """Check a request; every mistake is a ValueError that names it."""
+    """Validate a request; raise a ValueError that names the invalid value."""
     require(isinstance(given, Mapping), "the request", type(given).__name__, "a JSON object")
     machine = machine_named(given.get("machine"))
     params = given.get("params", {})
@@ -76,12 +76,12 @@ def _check_point(i: int, row: Any) -> None:
 
 
 class NoMachineError(Exception):
-    """A valid request whose points do not allow a fit."""
+    """Raised if a request is valid, but its points do not allow a fit."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted machine, the question that it answers, and the warnings of its fit."""
+    """Fitted model with its request and the warnings of the fit."""
 
     model: Any
     question: Question
@@ -89,8 +89,8 @@ class Fitted:
 
 
 def fit(question: Question) -> Fitted:
-    """Fit the machine that is asked for; NoMachineError where the points do not allow it."""
-    # So few points do not occupy several threads: to wait for them takes longer than the fit.
+    """Fit the requested estimator; raise NoMachineError if the points do not allow it."""
+    # One thread: with so few points, synchronisation would take longer than the fit.
     with warnings.catch_warnings(record=True) as caught, worker_threads():
         warnings.simplefilter("always")
         try:
@@ -101,11 +101,10 @@ def fit(question: Question) -> Fitted:
 
 
 def draw(fitted: Fitted) -> dict[str, Any]:
-    """Return what the page shows of a machine.
+    """Return the picture of a model: decision surface, strengths, certificate, leave-one-out.
 
-    Leave-one-out is in it where it takes a few milliseconds; where it takes longer it is None, and
-    the page asks for it when the hand rests. Strengths are None for a machine that gives no
-    coefficients to points.
+    Leave-one-out is None unless it is fast; the page then requests it separately once the points
+    stop changing. Strengths are None for a model without coefficients of samples.
     """
     model = fitted.model
     slow = _trains_again(model) or len(model.classes_) > QUICK_CLASSES
@@ -126,10 +125,10 @@ def _trains_again(model: Any) -> bool:
 
 
 def leave_one_out(fitted: Fitted) -> dict[str, Any]:
-    """Return which points are wrong when left out, or why that is not known."""
+    """Return the leave-one-out errors, or the reason why they are not available."""
     record = find_record(fitted.model)
     if record is None:
-        return {"problem": "not known: this machine would have to be trained anew for each point"}
+        return {"problem": "not known: this model would have to be refitted for each point"}
     many = _trains_again(fitted.model) and len(fitted.question.labels) > MOST_REFITS
     try:
         found = record.result("folds" if many else "auto")
@@ -145,13 +144,13 @@ def leave_one_out(fitted: Fitted) -> dict[str, Any]:
 
 
 def _landscape(model: Any) -> dict[str, Any]:
-    """Return what the plane looks like: values for two classes, else who wins and by how much.
+    """Return the decision surface: values for two classes, else predicted class and its lead.
 
-    Votes of pairs jump from one grid point to the next. So the values of the machines, which do
-    not, are interpolated before they are counted.
+    Votes of one-vs-one are discontinuous. Therefore the pairwise decision values are interpolated
+    first, and votes are counted afterwards.
     """
     axis = np.linspace(-EXTENT, EXTENT, GRID)
-    across, down = np.meshgrid(axis, -axis)  # rows of the picture run downwards
+    across, down = np.meshgrid(axis, -axis)  # the rows of the image run downwards
     places = np.column_stack([across.ravel(), down.ravel()])
     if len(model.classes_) == 2:
         return {"values": _packed(model.decision_function(places), "<f4")}
@@ -170,7 +169,7 @@ def _landscape(model: Any) -> dict[str, Any]:
 
 
 def _smallest_win(values: FloatArray, winner: IntArray, n_classes: int) -> FloatArray:
-    """Return by how much the winner beats its nearest rival; 0 where that one beats it."""
+    """Return the smallest pairwise decision value of the winner, at least 0."""
     lead = np.full(len(values), np.inf)
     for k, (positive, negative) in enumerate(class_pairs(n_classes)):
         for own, sign in ((positive, 1.0), (negative, -1.0)):
@@ -180,7 +179,7 @@ def _smallest_win(values: FloatArray, winner: IntArray, n_classes: int) -> Float
 
 
 def _refined(values: FloatArray) -> FloatArray:
-    """Return values at all pixels of a picture by bilinear interpolation from the grid."""
+    """Interpolate values bilinearly from the grid to all pixels of the picture."""
     place = np.linspace(0, GRID - 1, PIXELS)
     whole = np.minimum(place.astype(np.intp), GRID - 2)
     weights = np.zeros((PIXELS, GRID), dtype=np.float32)
@@ -192,12 +191,12 @@ def _refined(values: FloatArray) -> FloatArray:
 
 
 def _packed(values: Any, kind: str) -> str:
-    """Return numbers as the text of their bytes, a third of the size of JSON."""
+    """Encode numbers in base64, about a third of the size of JSON."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")
 
 
 def _strength(model: Any, n: int) -> list[float] | None:
-    """Return how much each point says, from 0 to 1: its coefficient beside the largest one."""
+    """Return the embedding strength of each point, relative to the largest one."""
     size = strengths(model, n)
     if size is None:
         return None
@@ -207,10 +206,10 @@ def _strength(model: Any, n: int) -> list[float] | None:
 
 
 def _certificate(fitted: Fitted) -> dict[str, Any]:
-    """Return how near the optimum the machine is, or why nobody can say."""
+    """Return the certificate, or the reason why there is none."""
     found = getattr(fitted.model, "certificate_", None)
     if found is None:
-        usual = "these equations are not those of an optimum"
+        usual = "it is not the solution of a convex problem"
         return {"problem": fitted.question.machine.uncertified or usual}
     return {
         "primal": found.primal,

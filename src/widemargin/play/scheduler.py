@@ -1,4 +1,4 @@
-"""Schedule fits for the playground: drawing requests first, then leave-one-out, then warm-up."""
+"""Scheduler of the playground's fits: pictures first, then leave-one-out, then warm-up."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from widemargin.play.picture import Fitted, NoMachineError, draw, fit, leave_one
 
 
 class FitScheduler:
-    """Fit one machine at a time, and cache the last one."""
+    """Scheduler that fits one model at a time and caches the last one."""
 
     def __init__(self) -> None:
         self._fitting = threading.Lock()
-        self._leaving_out = threading.Lock()  # may take seconds, and pictures must not wait for it
+        self._leaving_out = threading.Lock()  # takes seconds; pictures must not wait for it
         self._asked = threading.Condition()
         self._n_asked = 0
         self._last: tuple[str, Fitted] | None = None
 
     def picture(self, given: Any) -> dict[str, Any]:
-        """Return the picture of a machine, or why there is none."""
+        """Return the picture for a request, or the reason why there is none."""
         started = time.perf_counter()
         try:
             with self._request_pending(), self._fitting:
@@ -34,7 +34,7 @@ class FitScheduler:
         return {**answer, "milliseconds": round(1000 * (time.perf_counter() - started), 1)}
 
     def left_out(self, given: Any) -> dict[str, Any]:
-        """Return the leave-one-out of a machine, which may take longer."""
+        """Return the leave-one-out result for a request, which may take seconds."""
         try:
             with self._request_pending(), self._fitting:
                 fitted = self._fitted(given)
@@ -52,7 +52,7 @@ class FitScheduler:
 
     @contextmanager
     def _request_pending(self) -> Iterator[None]:
-        """Count the pending requests: warm-up waits until there are none."""
+        """Register a pending request; warm-up waits until there are none."""
         with self._asked:
             self._n_asked += 1
         try:
@@ -63,12 +63,12 @@ class FitScheduler:
                 self._asked.notify_all()
 
     def warm_up(self, first: str | None = None) -> None:
-        """Compile what the machines need, before a picture asks for it.
+        """Compile the numba kernels of all estimators in idle time, ahead of the first picture.
 
         Parameters
         ----------
         first : str or None
-            The machine of the first picture, where that is known.
+            The estimator of the first picture, if it is known.
         """
         for name in sorted(MACHINES, key=lambda name: name != first):
             for given in _small_questions(name):
@@ -79,7 +79,7 @@ class FitScheduler:
 
 
 def _small_questions(name: str) -> Iterator[dict[str, Any]]:
-    """Return a few points of two and of three classes, for each choice that a machine has."""
+    """Yield small requests with two and three classes, for each option of an estimator."""
     points = [[0.1 * i * (-1) ** i, 0.05 * i, i % 3] for i in range(12)]
     controls = MACHINES[name].controls
     others = [{c.name: word} for c in controls for word in c.alternatives()]
@@ -90,7 +90,7 @@ def _small_questions(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _fit_and_draw(given: dict[str, Any]) -> None:
-    """Compute all that a picture needs and drop it; so few points may not allow a fit."""
+    """Compute a picture and discard it; the few points may not allow a fit."""
     with suppress(NoMachineError):
         fitted = fit(read_question(given))
         draw(fitted)

@@ -1,9 +1,9 @@
-"""Serve the playground on localhost: small requests, one fit at a time.
+"""Web server of the playground on localhost.
 
-It listens on 127.0.0.1. A page of another site cannot use it: requests must name this address in
-Host, and those that a page sends must have come from it (Origin). Requests are JSON of a bounded
-size, sent within a bounded time, whose every value is checked (:mod:`widemargin.play.picture`), and
-no fit runs longer than the catalogue allows. Nothing is stored.
+It listens on 127.0.0.1 only. Pages of other sites cannot use it: the Host header of a request must
+be this address, and its Origin header, if present, too. Requests are JSON of bounded size, received
+within a bounded time, and every value is validated (:mod:`widemargin.play.picture`). The catalogue
+bounds the time of a fit. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from widemargin.play.picture import EXTENT, GRID, MOST_CLASSES, MOST_POINTS, PIX
 from widemargin.play.scheduler import FitScheduler
 
 ADDRESS = "127.0.0.1"
-MOST_BYTES = 64 * 1024  # 400 points take a fifth of that
-MOST_WAITING = 4  # requests that may wait for the fit before them
-SECONDS_TO_SEND = 5.0  # for the whole of a request
+MOST_BYTES = 64 * 1024  # about five times the size of 400 points
+MOST_WAITING = 4  # requests that may wait for earlier fits
+SECONDS_TO_SEND = 5.0  # for receiving a whole request
 FILES = {
     "": ("index.html", "text/html"),
     "style.css": ("style.css", "text/css"),
@@ -52,15 +52,15 @@ HEADERS = {
 
 
 class OwnPageOnly:
-    """Refuse requests that were meant for another host or come from another site's page."""
+    """Middleware that rejects requests with a foreign Host or Origin header."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self.app = app
         self.hosts = {f"{ADDRESS}:{port}", f"localhost:{port}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on if it is from the page itself."""
-        if scope["type"] != "http":  # the server's own start and stop
+        """Forward a request if it comes from the playground's own page."""
+        if scope["type"] != "http":  # lifespan events of the server
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
@@ -80,12 +80,12 @@ class OwnPageOnly:
 
 
 class _TooLargeError(Exception):
-    """A request beyond the limit."""
+    """Raised if a request exceeds MOST_BYTES."""
 
 
 def make_app(port: int, scheduler: FitScheduler) -> Starlette:
-    """Return the application that answers at a port of this machine."""
-    # Threads that may work or wait: a page sends one request at a time, several pages a few.
+    """Return the ASGI application of the playground."""
+    # Limits the threads that work or wait; a page sends one request at a time.
     places = threading.BoundedSemaphore(1 + MOST_WAITING)
 
     def answering(work: Callable[[Any], dict[str, Any]]) -> Any:
@@ -96,7 +96,7 @@ def make_app(port: int, scheduler: FitScheduler) -> Starlette:
                 return _refusal(408, f"a request must be sent within {SECONDS_TO_SEND:g} seconds")
             except _TooLargeError:
                 return _refusal(413, f"a request may have at most {MOST_BYTES} bytes")
-            except (ValueError, RecursionError):  # too many digits, too deep, or no JSON at all
+            except (ValueError, RecursionError):  # too many digits, nested too deeply, or not JSON
                 return _refusal(400, "the request is not JSON")
             if not places.acquire(blocking=False):
                 return _refusal(503, "busy: several pictures are being drawn already")
@@ -123,7 +123,7 @@ def make_app(port: int, scheduler: FitScheduler) -> Starlette:
 
 
 async def _body(request: Request) -> bytes:
-    """Read a request, never more of it than the limit, nor for longer."""
+    """Read a request within the limits on its size and time."""
     body = b""
     async with asyncio.timeout(SECONDS_TO_SEND):
         async for part in request.stream():
@@ -138,7 +138,7 @@ def _refusal(status: int, why: str) -> Response:
 
 
 async def _catalogue(_: Request) -> Response:
-    """Tell the page what there is and how far it may go."""
+    """Return the catalogue of estimators and the limits on requests."""
     limits = {"points": MOST_POINTS, "classes": MOST_CLASSES, "extent": EXTENT}
     sides = {"grid": GRID, "pixels": PIXELS}
     machines = [machine.described() for machine in MACHINES.values()]
@@ -155,9 +155,9 @@ def _file(name: str, media_type: str) -> Any:
 
 
 def listen() -> socket.socket:
-    """Return a socket at a port of the system's choice.
+    """Return a listening socket at a free port chosen by the system.
 
-    It takes connections from now on; they are answered once the server runs.
+    Connections are accepted from now on, and served once the server runs.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.bind((ADDRESS, 0))
@@ -166,7 +166,7 @@ def listen() -> socket.socket:
 
 
 def machine_in(shared: str) -> str | None:
-    """Return the machine of a shared picture, or None if the text is not the page's."""
+    """Return the estimator name in a shared link, or None if the link is invalid."""
     try:
         kept = json.loads(base64.urlsafe_b64decode(shared + "=" * (-len(shared) % 4)))
         return machine_named(kept["m"]).name
@@ -177,16 +177,16 @@ def machine_in(shared: str) -> str | None:
 def serve(
     link: str = "", *, open_browser: bool = True, announce: Callable[[str], None] = print
 ) -> None:
-    """Serve the page until Ctrl-C, at a free port that is announced and opened in a browser.
+    """Serve the playground at a free port until Ctrl-C, and open it in a browser.
 
     Parameters
     ----------
     link : str
-        A link that was copied from a playground; what it shows is shown.
+        A link copied from a playground, whose points and parameters are shown first.
     open_browser : bool
         Whether to open the page.
     announce : callable
-        Told the address.
+        Called with the address.
     """
     listener = listen()
     port = listener.getsockname()[1]

@@ -1,31 +1,39 @@
-r"""State the problem of boosting: a convex combination of hypotheses with large margins.
+r"""AdaBoost and AdaBoost_Reg: minimise the exponential loss of a sum of weak hypotheses.
 
-Rows :math:`x_i` with labels :math:`y_i = \pm 1` and weights :math:`s_i` (a row of weight 2 is the
-row twice), hypotheses g with values :math:`\pm 1`. Boosting adds one hypothesis a round to
-:math:`F = \sum_t \alpha_t g_t`. What falls is the **exponential loss**
+Boosting adds one hypothesis :math:`g_t` per round to :math:`F = \sum_t \alpha_t g_t` and minimises
+the **exponential loss**
 
 .. math::
 
     L(F) = \sum_i \tfrac{s_i}{\sum_j s_j} \, e^{-y_i F(x_i)},
 
-and the weights that a row has in round t are its share of the loss so far,
-:math:`D_t(i) \propto s_i e^{-y_i F_{t-1}(x_i)}`. With :math:`\varepsilon_t` the weighted error
-(1.85) of :math:`g_t`, the step :math:`\alpha_t = \frac12 \ln \frac{1-\varepsilon_t}{\varepsilon_t}`
-minimises L along :math:`g_t` and multiplies it by
-:math:`Z_t = 2 \sqrt{\varepsilon_t (1 - \varepsilon_t)}` (Smola et al. 2000, Table 1.2). Hence
-:math:`L(F_T) = \prod_t Z_t`, and :math:`g_t` errs on exactly half of :math:`D_{t+1}`.
+where
+
+- :math:`x_i, y_i`: sample i and its label, -1 or +1;
+- :math:`s_i`: sample weight; weight 2 means the sample twice;
+- :math:`g_t, \alpha_t`: hypothesis of round t, with values -1 and +1, and its coefficient;
+- :math:`D_t(i) \propto s_i e^{-y_i F_{t-1}(x_i)}`: boosting weight of sample i in round t, its
+  share of the loss so far;
+- :math:`\varepsilon_t`: error of :math:`g_t` weighted by :math:`D_t`, (1.85).
+
+The step :math:`\alpha_t = \frac12 \ln \frac{1-\varepsilon_t}{\varepsilon_t}` minimises L along
+:math:`g_t` and multiplies it by :math:`Z_t = 2 \sqrt{\varepsilon_t (1 - \varepsilon_t)}` (Smola et
+al. 2000, Table 1.2). Hence :math:`L(F_T) = \prod_t Z_t`, and the error of :math:`g_t` weighted by
+:math:`D_{t+1}` is exactly 1/2.
 
 The model is :math:`f = F / \sum_t \alpha_t`, in [-1, 1]; :math:`y_i f(x_i)` is the **margin** of a
-row. Theorem 1.12, (1.86): the share of rows with a margin below rho is at most
+sample. By theorem 1.12, (1.86), the fraction of samples with a margin below rho is at most
 :math:`\prod_t 2 \sqrt{\varepsilon_t^{1-\rho} (1 - \varepsilon_t)^{1+\rho}}`, which at rho = 0 is L.
 
-Table 1.2 leaves open two cases. A hypothesis without error (:math:`\varepsilon_t = 0`) would have
-an infinite coefficient: f is that hypothesis, and the run ends. One that is no better than a coin
-(:math:`\varepsilon_t \ge 1/2`) would have none or a negative one: the run ends without it.
+Table 1.2 does not cover two cases. A hypothesis without error (:math:`\varepsilon_t = 0`) would
+have an infinite coefficient: boosting stops and f is that hypothesis. One that is no better than
+chance (:math:`\varepsilon_t \ge 1/2`) would have a coefficient of zero or less: boosting stops
+without it.
 
-**AdaBoost_Reg** (Raetsch, Onoda and Mueller 2001) lets rows that are hard time and again keep a
-smaller margin. With :math:`b_t` in place of :math:`2 \alpha_t`, :math:`|b| = \sum_t b_t`,
-:math:`c = b / |b|` and :math:`w_i^t` the weight of one copy of row i in round t,
+**AdaBoost_Reg** (Raetsch, Onoda and Mueller 2001) allows samples that are repeatedly hard to
+classify a smaller margin. With :math:`b_t` in place of :math:`2 \alpha_t`,
+:math:`|b| = \sum_t b_t`, :math:`c = b / |b|` and :math:`w_i^t` the weight of one copy of sample i
+in round t,
 
 .. math::
 
@@ -33,8 +41,8 @@ smaller margin. With :math:`b_t` in place of :math:`2 \alpha_t`, :math:`|b| = \s
     b_t = \arg\min_{b \ge 0} \sum_i s_i \, e^{-|b| \tilde\rho_i / 2}, \qquad
     w_i^{t+1} \propto e^{-|b| \tilde\rho_i / 2} .
 
-This is a reconstruction: the structure follows the paper as it is known in the literature, the
-power p and the scale of C may differ from the authors'. C = 0 is AdaBoost.
+This is a reconstruction: the structure follows the paper as described in the literature; the power
+p and the scale of C may differ from the authors'. C = 0 is AdaBoost.
 """
 
 from __future__ import annotations
@@ -48,7 +56,7 @@ from widemargin._base.typing import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class BoostingProblem:
-    """Labels and weights of the samples, and the regularisation.
+    """Boosting problem: labels, sample weights and regularisation.
 
     Attributes
     ----------
@@ -67,24 +75,24 @@ class BoostingProblem:
 
     @property
     def label(self) -> FloatArray:
-        """The labels, -1.0 and +1.0."""
+        """Labels -1.0 and +1.0."""
         return np.where(self.positive, 1.0, -1.0)
 
 
 def coefficient(error: float) -> float:
-    """Return alpha of a hypothesis whose weighted error is in (0, 1)."""
+    """Return the coefficient alpha of a hypothesis with a weighted error in (0, 1)."""
     return 0.5 * float(np.log1p(-error) - np.log(error))
 
 
 def margins_of(values: FloatArray, codes: IntArray) -> FloatArray:
-    """Return the margins of rows from the values of the machines.
+    """Return the margins of samples from the normalised decision values.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows, n_machines)
-        Normalised: one column for two classes, else one for each class.
+        Normalised decision values: one column for two classes, else one column per class.
     codes : ndarray of shape (n_rows,)
-        Classes of the rows.
+        Class codes of the samples.
     """
     if values.shape[1] == 1:
         return np.where(codes == 1, values[:, 0], -values[:, 0])
@@ -96,25 +104,25 @@ def margins_of(values: FloatArray, codes: IntArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class RegularisedLoss:
-    r"""The loss of AdaBoost_Reg along the coefficient b of one more hypothesis.
+    r"""Loss of AdaBoost_Reg as a function of the coefficient b of a new hypothesis.
 
-    Kept multiplied by :math:`|b|`, so that a step adds to them: the margins,
-    :math:`\sum_t b_t y_i g_t(x_i)`, and the influences, :math:`\sum_t b_t w_i^t`.
+    Margins and influences are stored multiplied by :math:`|b|`, as the sums
+    :math:`\sum_t b_t y_i g_t(x_i)` and :math:`\sum_t b_t w_i^t`, so that a step adds to them.
 
     Attributes
     ----------
     weight : ndarray of shape (n_rows,)
-        Weights s.
+        Sample weights s.
     margin, influence : ndarray of shape (n_rows,)
-        Of the hypotheses so far, times their |b|.
+        Margins and influences of the hypotheses so far, times |b|.
     size : float
         |b| so far.
     C, power : float
-        The regularisation.
+        C and p of AdaBoost_Reg.
     agrees : ndarray of shape (n_rows,)
         y_i g(x_i) of the new hypothesis.
     share : ndarray of shape (n_rows,)
-        w_i, the weight of one copy of the row in this round.
+        w_i, the weight of one copy of the sample in this round.
     """
 
     weight: FloatArray
@@ -128,12 +136,12 @@ class RegularisedLoss:
 
     @classmethod
     def empty(cls, weight: FloatArray, C: float, power: float) -> RegularisedLoss:
-        """Return the loss of no hypothesis at all."""
+        """Return the loss of an empty sum of hypotheses."""
         zero = np.zeros(len(weight))
         return cls(weight, zero, zero, 0.0, C, power, zero, zero)
 
     def after(self, b: float) -> RegularisedLoss:
-        """Return the loss with the hypothesis taken in."""
+        """Return the loss after the new hypothesis was added with coefficient b."""
         return replace(
             self,
             margin=self.margin + b * self.agrees,
@@ -142,29 +150,30 @@ class RegularisedLoss:
         )
 
     def mean_influence(self, b: float) -> FloatArray:
-        """Return mu; at b = |b| = 0 its limit, the weights of the first round."""
+        """Return mu; for b = |b| = 0 its limit, the weights of the first round."""
         if self.size + b == 0.0:
             return self.share
         return (self.influence + b * self.share) / (self.size + b)
 
     def exponent(self, b: float) -> FloatArray:
-        """Return |b| rho~ / 2 of each row."""
+        """Return |b| rho~ / 2 of each sample."""
         soft = (self.size + b) * self.C * self.mean_influence(b) ** self.power
         return 0.5 * (self.margin + b * self.agrees + soft)
 
     def distribution(self, b: float = 0.0) -> FloatArray:
-        """Return the weights of the rows, all copies together, with the sum 1."""
+        """Return the boosting weights of the samples (all copies together), which sum to 1."""
         exponent = self.exponent(b)
+        # The smallest exponent is subtracted to avoid underflow of all terms.
         mass = self.weight * np.exp(exponent.min() - exponent)
         return mass / mass.sum()
 
     def slope(self, b: float) -> float:
-        """Return the derivative of the loss by b, divided by half the loss."""
+        """Return the derivative of the loss with respect to b, divided by half the loss."""
         mu, p = self.mean_influence(b), self.power
         soft = p * self.share * mu ** (p - 1.0) + (1.0 - p) * mu**p
         return -float(self.distribution(b) @ (self.agrees + self.C * soft))
 
     @property
     def falls_for_ever(self) -> bool:
-        """Whether no row's exponent falls in the end, so that no finite b is the best."""
+        """Whether no exponent decreases as b goes to infinity, so that no finite b is optimal."""
         return not bool((self.agrees + self.C * self.share**self.power < 0.0).any())

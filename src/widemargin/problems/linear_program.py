@@ -1,7 +1,7 @@
-r"""Linear programs over kernel expansions with coefficients alpha >= 0 and no threshold.
+r"""Linear programs over kernel expansions: LOOSVC, AdaptiveMarginSVC, LPSVC and NuLPSVC.
 
-With :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, (2.1) of Smola et al. (2000), every machine here
-is one linear program:
+The decision function is :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, (2.1) of Smola et al. (2000),
+without intercept. The **primal** is
 
 .. math::
 
@@ -9,37 +9,49 @@ is one linear program:
     \quad\text{s.t.}\quad
     y_i f(x_i) - d_i \alpha_i + \xi_i \ge 1, \quad 0 \le \alpha \le u,\; \xi \ge 0,
 
-with the symmetric :math:`G = \mathrm{diag}(y) K \mathrm{diag}(y) - \mathrm{diag}(d)`. Its dual is
+and with the symmetric matrix :math:`G = \mathrm{diag}(y) K \mathrm{diag}(y) - \mathrm{diag}(d)` the
+**dual** is
 
 .. math::
 
-    \max_z\; \sum_i z_i - \sum_i u_i \max(0, (G z)_i - c) \quad\text{s.t.}\quad 0 \le z \le w.
+    \max_z\; \sum_i z_i - \sum_i u_i \max(0, (G z)_i - c) \quad\text{s.t.}\quad 0 \le z \le w,
+
+where
+
+- :math:`\alpha_i`: coefficient of sample i, z: dual variables;
+- :math:`y_i`: label, -1 or +1;
+- :math:`w_i`: sample weight, the cost of a unit of slack;
+- :math:`\xi_i`: slack;
+- c: cost of a unit of the coefficients;
+- :math:`d_i`: shift of the diagonal of the kernel matrix;
+- :math:`u_i`: upper bound of a coefficient.
 
 ===================  ==============================  =============================================
-machine              c, d                            where
+machine              c, d                            reference
 ===================  ==============================  =============================================
-leave-one-out        0, k(x_i, x_i) / w_i            (2.7)-(2.9); only k(x_i, x_j), i != j, counts
+leave-one-out        0, k(x_i, x_i) / w_i            (2.7)-(2.9); k(x_i, x_j) with i != j only
 adaptive margin      0, lam k(x_i, x_i) / w_i        (2.10)-(2.12)
 LP                   lam, 0                          (2.18)
 ===================  ==============================  =============================================
 
-A row of weight w stands for w equal rows. The sum of their coefficients is alpha_i; each of them
-demands a margin for its own share alpha_i / w, hence the w in d.
+A sample of weight w represents w equal samples. Their coefficients sum to alpha_i, and the margin
+of each is reduced by its own coefficient alpha_i / w only, hence the w in d.
 
-The limits u are those of :data:`LIMIT`: where a row is so far from all others that the kernel is
-zero but for rounding, the optimum would take coefficients without bound. They are part of the
-problem, so the dual above is a bound for every z in the box: nothing has to be feasible.
+The upper bounds u follow from :data:`LIMIT`: for a sample so far from all others that their kernel
+values are zero up to rounding, the optimal coefficient would be unbounded. As u is part of the
+problem, the dual objective is a lower bound for every z in the box, without further constraints.
 
-The nu machine (Graepel et al. 1999) has a margin rho to choose instead of c:
+The nu machine (Graepel et al. 1999) optimises the margin rho instead of fixing c:
 
 .. math::
 
     \min_{\alpha, \xi, \rho}\; -\nu \rho + \frac1m \sum_i w_i \xi_i
     \quad\text{s.t.}\quad y_i f(x_i) + \xi_i \ge \rho,\; \sum_i \alpha_i = 1, \; \alpha, \xi \ge 0,
 
-m the sum of the weights; its dual is to maximise -max_i (G z)_i over 0 <= z <= w / m with
-sum z = nu. At most a fraction nu of the rows has a margin below rho, and at least nu one of rho or
-less. Divided by rho it is the LP machine with lam = m max_i (G z)_i.
+where m is the sum of the weights; its dual is to maximise -max_i (G z)_i over 0 <= z <= w / m with
+sum z = nu. At most a fraction nu of the samples has a margin below rho, and at least a fraction nu
+has a margin of at most rho. Divided by rho, the solution is that of the LP machine with
+lam = m max_i (G z)_i.
 """
 
 from __future__ import annotations
@@ -60,22 +72,23 @@ NOTHING = 1e-250
 
 @dataclass(frozen=True, eq=False)
 class MarginProgram:
-    """One of the linear programs above.
+    """Linear program of the family stated in the module docstring.
 
     Attributes
     ----------
     name : str
-        The machine, for certificates.
+        Name of the formulation, for certificates.
     y : ndarray of shape (n_rows,)
         Labels -1 and +1.
     weight : ndarray of shape (n_rows,)
         w, positive.
     shift : ndarray of shape (n_rows,)
-        d: what the diagonal of G has less than k(x_i, x_i).
+        d, subtracted from the diagonal of the kernel matrix.
     price : float
-        c.
+        c, the cost of a unit of the coefficients.
     limit : ndarray of shape (n_rows,)
-        u; 0 for rows without influence (all kernel values zero). Not used by the nu machine.
+        u, the upper bounds; 0 for samples whose kernel values are all zero. The nu machine uses
+        them for rounding errors only.
     nu : float or None
         nu > 0 of the nu machine, None for the others.
     """
@@ -90,12 +103,12 @@ class MarginProgram:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
+        """Number of samples."""
         return len(self.y)
 
     @property
     def cost(self) -> FloatArray:
-        """What a unit of slack costs: w, or w / m for the nu machine. Also the upper limit of z."""
+        """Cost of a unit of slack, and upper bound of z: w, or w / m for the nu machine."""
         return self.weight if self.nu is None else self.weight / self.weight.sum()
 
     def product(self, v: FloatArray, values: FloatArray) -> FloatArray:
@@ -103,9 +116,10 @@ class MarginProgram:
         return np.asarray(self.y * values - self.shift * v)
 
     def demand(self, margins: FloatArray) -> float:
-        """Return the margin that is asked for: 1, or the best rho of the nu machine.
+        """Return the required margin: 1, or the optimal rho of the nu machine.
 
-        That is a quantile of the margins; of several the smallest, so that it is attained.
+        The optimal rho is a quantile of the margins; if it is not unique, the smallest one is
+        returned, so that it is attained by a sample.
         """
         if self.nu is None:
             return 1.0
@@ -115,51 +129,58 @@ class MarginProgram:
         return float(margins[order[min(place, len(order) - 1)]])
 
     def slack(self, alpha: FloatArray, f: FloatArray) -> FloatArray:
-        """Return xi at the coefficients alpha, given f = K (y alpha)."""
+        """Return the slacks xi at the coefficients alpha, given f = K (y alpha)."""
         margins = self.product(alpha, f)
         return np.maximum(0.0, self.demand(margins) - margins)
 
     def primal(self, alpha: FloatArray, f: FloatArray) -> float:
-        """Return the objective at alpha >= 0 (of sum 1 for the nu machine), f = K (y alpha)."""
+        """Return the primal objective at alpha, given f = K (y alpha).
+
+        alpha is non-negative, and sums to 1 for the nu machine.
+        """
         margins = self.product(alpha, f)
         rho = self.demand(margins)
         return self.objective(alpha, np.maximum(0.0, rho - margins), rho)
 
     def objective(self, alpha: FloatArray, slack: FloatArray, rho: float = 1.0) -> float:
-        """Return the objective of coefficients, slacks and the margin rho of the nu machine."""
+        """Return the primal objective of coefficients, slacks and margin rho (nu machine)."""
         loss = float(self.cost @ slack)
         return loss + self.price * float(alpha.sum()) if self.nu is None else loss - self.nu * rho
 
     def dual(self, z: FloatArray, g: FloatArray) -> float:
-        """Return the lower bound that z in the box (of sum nu) gives, g = K (y z)."""
+        """Return the dual objective, a lower bound for any z in its box, given g = K (y z).
+
+        For the nu machine z sums to nu.
+        """
         return self.lower_bound(float(z.sum()), self.product(z, g) - self.price)
 
     def lower_bound(self, total: float, excess: FloatArray) -> float:
-        """Return the lower bound of multipliers z of the sum `total`, given excess = G z - c."""
+        """Return the dual objective at z, given its sum `total` and excess = G z - c."""
         if self.nu is not None:
             return -float(excess.max())
         return total - float(self.limit @ np.maximum(0.0, excess))
 
     def kernel_sizes(self) -> FloatArray:
-        """Return the largest kernel value of each row, as the limits know it."""
+        """Return the bound on each sample's kernel values from which `limit` was computed."""
         return np.divide(LIMIT, self.limit, out=np.zeros(self.n_rows), where=self.limit > 0)
 
     def rounding(self, total: float) -> FloatArray:
-        """Return how far a computed (G v)_i may be from the exact one, for v of the sum `total`.
+        """Return the rounding error to expect in (G v)_i, for v >= 0 with the sum `total`.
 
         A sum of n products has a rounding error of about sqrt(n) units in the last place of the
-        sum of their sizes (Higham and Mary, 2019).
+        sum of their absolute values (Higham and Mary, 2019).
         """
         unit = np.finfo(float).eps * np.sqrt(self.n_rows)
         return np.asarray(unit * total * self.kernel_sizes())
 
     def scale(self, alpha: FloatArray, f: FloatArray) -> float:
-        """Return what the tolerance of the gap is relative to, f = K (y alpha).
+        """Return the scale to which the tolerance of the gap is relative, given f = K (y alpha).
 
-        The objective, but at least 1, which is what a row costs. The objective of the nu machine
-        is as large as the kernel happens to be; in units of nu rho its gap is the relative gap of
-        the equivalent LP machine. Without a margin the units are a millionth of the others, but so
-        large that a millionth of them is the rounding error of the margins.
+        For the LP machines this is max(1, objective); 1 is the cost of one sample with slack 1. The
+        objective of the nu machine scales with the kernel: divided by nu rho, its gap is the
+        relative gap of the equivalent LP machine. If rho is zero or tiny, the scale is a millionth
+        of the mean absolute margin, but not so small that 1e-6 times the scale is below the
+        rounding error of the margins.
         """
         if self.nu is None:
             return gap_scale(self.primal(alpha, f))
@@ -172,7 +193,7 @@ class MarginProgram:
     def is_optimal(
         self, alpha: FloatArray, f: FloatArray, z: FloatArray, g: FloatArray, tol: float
     ) -> bool:
-        """Tell whether the gap between alpha and z is within tol, f = K (y alpha), g = K (y z)."""
+        """Check that gap <= tol * scale at alpha and z, given f = K (y alpha), g = K (y z)."""
         return self.primal(alpha, f) - self.dual(z, g) <= tol * self.scale(alpha, f)
 
     def certificate(
@@ -186,7 +207,7 @@ class MarginProgram:
         n_iter: int,
         kernel_evaluations: int,
     ) -> Certificate:
-        """Return the certificate of alpha with the bound by z, f = K (y alpha), g = K (y z)."""
+        """Return the certificate of alpha and z, given f = K (y alpha) and g = K (y z)."""
         primal, dual = self.primal(alpha, f), self.dual(z, g)
         top = self.product(z, g).max() if self.nu is not None else self.price
         return Certificate.from_objectives(
@@ -201,7 +222,10 @@ class MarginProgram:
 
 
 def limits(diagonal: FloatArray, largest: FloatArray) -> FloatArray:
-    """Return u, given k(x_i, x_i) and a bound on each row's kernel values (0: a row of zeros)."""
+    """Return the upper bounds u of the coefficients, or 0 for samples without kernel values.
+
+    `diagonal` is k(x_i, x_i), `largest` a bound on the kernel values of each sample.
+    """
     size = np.maximum(diagonal, largest)
     return np.divide(LIMIT, size, out=np.zeros(len(size)), where=size > NOTHING)
 
@@ -214,26 +238,26 @@ def adaptive_margin(
     lam: float,
     name: str = "adaptive margin",
 ) -> MarginProgram:
-    """State (2.10)-(2.12); lam = 1 is the leave-one-out machine."""
+    """Return the adaptive margin problem, (2.10)-(2.12); lam = 1 is the leave-one-out machine."""
     return MarginProgram(name, y, weight, lam * diagonal / weight, 0.0, limit)
 
 
 def lp_machine(y: FloatArray, weight: FloatArray, limit: FloatArray, lam: float) -> MarginProgram:
-    """State (2.18)."""
+    """Return the LP machine, (2.18)."""
     return MarginProgram("LP", y, weight, np.zeros(len(y)), float(lam), limit)
 
 
 def nu_lp_machine(y: FloatArray, weight: FloatArray, limit: FloatArray, nu: float) -> MarginProgram:
-    """State the nu machine; nu = 0 is the hard margin, as is every nu below the least w / m."""
+    """Return the nu machine; nu = 0, or any nu below the smallest w / m, is the hard margin."""
     smallest = float(weight.min() / weight.sum())
     return MarginProgram("nu-LP", y, weight, np.zeros(len(y)), 0.0, limit, max(nu, smallest))
 
 
 def largest_lam(pull: FloatArray, unit: FloatArray) -> float:
-    """Return the lam from which on alpha = 0 is optimal, given pull = Q w.
+    """Return the smallest lam for which alpha = 0 is optimal, given pull = Q w.
 
-    The machine learns nothing there: z = w is feasible for the dual, Q w <= lam unit. The unit is
-    k(x_i, x_i) for adaptive margins, and 1 for the LP machines.
+    There z = w satisfies the dual constraint Q w <= lam unit. The unit is k(x_i, x_i) for adaptive
+    margins and 1 for the LP machines.
     """
-    never = np.where(pull > 0, np.inf, 0.0)  # lam does nothing to a row without a unit
+    never = np.where(pull > 0, np.inf, 0.0)  # no lam suffices where the unit is zero
     return float(max(0.0, np.divide(pull, unit, out=never, where=unit > 0).max()))

@@ -1,4 +1,6 @@
-r"""State the linear machines by sums over reads of the data: hinge, squared hinge, reduced hulls.
+r"""Linear models evaluated in passes over the data: hinge, squared hinge and reduced hulls.
+
+The **primal** problems are
 
 =============  =========================================================================  =========
 kind           minimise over w and the thresholds                                         alpha
@@ -9,21 +11,31 @@ hull           1/2 |w|^2 - (theta+ - theta-) + sum_i D c_i max(0, xi_i) (P2),   
                xi_i = theta+ - w.x_i (y = 1), w.x_i - theta- (y = -1)
 =============  =========================================================================  =========
 
-with sample weights c; the hinges may do without the intercept b. At the optimum
-:math:`w = \sum_i \alpha_i y_i x_i`; alpha is at its upper bound where xi > 0 and zero where xi < 0,
-or :math:`2 C c_i \max(0, \xi_i)` for the squared hinge. The dual is to maximise
+and the **dual** is to maximise
 
 .. math::
 
     \tau \sum_i \alpha_i - \tfrac12 \bigl|\sum_i \alpha_i y_i x_i\bigr|^2
     - [\text{squared}] \sum_i \frac{\alpha_i^2}{4 C c_i}
 
-with tau = 1 (0 for hulls), subject to :math:`\sum_i y_i \alpha_i = 0` where there is an intercept,
-and to sums of one in each class for hulls.
+over alpha in the range given in the last column, subject to :math:`\sum_i y_i \alpha_i = 0` with an
+intercept, and to :math:`\sum_{y_i = 1} \alpha_i = \sum_{y_i = -1} \alpha_i = 1` for hulls, where
+
+- :math:`x_i, y_i`: sample i and its label, -1 or +1;
+- :math:`c_i`: sample weight;
+- w, b: weights and intercept (optional for the hinges);
+- :math:`\theta_+, \theta_-`: thresholds of the two classes (theta+, theta-);
+- :math:`\xi_i`: slack; here it may be negative;
+- :math:`\alpha_i`: multiplier;
+- C, D: cost or cap of a sample of weight one;
+- :math:`\tau`: 1 for the hinges, 0 for hulls.
+
+At the optimum :math:`w = \sum_i \alpha_i y_i x_i`; alpha is at its upper bound where xi > 0 and
+zero where xi < 0, or :math:`2 C c_i \max(0, \xi_i)` for the squared hinge.
 
 These are the problems of :mod:`widemargin.problems.soft_margin` for a linear kernel. There a
-problem holds a box for every sample; here it is two numbers, and its objectives are functions of
-sums over all samples, so that the samples need not be in memory.
+problem stores a box constraint per sample; here it is given by a few numbers, and its objectives
+are functions of sums over all samples, so that the samples need not be in memory.
 
 References: Balcázar et al. (2008), P2 and P3.
 """
@@ -40,48 +52,48 @@ from widemargin.certificate import Certificate, relative_gap
 from widemargin.problems.soft_margin import SoftMargin
 
 KINDS = {"hinge": "C-hinge", "squared_hinge": "C-squared-hinge", "hull": "reduced hulls"}
-AT_BOUND = 1e-12  # of its cap: a multiplier this close to a bound is at the bound
+AT_BOUND = 1e-12  # fraction of the cap within which a multiplier counts as at its bound
 
 
 class InfeasibleSums(ValueError):
-    """No multipliers between 0 and their caps have the sums that were asked for."""
+    """Raised if no multipliers between 0 and their caps have the required sums."""
 
 
 @dataclass(frozen=True)
 class Plane:
-    """Weights w with the two numbers that give the slack of a row: level + y (shift - w.x)."""
+    """Hyperplane given by weights w and the slack of a sample, level + y (shift - w.x)."""
 
     w: FloatArray
     level: float
     shift: float
 
     def slack(self, products: FloatArray, y: FloatArray) -> FloatArray:
-        """Turn w.x into the slacks, in place."""
+        """Compute the slacks from the products w.x, in place."""
         np.subtract(self.shift, products, out=products)
         products *= y
         products += self.level
         return products
 
     def moved(self, positive: float, negative: float) -> Plane:
-        """Return the plane whose slacks are lower by so much in each class."""
+        """Return the plane whose slacks are smaller by `positive` or `negative` in each class."""
         level, shift = 0.5 * (positive + negative), 0.5 * (positive - negative)
         return Plane(self.w, self.level - level, self.shift - shift)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a read of all samples tells of a model and of multipliers.
+    """Primal and dual objective and KKT violation, computed in one pass over all samples.
 
     Attributes
     ----------
     primal : float
-        Objective at the model.
+        Primal objective at the model.
     dual : float
-        Objective of feasible multipliers: a lower bound on the optimum.
+        Dual objective at feasible multipliers, a lower bound on the optimum.
     violation : float
         KKT violation of the model and its multipliers, see `LinearProblem.violation`. NaN for the
-        squared hinge, whose multipliers follow from the slacks at w, so that only another read, at
-        the sum of alpha y x, could tell; and for a model that no multipliers belong to.
+        squared hinge, whose multipliers are computed from the slacks at w, so that it would take
+        another pass at the sum of alpha y x; and NaN for a model without multipliers.
     """
 
     primal: float = np.inf
@@ -95,10 +107,11 @@ class Evaluation:
 
 
 def wrong_by(slack: FloatArray, y: FloatArray, alpha: FloatArray, cap: FloatArray) -> FloatArray:
-    """Return by how much samples in a box lie on the wrong side of their thresholds.
+    """Return the largest violations of complementary slackness per class.
 
-    Entry (0, k): the largest slack of a sample below its cap; (1, k): the largest -slack of a
-    sample above zero, for the positive (k = 0) and the negative class; none is below 0.
+    Entry (0, k) is the largest slack of a sample with alpha below its cap, entry (1, k) the largest
+    -slack of a sample with alpha above zero, for the positive (k = 0) and the negative class
+    (k = 1). No entry is negative.
     """
     found = np.zeros((2, 2))
     below, above = alpha < (1.0 - AT_BOUND) * cap, alpha > AT_BOUND * cap
@@ -110,16 +123,16 @@ def wrong_by(slack: FloatArray, y: FloatArray, alpha: FloatArray, cap: FloatArra
 
 @dataclass(frozen=True)
 class LinearProblem:
-    """Which problem, and the cap of a sample of weight one.
+    """Linear problem of the family stated in the module docstring.
 
     Parameters
     ----------
     kind : {"hinge", "squared_hinge", "hull"}
         Soft margin, or nearest points of reduced convex hulls.
     cap : float
-        C, or D of the reduced hulls. The cap (cost) of a sample is this times its weight.
+        C, or D of the reduced hulls. The cap (cost) of a sample is `cap` times its weight.
     intercept : bool, default=True
-        Whether the hinges have a threshold b.
+        Whether the hinges have an intercept b.
 
     Examples
     --------
@@ -133,6 +146,7 @@ class LinearProblem:
     intercept: bool = True
 
     def __post_init__(self) -> None:
+        """Validate the parameters."""
         if self.kind not in KINDS:
             raise ValueError(f'kind must be "hinge", "squared_hinge" or "hull"; got {self.kind!r}')
         if not 0 < self.cap < np.inf:
@@ -150,23 +164,26 @@ class LinearProblem:
 
     @property
     def target(self) -> float:
-        """The margin that a sample has to reach: tau, and q of `numerics.box_qp`."""
+        """Margin that a sample has to reach: tau, and q of `numerics.box_qp`."""
         return 0.0 if self.kind == "hull" else 1.0
 
     def columns(self, y: FloatArray) -> FloatArray:
-        """Return E of `numerics.box_qp`: how the thresholds enter the margin of each sample."""
+        """Return E of `numerics.box_qp`: coefficients of the thresholds in each sample's margin."""
         if self.kind == "hull":
             return np.stack([-(y > 0).astype(np.float64), (y < 0).astype(np.float64)], axis=1)
         return np.ascontiguousarray(y[:, None][:, : self.n_thresholds])
 
     def sums(self, mass: FloatArray) -> FloatArray:
-        """Return what E'alpha is on some samples if this weight per class is elsewhere at caps."""
+        """Return the required E'alpha if samples of weight `mass` per class are at their caps.
+
+        The sum is over the remaining samples.
+        """
         if self.kind == "hull":
             return np.array([self.cap * mass[0] - 1.0, 1.0 - self.cap * mass[1]])
         return np.array([self.cap * (mass[1] - mass[0])])[: self.n_thresholds]
 
     def require_reachable(self, weight: FloatArray) -> None:
-        """Raise an error where the caps of a class cannot sum to one."""
+        """Raise if the caps of a class sum to less than one."""
         if self.kind != "hull":
             return
         for label, total in zip(("+1", "-1"), weight, strict=True):
@@ -178,35 +195,35 @@ class LinearProblem:
                 )
 
     def plane(self, w: FloatArray, t: FloatArray) -> Plane:
-        """Return the slack of a sample as a function of w.x and y."""
+        """Return the plane of weights w and thresholds t."""
         if self.kind == "hull":
             return Plane(w, 0.5 * float(t[0] - t[1]), 0.5 * float(t[0] + t[1]))
         return Plane(w, 1.0, -float(t[0]) if len(t) else 0.0)
 
     def primal(self, w: FloatArray, t: FloatArray, loss: float) -> float:
-        """Return the primal objective, given the weighted sum of positive slacks (squared)."""
+        """Return the primal objective, given the weighted sum of (squared) positive slacks."""
         width = float(t[0] - t[1]) if self.kind == "hull" else 0.0
         return 0.5 * float(w @ w) - width + self.cap * loss
 
     def dual(self, w: FloatArray, total: float) -> float:
-        """Return the dual objective of multipliers alpha, w being the sum of alpha y x.
+        """Return the dual objective of multipliers alpha, given w = sum of alpha y x.
 
-        `total` is the sum of alpha, less that of alpha^2 / (4 C c) for the squared hinge.
+        `total` is the sum of alpha, minus that of alpha^2 / (4 C c) for the squared hinge.
         """
         return self.target * total - 0.5 * float(w @ w)
 
     def squared_bound(self, pull: FloatArray, charges: FloatArray, squares: FloatArray) -> float:
-        """Return the best dual objective of the squared hinge on a ray.
+        """Return the best dual objective of the squared hinge on a ray of feasible multipliers.
 
-        The multipliers are proportional to the positive slacks xi at some model, those of each
-        class scaled so that the two sums are equal; the sums of both classes are given.
+        The multipliers are proportional to c xi with the positive slacks xi at some model. With an
+        intercept, those of one class are scaled down so that both classes have the same sum.
 
         Parameters
         ----------
         pull : ndarray of shape (2, n_features)
-            Sums of c xi y x.
+            Sums of c xi y x over each class.
         charges, squares : ndarray of shape (2,)
-            Sums of c xi and of c xi^2.
+            Sums of c xi and of c xi^2 over each class.
         """
         factors = np.ones(2)
         if self.intercept:
@@ -222,8 +239,8 @@ class LinearProblem:
     def violation(self, wrong: FloatArray) -> float:
         """Return LIBSVM's KKT violation, given the largest values of `wrong_by` over all samples.
 
-        It is the amount by which thresholds that must agree differ: the threshold would have to
-        rise by one entry of a group for one sample and to fall by another for the next.
+        It is the difference of thresholds that are equal at the optimum: one sample requires the
+        threshold to rise by one entry, another requires it to fall by another entry.
         """
         (rise_pos, rise_neg), (fall_pos, fall_neg) = wrong
         if self.kind == "hull":
@@ -233,7 +250,7 @@ class LinearProblem:
         return float(max(rise_pos, fall_neg) + max(fall_pos, rise_neg))
 
     def certificate(self, found: Evaluation, *, tol: float, n_iter: int) -> Certificate:
-        """Certify a model by what a read of the data found at its published coefficients."""
+        """Return the certificate of a model from the evaluation at its coefficients."""
         return Certificate.from_objectives(
             self.name,
             primal=found.primal,
@@ -248,13 +265,13 @@ class LinearProblem:
         return t + product if self.kind == "hull" else t - product
 
     def interval(self, t: FloatArray, room: FloatArray) -> FloatArray:
-        """Return the thresholds between which no implicit sample changes sides: (low, high).
+        """Return the interval (low, high) of each threshold in which no implicit sample moves.
 
-        Entry (0, k) of room is the smallest slack of a sample at its cap, (1, k) the smallest of
-        -slack of a sample at zero, in class k.
+        An implicit sample moves if its slack changes sign. Entry (0, k) of room is the smallest
+        slack of a sample at its cap, (1, k) the smallest -slack of a sample at zero, in class k.
         """
         (cap_pos, cap_neg), (zero_pos, zero_neg) = room
-        if self.kind == "hull":  # the slack of positive rows rises with theta+, the other falls
+        if self.kind == "hull":  # slacks rise with theta+ in the positive class, fall with theta-
             return np.array([[t[0] - cap_pos, t[0] + zero_pos], [t[1] - zero_neg, t[1] + cap_neg]])
         low, high = min(zero_pos, cap_neg), min(cap_pos, zero_neg)
         return np.array([[t[0] - low, t[0] + high]]) if len(t) else np.empty((0, 2))
@@ -282,10 +299,10 @@ def linear_certificate(
     tol: float,
     n_iter: int,
 ) -> Certificate:
-    """Certify a linear model in memory: both objectives recomputed from model and data.
+    """Return the certificate of a linear model in memory, recomputed from model and data.
 
-    `problem` has at most one threshold; `alpha` are its dual variables, signed by the labels; tol
-    is the relative gap up to which the certificate says converged.
+    `problem` has at most one threshold; `alpha` are its dual variables, with the signs of the
+    labels; `tol` is the relative gap up to which the fit has converged.
     """
     thresholds = np.full(problem.n_groups, intercept)
     primal = problem.primal(rows.dot(coef), float(coef @ coef), thresholds)

@@ -1,6 +1,6 @@
-r"""State the mean-field equations of Gaussian-process classification, and their certificate.
+r"""Mean-field equations of Gaussian-process classification (naive and TAP) and their certificate.
 
-A latent function f has a Gaussian prior with covariance k(x, x'). Labels -1 and +1 are the signs
+The latent function f has a Gaussian prior with covariance k(x, x'). Labels -1 and +1 are the signs
 of f plus Gaussian noise of variance v, flipped with probability :math:`\kappa` (Opper and Winther
 2000, (8.12)-(8.17)). The posterior mean is a kernel expansion, (8.35),
 
@@ -8,28 +8,38 @@ of f plus Gaussian noise of variance v, flipped with probability :math:`\kappa` 
 
     \langle f(x) \rangle = \sum_j k(x, x_j)\, A_j, \qquad A_j = w_j y_j \alpha_j ,
 
-where a row of weight w stands for w equal rows, each with its own noise and *embedding strength*
-:math:`\alpha`. Let :math:`c_i` be the variance of f at a row as seen without that row (its cavity
-variance), :math:`\lambda_i = c_i + v`. The mean-field equations are, (8.40),
+where a sample of weight w represents w equal samples, each with its own noise and *embedding
+strength* :math:`\alpha`. The mean-field equations are, (8.40),
 
 .. math::
 
     \alpha_i = \frac{F(z_i)}{\sqrt{\lambda_i}}, \quad z_i = \frac{y_i h_i}{\sqrt{\lambda_i}}, \quad
     h_i = \sum_j k_{ij} A_j - c_i y_i \alpha_i, \quad
-    F(z) = \frac{(1 - 2\kappa) D(z)}{\kappa + (1 - 2\kappa) \Phi(z)} .
+    F(z) = \frac{(1 - 2\kappa) D(z)}{\kappa + (1 - 2\kappa) \Phi(z)} ,
 
-The **naive** theory puts :math:`c_i = k(x_i, x_i)`. **TAP** takes the cavity variance that the
-solution itself implies: with the slope :math:`d = -F' = F (z + F) < 1` each of the w copies of a
-row acts on f as a Gaussian factor of precision
-:math:`\tau_i = (d_i/\lambda_i) / (1 - c_i d_i/\lambda_i)`, and
+where
+
+- :math:`y_i, w_i`: label, -1 or +1, and weight of sample i;
+- :math:`A_j, \alpha_j`: coefficient and embedding strength;
+- :math:`c_i`: cavity variance, the variance of f at sample i given the other samples;
+- :math:`\lambda_i = c_i + v`: the same with the noise;
+- :math:`h_i, z_i`: cavity field, the mean of f at sample i given the others, and its standardised
+  value;
+- :math:`D, \Phi`: density and distribution function of the standard normal distribution;
+- :math:`v, \kappa`: input noise and flip noise.
+
+The **naive** theory sets :math:`c_i = k(x_i, x_i)`. **TAP** uses the cavity variance implied by the
+solution: with the slope :math:`d = -F' = F (z + F) < 1` each of the w copies of a sample acts on f
+as a Gaussian factor of precision :math:`\tau_i = (d_i/\lambda_i) / (1 - c_i d_i/\lambda_i)`, and
 
 .. math::
 
     \Sigma = (K^{-1} + \mathrm{diag}(w\tau))^{-1}, \qquad
     c_i = \frac{\Sigma_{ii}}{1 - \tau_i \Sigma_{ii}} .
 
-**Convexity.** For :math:`\kappa = 0` and given c, the equations say that the gradient vanishes of
-the strictly convex function (its Hessian in A is :math:`K + \mathrm{diag}(1/(w\tau))`)
+**Primal and dual.** For :math:`\kappa = 0` and given c, the equations are the stationarity
+conditions of the strictly convex **primal** (its Hessian in A is
+:math:`K + \mathrm{diag}(1/(w\tau))`)
 
 .. math::
 
@@ -37,14 +47,14 @@ the strictly convex function (its Hessian in A is :math:`K + \mathrm{diag}(1/(w\
     \psi_i = \log\Phi(t_i) - t_i F(t_i) - \tfrac12 c_i \alpha_i^2
     \quad\text{with}\quad \alpha_i = F(t_i)/\sqrt{\lambda_i} ,
 
-so they have one solution at most, and one for sure if v > 0. Fenchel's dual,
+so that they have at most one solution, and exactly one if v > 0. The Fenchel **dual**,
 
 .. math:: \max_f \; -\tfrac12 f'K^{-1}f - \sum_i w_i \psi_i^*(-y_i f_i),
 
-bounds it from below at f = KA. E is the primal and this the dual of a certificate, functions of A,
-the labels and K alone; where an :math:`\alpha` is negative, E is infinite. The minimum of E is the
-naive approximation of log p(y). For :math:`\kappa > 0` the function is not convex, and a fit
-reports its residual instead.
+is evaluated at f = KA. Both objectives of the certificate are functions of A, the labels and K
+alone; E is infinite where an :math:`\alpha` is negative. The minimum of E is the naive
+approximation of log p(y). For :math:`\kappa > 0` the problem is not convex, and a fit reports the
+residual of the equations instead.
 
 In the paper's notation, (8.42): :math:`\Omega_i = \lambda_i (1/d_i - 1)`, and
 :math:`1/\tau_i = v + \Omega_i`.
@@ -62,22 +72,22 @@ from scipy.special import erfcx, log_ndtr, ndtr
 from widemargin._base.typing import FloatArray
 from widemargin.certificate import Certificate, sure_bound
 
-FAR_LEFT = -4.0  # from here on z + F(z) cancels; a continued fraction does not
-FRACTION_TERMS = 60  # at z = -4 its terms beyond these are below one rounding error
-LARGEST_Z = 1e100  # its square is still a number
+FAR_LEFT = -4.0  # below it z + F(z) suffers from cancellation; use a continued fraction
+FRACTION_TERMS = 60  # further terms are below the rounding error at z = -4
+LARGEST_Z = 1e100  # its square does not overflow
 DUAL_STEPS = 60
 FIELD_STEPS = 60
-FEW_SIGMAS = 0.3  # a strength below this belongs to a field where F is near the normal density
-LARGEST_FIELD = 37.5  # F is 5e-307 there, beyond it underflows
+FEW_SIGMAS = 0.3  # strengths below this have z > 0, where F is close to the normal density
+LARGEST_FIELD = 37.5  # F is 5e-307 here and underflows beyond
 SMALLEST_STRENGTH = 1e-306
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    r"""The probability of a label given a field, and its derivatives.
+    r"""Probability of a label given a standardised field, and its derivatives.
 
     With :math:`Z(z) = \kappa + (1 - 2\kappa)\Phi(z)` these are log Z, F = (log Z)' and d = -F'.
-    They are accurate for every z: where :math:`\Phi` underflows, F(z) is near -z.
+    They are accurate for all z, also where :math:`\Phi` underflows and F(z) is close to -z.
 
     Attributes
     ----------
@@ -98,14 +108,14 @@ class Likelihood:
         return np.asarray(self.flip_noise + (1 - 2 * self.flip_noise) * ndtr(z))
 
     def strength(self, z: FloatArray) -> FloatArray:
-        """Return F(z), the embedding strength of a row with cavity variance 1."""
+        """Return F(z), the embedding strength of a sample with lambda = 1."""
         if self.flip_noise == 0:
             return np.asarray(np.sqrt(2 / np.pi) / erfcx(np.minimum(-z / np.sqrt(2), LARGEST_Z)))
         density = np.exp(-0.5 * np.clip(z, -LARGEST_Z, LARGEST_Z) ** 2) / np.sqrt(2 * np.pi)
         return np.asarray((1 - 2 * self.flip_noise) * density / self.probability(z))
 
     def slope(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return d = -F'(z) and 1 - d, each to full relative accuracy where kappa = 0."""
+        """Return d = -F'(z) and 1 - d, each with full relative accuracy for kappa = 0."""
         z = np.clip(z, -LARGEST_Z, LARGEST_Z)
         strength = self.strength(z)
         d = strength * (z + strength)
@@ -117,7 +127,7 @@ class Likelihood:
 
 
 def _slope_far_left(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return d and 1 - d at z = -x by F(-x) = x + 1/(x + 2/(x + 3/(x + ...)))."""
+    """Return d and 1 - d at z = -x from F(-x) = x + 1/(x + 2/(x + 3/(x + ...)))."""
     tail = np.zeros_like(x)
     for term in range(FRACTION_TERMS, 1, -1):
         tail = term / (x + tail)
@@ -126,24 +136,24 @@ def _slope_far_left(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def symmetric_product(K: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return K vector, reading one triangle of K."""
+    """Return K @ vector, reading one triangle of K only."""
     return np.asarray(dsymv(1.0, K.T, vector, lower=1))
 
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """The equations evaluated at standardised fields.
+    """Mean-field equations evaluated at standardised fields z.
 
     Attributes
     ----------
     z : ndarray of shape (n,)
-        The fields; the coefficients are those that they ask for.
+        Standardised fields.
     coefficients : ndarray of shape (n,)
-        A.
+        A, computed from z.
     field : ndarray of shape (n,)
         K A.
     reached : ndarray of shape (n,)
-        The fields that the coefficients lead to.
+        Standardised fields computed from A; equal to z at the solution.
     residual : float
         Largest relative error of the equations.
     """
@@ -157,14 +167,14 @@ class Fields:
 
 @dataclass(frozen=True, eq=False)
 class MeanField:
-    """The mean-field equations of one binary problem, at given cavity variances.
+    """Mean-field equations of a binary problem at given cavity variances.
 
     Attributes
     ----------
     label : ndarray of shape (n,)
-        -1 and +1.
+        Labels -1 and +1.
     weight : ndarray of shape (n,)
-        How many equal rows each row stands for; positive.
+        Positive sample weights: the number of equal samples that each one represents.
     cavity : ndarray of shape (n,)
         c; the diagonal of K for the naive theory.
     input_noise : float
@@ -181,12 +191,12 @@ class MeanField:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
+        """Number of samples."""
         return len(self.label)
 
     @cached_property
     def scale(self) -> FloatArray:
-        """sqrt(lambda), the standard deviation of a row's noisy field without that row."""
+        """Return sqrt(lambda), the standard deviation of the noisy cavity field."""
         return np.sqrt(self.cavity + self.input_noise)
 
     @property
@@ -195,7 +205,7 @@ class MeanField:
         return self.likelihood.flip_noise == 0
 
     def with_flip_noise(self, flip_noise: float) -> MeanField:
-        """Return the same equations at another flip noise."""
+        """Return the same equations with another flip noise."""
         return replace(self, likelihood=Likelihood(flip_noise))
 
     def coefficients(self, z: FloatArray) -> FloatArray:
@@ -210,29 +220,29 @@ class MeanField:
     def residual(self, z: FloatArray, reached: FloatArray) -> float:
         """Return the largest error of alpha sqrt(lambda) = F(z), relative to max(1, F).
 
-        `reached` is the z that the coefficients F(z) lead to.
+        `reached` is the z computed from the coefficients at z.
         """
         asked = self.likelihood.strength(reached)
         error = np.abs(self.likelihood.strength(z) - asked) / np.maximum(1.0, asked)
         return float(error.max(initial=0.0))
 
     def at(self, K: FloatArray, z: FloatArray) -> Fields:
-        """Evaluate the equations at some fields."""
+        """Evaluate the equations at standardised fields z."""
         coefficients = self.coefficients(z)
         field = symmetric_product(K, coefficients)
         reached = self.reached(coefficients, field)
         return Fields(z, coefficients, field, reached, self.residual(z, reached))
 
     def log_evidence(self, fields: Fields) -> float:
-        """Return sum_i w_i log Z(z_i) - A'h / 2, the minimum of E where flip noise is 0."""
+        """Return sum_i w_i log Z(z_i) - A'h / 2, the minimum of E for flip noise 0."""
         h = fields.field - self.cavity * fields.coefficients / self.weight
         likely = self.weight @ self.likelihood.log_probability(fields.z)
         return float(likely - 0.5 * fields.coefficients @ h)
 
     def precision(self, z: FloatArray) -> FloatArray:
-        """Return w tau, the precision with which all copies of a row fix f there.
+        """Return w tau, the precision of the Gaussian factors of all copies of each sample.
 
-        Negative for a row that the flip noise explains better than f does.
+        It is negative for a sample that the flip noise explains better than f does.
         """
         d, rest = self.likelihood.slope(z)
         return self.weight * d / (self.input_noise + self.cavity * rest)
@@ -244,7 +254,7 @@ class MeanField:
             return (self.cavity + self.input_noise) * (rest / d)
 
     def objective(self, z: FloatArray, field: FloatArray) -> float:
-        """Return E at A = coefficients(z), `field` = K A."""
+        """Return E at A = coefficients(z), given `field` = K A."""
         coefficients = self.coefficients(z)
         return float(0.5 * coefficients @ field + self.weight @ self._psi(z))
 
@@ -254,11 +264,11 @@ class MeanField:
         return legendre - 0.5 * self.cavity * (strength / self.scale) ** 2
 
     def fields_of(self, coefficients: FloatArray) -> FloatArray:
-        """Return the z that coefficients belong to: F(z) = alpha sqrt(lambda); flip noise 0 only.
+        """Solve F(z) = alpha sqrt(lambda) for z by Newton's method; for flip noise 0 only.
 
-        log F is concave and decreasing in z, so Newton's method for log F(z) = log(alpha
-        sqrt(lambda)) is not left of the root after one step, and descends to it from there. NaN
-        where alpha is negative; where it underflows, the largest z that can be told.
+        log F is concave and decreasing in z, so the iterates of Newton's method for log F(z) =
+        log(alpha sqrt(lambda)) are not left of the root after one step and decrease from there. z
+        is NaN where alpha is negative, and close to LARGEST_FIELD where alpha underflows.
         """
         asked = self.label * coefficients / self.weight * self.scale
         asked = np.where(asked >= 0, np.maximum(asked, SMALLEST_STRENGTH), np.nan)
@@ -274,12 +284,12 @@ class MeanField:
         return z
 
     def lower_bound(self, coefficients: FloatArray, field: FloatArray, z: FloatArray) -> float:
-        """Return Fenchel's dual at f = `field` = K A; flip noise 0 only.
+        """Return the Fenchel dual at f = `field` = K A; for flip noise 0 only.
 
-        z is where the search for the supporting points starts, nothing else.
+        z is only the starting point of the search for the maximisers in the conjugates.
         """
         signed = self.label * field
-        with np.errstate(over="ignore", invalid="ignore"):  # beside a kernel that dwarfs the noise
+        with np.errstate(over="ignore", invalid="ignore"):  # kernel values far above the noise
             t = self._supporting(signed, z)
         if not np.isfinite(t).all():
             return -np.inf
@@ -290,8 +300,9 @@ class MeanField:
     def _supporting(self, signed: FloatArray, start: FloatArray) -> FloatArray:
         """Solve sqrt(lambda) t + c F(t) / sqrt(lambda) = signed by Newton's method.
 
-        The left side is increasing and convex in t, so the steps descend to the root from the
-        second one on. Without input noise it is positive: no root for signed <= 0 (-inf).
+        The left side is increasing and convex in t, so the iterates decrease to the root from the
+        second step on. Without input noise it is positive, so that there is no root for signed <= 0
+        and the result is -inf.
         """
         t, scale = start.copy(), self.scale
         lam = scale * scale
@@ -315,10 +326,10 @@ class MeanField:
         n_iter: int,
         kernel_evaluations: int = 0,
     ) -> Certificate:
-        """Certify the minimum of E: objective, Fenchel dual and the residual of the equations.
+        """Return the certificate: E, the Fenchel dual and the residual of the equations.
 
-        `field` is K A in float64, A = `coefficients`: nothing else of a solver's state is used.
-        Flip noise 0 only.
+        It depends on A = `coefficients` and `field` = K A in float64 only, not on the state of the
+        solver. For flip noise 0 only.
         """
         z = self.fields_of(coefficients)
         outside = np.isnan(z)
@@ -345,5 +356,5 @@ def naive(
     input_noise: float,
     flip_noise: float = 0.0,
 ) -> MeanField:
-    """State the naive mean-field equations, whose cavity variances are k(x_i, x_i)."""
+    """Return the naive mean-field equations, with cavity variances k(x_i, x_i)."""
     return MeanField(label, weight, diagonal, input_noise, Likelihood(flip_noise))

@@ -1,21 +1,21 @@
 r"""Maximum-margin hyperplanes with weights measured in l_p and distances in l_q, 1/p + 1/q = 1.
 
-The l_q distance of a point x from the hyperplane w.x + b = 0 is :math:`|w \cdot x + b| / |w|_p`
-(Mangasarian 1997). The **hard margin** is the plane whose nearest row is farthest away,
-Smola et al. (2000), (1.15)-(1.22):
+The l_q distance of a sample x from the hyperplane w.x + b = 0 is :math:`|w \cdot x + b| / |w|_p`
+(Mangasarian 1997). The **hard-margin primal** maximises the distance of the nearest sample, Smola
+et al. (2000), (1.15)-(1.22):
 
 .. math:: \min_{w, b} \; |w|_p \quad\text{s.t.}\quad y_i (w \cdot x_i + b) \ge 1 .
 
 The constraint :math:`|w|_p = 1` of (1.18) and (1.20)-(1.22) is not convex; with
-:math:`\le` it is, and the optimum is the same if and only if some plane separates the classes.
-The **soft margin** lets rows fall short by :math:`\xi_i \ge 0` at a cost :math:`c_i` each:
+:math:`\le` it is, and the optimum is the same if and only if the classes are linearly separable.
+The **soft-margin primal** allows slacks :math:`\xi_i \ge 0` at a cost :math:`c_i` per unit:
 
 .. math::
 
     p = 2: \; \min \; \tfrac12 |w|_2^2 + \sum_i c_i \xi_i \text{ (1.25)}, \qquad
     p \ne 2: \; \min \; |w|_p + \sum_i c_i \xi_i .
 
-The **dual** has one variable a row, and :math:`v = \sum_i y_i a_i x_i`:
+The **dual** has one variable per sample; with :math:`v = \sum_i y_i a_i x_i` it is
 
 =====================  ==================================  ========================================
 problem                maximise                            subject to
@@ -26,11 +26,18 @@ soft, :math:`p \ne 2`  :math:`\sum_i a_i`                  :math:`|v|_q \le 1`,
 soft, p = 2            :math:`\sum_i a_i - \frac12|v|^2`   :math:`0 \le a \le c`
 =====================  ==================================  ========================================
 
-each with :math:`\sum_i y_i a_i = 0`. That of the hard margin, scaled so that the variables of each
-class have the sum 1, is the search for the nearest points of the two convex hulls in l_q: their
-distance is twice the margin.
+each with :math:`\sum_i y_i a_i = 0`, where
 
-For p = 1 and p = inf several w may be best; the margin of the hard problem is always unique.
+- :math:`x_i, y_i`: sample i and its label, -1 or +1;
+- w, b: weights and intercept;
+- :math:`\xi_i, c_i`: slack and cost of a unit of slack;
+- :math:`a_i`: dual variable;
+- p, q: norm of the weights and norm of the distances.
+
+The dual of the hard margin, scaled so that the variables of each class sum to 1, finds the nearest
+points of the two convex hulls in l_q; their distance is twice the margin.
+
+For p = 1 and p = inf the optimal w need not be unique; the margin of the hard problem always is.
 """
 
 from __future__ import annotations
@@ -48,7 +55,7 @@ from widemargin.problems.soft_margin import SoftMargin, c_classification
 
 
 def length(vector: FloatArray, p: float) -> float:
-    """Return the l_p norm, without overflow for any p.
+    """Return the l_p norm of a vector, without overflow for any p.
 
     Examples
     --------
@@ -65,7 +72,7 @@ def length(vector: FloatArray, p: float) -> float:
 
 
 def conjugate(p: float) -> float:
-    """Return q with 1/p + 1/q = 1."""
+    """Return the conjugate exponent q, with 1/p + 1/q = 1."""
     if p == 1.0:
         return np.inf
     return 1.0 if np.isinf(p) else p / (p - 1.0)
@@ -73,16 +80,16 @@ def conjugate(p: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class NormMargin:
-    """One of the problems above, for labels -1 and +1.
+    """Maximum-margin problem in l_p, hard or soft.
 
     Attributes
     ----------
     y : ndarray of shape (n_rows,)
-        Labels.
+        Labels -1 and +1.
     cost : ndarray of shape (n_rows,)
-        c, the cost of a unit of slack; inf on every row is the hard margin.
+        c, the cost of a unit of slack; inf for all samples is the hard margin.
     norm : float
-        p.
+        p, the norm of the weights.
     """
 
     y: FloatArray
@@ -91,17 +98,17 @@ class NormMargin:
 
     @property
     def hard(self) -> bool:
-        """Whether there is no slack."""
+        """Whether this is the hard margin."""
         return bool(np.isinf(self.cost[0]))
 
     @property
     def squared(self) -> bool:
-        """Whether half the square of the norm is minimised."""
+        """Whether the objective has half the squared norm of w (soft margin with p = 2)."""
         return self.norm == 2.0 and not self.hard
 
     @property
     def dual_norm(self) -> float:
-        """q."""
+        """Conjugate exponent q, the norm of the distances."""
         return conjugate(self.norm)
 
     @property
@@ -111,26 +118,26 @@ class NormMargin:
 
     @cached_property
     def box(self) -> SoftMargin:
-        """The labels, the costs and the threshold: all that does not depend on the norm."""
+        """Soft-margin problem with the same labels, costs and threshold; independent of p."""
         return c_classification(self.y, self.cost)
 
     def threshold(self, f: FloatArray) -> float:
-        """Return the best b for f = w.x on the rows: the midpoint where there is an interval."""
+        """Return the optimal b for f = w.x, the midpoint if an interval is optimal."""
         if not self.hard:
             return float(self.box.thresholds(f)[0])
         lowest, highest = f[self.y > 0].min(), f[self.y < 0].max()
         return -0.5 * float(lowest + highest)
 
     def functional_margin(self, f: FloatArray, b: float) -> float:
-        """Return the least y (f + b), or 0 where it is within its rounding error."""
+        """Return the smallest y (f + b), or 0 if it is within its rounding error."""
         least = float((self.y * (f + b)).min())
         return least if abs(least) > PRODUCT_ROUNDING * (float(np.abs(f).max()) + abs(b)) else 0.0
 
     def margin(self, w: FloatArray, f: FloatArray, b: float) -> float:
-        """Return the l_q distance of the nearest row (hard) or of the planes w.x + b = +-1 (soft).
+        """Return the l_q margin: distance of the nearest sample (hard) or of w.x + b = 1 (soft).
 
-        For w = 0 there is no hyperplane: 0 for the hard margin, and infinity, the limit as w goes
-        to zero, for the soft one.
+        For w = 0 there is no hyperplane; the margin is 0 for the hard margin, and infinity, the
+        limit as w goes to zero, for the soft margin.
         """
         size = length(w, self.norm)
         if self.hard:
@@ -138,10 +145,10 @@ class NormMargin:
         return 1.0 / size if size > 0 else np.inf
 
     def primal(self, w: FloatArray, f: FloatArray, b: float) -> float:
-        """Return the objective at a plane, given f = w.x on the rows.
+        """Return the primal objective at (w, b), given f = w.x.
 
-        For the hard margin that of the multiple of the plane that just meets its constraints; inf
-        if the plane does not separate the classes.
+        For the hard margin, (w, b) is scaled to the smallest feasible multiple; the objective is
+        inf if the hyperplane does not separate the classes.
         """
         size = length(w, self.norm)
         if self.hard:
@@ -151,10 +158,10 @@ class NormMargin:
         return (0.5 * size * size if self.squared else size) + float(self.cost @ slack)
 
     def dual(self, a: FloatArray, v: FloatArray) -> float:
-        """Return the dual objective at the feasible multiple of a, given v = sum_i y_i a_i x_i.
+        """Return the dual objective at a feasible multiple of a, given v = sum_i y_i a_i x_i.
 
-        The boxes hold for a and so for every shorter multiple; |v|_q <= 1 is met by division. For
-        the hard margin v = 0 proves that no plane separates: inf.
+        Scaling a down to meet |v|_q <= 1 keeps it within its box. For the hard margin v = 0 proves
+        that the classes are not separable, and the result is inf.
         """
         total = float(a.sum())
         if self.squared:
@@ -165,22 +172,22 @@ class NormMargin:
         return total / max(1.0, size)
 
     def feasible(self, a: FloatArray, f: FloatArray, b: float) -> FloatArray:
-        """Return a point near a in its boxes with sum_i y_i a_i = 0, for a plane with f = w.x.
+        """Return a point near a in its box with sum_i y_i a_i = 0, for a hyperplane with f = w.x.
 
-        What the sum lacks is taken from the rows nearest to the margin, where a may have any value.
+        The correction goes to the samples nearest to the margin first, since complementary
+        slackness leaves a free for samples on the margin.
         """
         return self.y * self.box.repair(self.y * a, np.abs(1.0 - self.y * (f + b)))
 
     def certificate(
         self, X: Matrix, w: FloatArray, b: float, a: FloatArray, *, tol: float, n_iter: int
     ) -> Certificate:
-        """Certify the plane w.x + b = 0 on rows X by a point that `feasible` has returned.
+        """Return the certificate of the hyperplane w.x + b = 0 and of the dual variables a.
 
-        Dense rows are taken from their mean, which spares sums of large terms. The KKT violation
-        is that of the soft margin in the threshold: how much the thresholds differ that rows
-        below and above their bounds ask for.
+        `a` was returned by `feasible`. The KKT violation is that of the soft margin with respect
+        to the threshold, see `SoftMargin.kkt_violation`.
         """
-        if not sp.issparse(X):
+        if not sp.issparse(X):  # centring reduces the rounding errors of the products
             origin = X.mean(axis=0, dtype=np.float64)
             X, b = X - origin, b + float(w @ origin)
         f, v = X @ w, X.T @ (self.y * a)

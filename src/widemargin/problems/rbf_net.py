@@ -1,6 +1,6 @@
-r"""State the problem of radial-basis networks with adaptive centres: regularised least squares.
+r"""Radial-basis-function networks with adaptive centres: regularised least squares.
 
-The model is a weighted sum of Gaussian bumps, each with a centre and a width to fit,
+The model is a weighted sum of Gaussian basis functions with adjustable centres and widths,
 
 .. math::
 
@@ -13,14 +13,22 @@ The **problem** is the weighted squared error of labels :math:`y_i = \pm 1` with
 .. math::
 
     \min_{c, \sigma, a} \; \tfrac12 \sum_i s_i \bigl(f(x_i) - y_i\bigr)^2
-    + \tfrac{\lambda}{2} |a|^2, \qquad \sum_i s_i = 1 .
+    + \tfrac{\lambda}{2} |a|^2, \qquad \sum_i s_i = 1 ,
 
-It is a mean over the rows, so that the decay means the same for any number of them, and for the
-weights of boosting, which add up to one.
+where
 
-For given bumps :math:`G_{ik} = g_k(x_i)` the error is quadratic in the output weights, hence
-:math:`a = (G'SG + \lambda I)^{-1} G'Sy`. What remains is the **reduced error** E of centres and
-widths alone. Since its derivative by a is zero, its gradient is the partial one at that a:
+- :math:`x_i, y_i, s_i`: sample i, its label and its weight;
+- :math:`c_k, \sigma_k`: centre and width of basis function k;
+- :math:`a_k`: output weight;
+- :math:`\lambda`: weight decay.
+
+The error is a weighted mean, so that the weight decay does not depend on the number of samples; the
+weights of boosting sum to one, too.
+
+For given basis functions :math:`G_{ik} = g_k(x_i)` the error is quadratic in the output weights,
+with the minimum at :math:`a = (G'SG + \lambda I)^{-1} G'Sy`. This leaves the **reduced error** E as
+a function of centres and widths. As the derivative with respect to a is zero there, the gradient of
+E is the partial gradient at that a:
 
 .. math::
 
@@ -28,7 +36,8 @@ widths alone. Since its derivative by a is zero, its gradient is the partial one
     \frac{\partial E}{\partial \log \sigma_k} = \sum_i h_{ik} |x_i - c_k|^2, \qquad
     h_{ik} = \frac{s_i \bigl(f(x_i) - y_i\bigr) a_k g_k(x_i)}{\sigma_k^2} .
 
-E is not convex: where a descent ends depends on where it starts.
+E is not convex: the result of a descent method depends on its starting point, and there is no
+certificate.
 """
 
 from __future__ import annotations
@@ -44,18 +53,18 @@ from widemargin._base.typing import FloatArray, Matrix
 
 @dataclass(frozen=True)
 class ReducedError:
-    """The reduced error at some centres and widths.
+    """Reduced error and its gradient at given centres and widths.
 
     Attributes
     ----------
     value : float
-        E.
+        Value of E.
     coef : ndarray of shape (n_centres,)
-        The output weights a that are optimal there.
+        Optimal output weights a.
     by_centre : ndarray of shape (n_centres, n_features)
-        Gradient by the centres.
+        Gradient with respect to the centres.
     by_log_width : ndarray of shape (n_centres,)
-        Gradient by the logarithms of the widths.
+        Gradient with respect to the logarithms of the widths.
     """
 
     value: float
@@ -66,18 +75,18 @@ class ReducedError:
 
 @dataclass(frozen=True, eq=False)
 class RBFNetProblem:
-    """The regularised squared error above.
+    """Regularised least-squares problem of an RBF network.
 
     Attributes
     ----------
     label : ndarray of shape (n_samples,)
         Labels -1 and +1.
     weight : ndarray of shape (n_samples,)
-        Weights s, which add up to 1.
+        Sample weights s, which sum to 1.
     ridge : float
-        Weight decay, positive.
+        Weight decay lambda, positive.
     n_centres : int
-        Number of bumps, fewer where there are fewer different samples.
+        Number of basis functions; fewer if there are fewer distinct samples.
     """
 
     label: FloatArray
@@ -88,10 +97,10 @@ class RBFNetProblem:
     def reduced(
         self, X: Matrix, norms: FloatArray, centres: FloatArray, widths: FloatArray
     ) -> ReducedError:
-        """Return the reduced error, its output weights and its gradient.
+        """Return the reduced error, the output weights and the gradient.
 
-        X are the samples in float64, dense ones near the origin, so that squared distances keep
-        their digits; `norms` their squared lengths.
+        X holds the samples in float64, centred if dense, so that squared distances are accurate;
+        `norms` are their squared norms.
         """
         distance = squared_distances(X, norms, centres)
         bump = bumps(distance, widths)
@@ -111,14 +120,14 @@ class RBFNetProblem:
 
 
 def squared_lengths(X: Matrix) -> FloatArray:
-    """Return |x|^2 of each row."""
+    """Return the squared norm of each sample."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("ij,ij->i", X, X)
 
 
 def squared_distances(X: Matrix, norms: FloatArray, centres: FloatArray) -> FloatArray:
-    """Return |x_i - c_k|^2, never below zero."""
+    """Return |x_i - c_k|^2, clipped at zero."""
     products: Any = X @ centres.T
     products *= -2.0
     products += norms[:, None]
@@ -127,7 +136,7 @@ def squared_distances(X: Matrix, norms: FloatArray, centres: FloatArray) -> Floa
 
 
 def bumps(distance: FloatArray, widths: FloatArray) -> FloatArray:
-    """Return g_k(x_i) from squared distances."""
+    """Return the basis functions g_k(x_i), given squared distances."""
     exponent = distance * (-0.5 / widths**2)
     return np.exp(exponent, out=exponent)
 
@@ -135,5 +144,5 @@ def bumps(distance: FloatArray, widths: FloatArray) -> FloatArray:
 def network_values(
     X: Matrix, centres: FloatArray, widths: FloatArray, coef: FloatArray
 ) -> FloatArray:
-    """Return f(x) of each row."""
+    """Return f(x) for each sample."""
     return bumps(squared_distances(X, squared_lengths(X), centres), widths) @ coef

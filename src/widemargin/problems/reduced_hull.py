@@ -1,10 +1,10 @@
-r"""Nearest points of reduced convex hulls, and the nu- and C-machines with the same boundary.
+r"""Nearest points of reduced convex hulls, and the equivalent nu- and C-SVMs.
 
-Every class may put at most the mass :math:`D_i` on its example i (:math:`D_i = 1/k`: on no fewer
-than k examples). The points that it can reach form its *reduced hull*; the machine is the
-hyperplane between the nearest points of the two.
+The *reduced hull* of a class is the set of convex combinations of its samples with weights of at
+most :math:`D_i` (:math:`D_i = 1/k` involves at least k samples). The classifier is the hyperplane
+between the nearest points of the two reduced hulls.
 
-P2 (primal, Balcázar et al. 2008)
+P2 (**primal**, Balcázar et al. 2008)
 
 .. math::
 
@@ -12,7 +12,7 @@ P2 (primal, Balcázar et al. 2008)
     \quad\text{s.t.}\quad w \cdot x_i \ge \theta_+ - \xi_i \;(y_i = 1), \quad
     w \cdot x_i \le \theta_- + \xi_i \;(y_i = -1), \quad \xi_i \ge 0 .
 
-P3 (dual)
+P3 (**dual**)
 
 .. math::
 
@@ -20,28 +20,36 @@ P3 (dual)
     \quad\text{s.t.}\quad 0 \le s_i \le D_i, \quad
     \sum_{y_i = 1} s_i = \sum_{y_i = -1} s_i = 1 .
 
-P1, the hard margin, is any D > 1; P5, the same machine on the means of k examples ("composed
-examples"), is what P3 says when every s is written as a mixture of such means.
+where
 
-In the family of :mod:`widemargin.problems.soft_margin` this is target 0, box [0, D] y and two
-groups with totals +1 and -1, whose thresholds are :math:`-\theta_+` and :math:`-\theta_-`.
+- :math:`x_i, y_i`: sample i (in feature space) and its label, -1 or +1;
+- w: weights, :math:`\theta_+, \theta_-`: thresholds of the two classes;
+- :math:`\xi_i`: slack;
+- :math:`s_i, D_i`: dual variable (mass) of a sample, and its cap.
+
+P1, the hard margin, is any D > 1. P5, the same problem on the means of k samples ("composed
+examples"), is P3 with every s written as a mixture of such means.
+
+In terms of :mod:`widemargin.problems.soft_margin` this is target 0, box [0, D] y and two groups
+with totals +1 and -1, whose thresholds are :math:`-\theta_+` and :math:`-\theta_-`.
 
 =======================  ==========================================================================
 at the optimum           value
 =======================  ==========================================================================
 margin                   :math:`\theta_+ - \theta_- = |w|^2 + \sum_i D_i \xi_i`
-:math:`\theta_+`         anywhere between two neighbours of the sorted w.x of its class: where D,
-                         added up from the lowest, reaches 1; mirrored for :math:`\theta_-`
+:math:`\theta_+`         any value between two neighbours of the sorted w.x of its class, where the
+                         cumulative sum of D from the lowest reaches 1; mirrored for
+                         :math:`\theta_-`
 nearest points           :math:`\eta_+ = \theta_+ - \sum_+ D_i \xi_i`,
                          :math:`\eta_- = \theta_- + \sum_- D_i \xi_i` (their values of w.x)
-nu-machine               nu = 2 / sum(D), weights in proportion to D
-C-machine                :math:`C_i = 2 D_i / (\theta_+ - \theta_-)`,
+nu-SVM                   nu = 2 / sum(D), sample weights proportional to D
+C-SVM                    :math:`C_i = 2 D_i / (\theta_+ - \theta_-)`,
                          :math:`w_C = 2 w / (\theta_+ - \theta_-)`,
                          :math:`b = -(\theta_+ + \theta_-) / (\theta_+ - \theta_-)`
 =======================  ==========================================================================
 
-The hulls meet if and only if w = 0. That they do not is proved by any w with
-:math:`\eta_+ > \eta_-`: its objective, with w scaled at will, is below zero.
+The reduced hulls intersect if and only if w = 0. Any w with :math:`\eta_+ > \eta_-` proves that
+they are disjoint: scaled suitably, its primal objective is negative.
 """
 
 from __future__ import annotations
@@ -53,44 +61,44 @@ import numpy as np
 from widemargin._base.typing import FloatArray
 from widemargin.problems.soft_margin import SoftMargin, each_class_by_itself
 
-HARD = 2.0  # any D > 1
+HARD = 2.0  # stands for any D > 1
 
 
 def reduced_hulls(y: FloatArray, D: FloatArray) -> SoftMargin:
-    """State P2 and P3 for labels -1 and +1 and the largest mass D of each example.
+    """Return the problem P2/P3 for labels -1 and +1 and caps D.
 
-    An example with D = 0 is ignored; D > 1 is the same as D = 1, since a class has mass 1 in all.
-    Group 0 holds the positive rows, group 1 the negative ones.
+    A sample with D = 0 is ignored; D > 1 has the same dual as D = 1, since the masses of a class
+    sum to 1. Group 0 holds the positive samples, group 1 the negative ones.
     """
     return each_class_by_itself("reduced hulls", y, D, 1.0)
 
 
 def masses(weight: FloatArray, k: float) -> FloatArray:
-    """Return D = weight / k; at k = 1, the hard margin, more than 1.
+    """Return the caps D = weight / k; for k <= 1, the hard margin, caps >= 1 become > 1.
 
-    D > 1 has the same w as D = 1. But with D = 1 an example that is a nearest point all by itself
-    is at its bound, and the threshold may be beyond it; a hard margin has no example beyond.
+    D > 1 has the same w as D = 1. With D = 1, however, a sample that is a nearest point by itself
+    is at its bound, and the threshold may be beyond it, which a hard margin does not allow.
     """
     D = np.asarray(weight / k, dtype=np.float64)
     return np.where(D >= 1.0, np.maximum(D, HARD), D) if k <= 1.0 else D
 
 
 def shrink(hulls: SoftMargin, k_plus: float, k_minus: float) -> SoftMargin:
-    """Return the hulls with the masses of k_plus and k_minus, given those with D the weights."""
+    """Return the problem with caps for k_plus and k_minus, given the one with D = weights."""
     return replace(hulls, lower=-masses(-hulls.lower, k_minus), upper=masses(hulls.upper, k_plus))
 
 
 def class_masses(hulls: SoftMargin) -> tuple[float, float]:
-    """Return the sums of D over the two classes: each must be at least 1."""
+    """Return the sums of D over the two classes; both must be at least 1."""
     return float(hulls.upper.sum()), float(-hulls.lower.sum())
 
 
 def threshold_interval(values: FloatArray, D: FloatArray) -> tuple[float, float]:
-    """Return all best theta_plus, given w.x and D of the positive examples.
+    """Return the interval of optimal theta_plus, given w.x and D of the positive samples.
 
-    The interval between the neighbours, in sorted order, where the running sum of D reaches 1; a
-    point where it passes 1 inside an example. It has no upper end where the class has no mass
-    beyond 1. For theta_minus, change the signs of the values and of the answer.
+    If the cumulative sum of D in the order of w.x reaches 1 exactly at a sample, the interval ends
+    at the next one; if it passes 1 there, the interval is a point. The upper end is infinite if D
+    sums to 1. For theta_minus, reverse the signs of the values and of the result.
 
     Examples
     --------
@@ -115,14 +123,14 @@ def threshold_interval(values: FloatArray, D: FloatArray) -> tuple[float, float]
 
 @dataclass(frozen=True)
 class NearestPoints:
-    """A solution of P2, computed from w alone.
+    """Thresholds and nearest points of P2, computed from w.
 
     Attributes
     ----------
     norm2 : float
-        The squared length of w.
+        Squared norm of w.
     theta_plus, theta_minus : float
-        Thresholds; midpoints of their intervals, or the finite end.
+        Thresholds: midpoints of the intervals of optimal values, or their finite ends.
     eta_plus, eta_minus : float
         w.x of the nearest points.
     """
@@ -135,7 +143,7 @@ class NearestPoints:
 
     @classmethod
     def of(cls, hulls: SoftMargin, f: FloatArray, norm2: float) -> NearestPoints:
-        """Compute thresholds and nearest points from f = w.x on the rows of a problem."""
+        """Compute thresholds and nearest points from f = w.x on the samples."""
         plus = hulls.group == 0
         D_plus, D_minus = hulls.upper[plus], -hulls.lower[~plus]
         theta_plus = _middle(*threshold_interval(f[plus], D_plus))
@@ -150,20 +158,20 @@ class NearestPoints:
 
     @property
     def margin(self) -> float:
-        """theta_plus - theta_minus: the scale of the other machines."""
+        """Margin theta_plus - theta_minus, the scale of the equivalent C-SVM."""
         return self.theta_plus - self.theta_minus
 
     @property
     def separated(self) -> bool:
-        """Whether this w proves that the hulls do not meet."""
+        """Whether this w proves that the reduced hulls are disjoint."""
         return self.eta_plus > self.eta_minus
 
     def slack(self, hulls: SoftMargin, f: FloatArray) -> FloatArray:
-        """Return theta - w.x (positive rows) and w.x - theta: above zero it is xi."""
+        """Return theta_plus - w.x (y = 1) or w.x - theta_minus (y = -1), the slack before clipping."""
         return np.where(hulls.group == 0, self.theta_plus - f, f - self.theta_minus)
 
     def cut(self, kind: str) -> float:
-        """Return the value of w.x at the boundary: the middle of thresholds or of hull points."""
+        """Return w.x at the boundary: midpoint of the thresholds, or of the nearest points."""
         if kind == "hull":
             return 0.5 * (self.eta_plus + self.eta_minus)
         return 0.5 * (self.theta_plus + self.theta_minus)
@@ -174,13 +182,13 @@ def _middle(low: float, high: float) -> float:
 
 
 def equivalent_nu(hulls: SoftMargin) -> float:
-    """Return nu of the nu-machine with the same answer, weights in proportion to D.
+    """Return nu of the equivalent nu-SVM with sample weights proportional to D.
 
-    With one D = 1/k for all m examples it is 2 k / m.
+    With D = 1/k for all m samples this is 2 k / m.
     """
     return 2.0 / sum(class_masses(hulls))
 
 
 def equivalent_cost(hulls: SoftMargin, margin: float) -> FloatArray:
-    """Return C of every row in the C-machine with the same boundary."""
+    """Return the cost C of each sample in the C-SVM with the same boundary."""
     return np.asarray(2.0 * (hulls.upper - hulls.lower) / margin)

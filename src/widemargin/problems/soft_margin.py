@@ -1,23 +1,28 @@
-r"""State the soft-margin problems: C-hinge, squared hinge, nu, epsilon-tube and nu-tube.
+r"""Soft-margin problems as one QP: C-hinge, squared hinge, nu, epsilon-tube and nu-tube.
 
-All of them are one box-constrained quadratic problem. Write :math:`\beta_r` for the
-expansion coefficient of training row :math:`r`, so that the decision function without
-its threshold is :math:`f(x) = \sum_r \beta_r k(x_r, x)`. A row owns one dual variable (two
-for the tubes), :math:`\beta_r = \sum_{v \in r} \alpha_v`, and the **dual** is
-
-.. math::
-
-    \max_\alpha \; t'\alpha - \tfrac12 \beta'K\beta - \tfrac12 \sum_v \rho_v \alpha_v^2
-    \quad\text{s.t.}\quad l_v \le \alpha_v \le u_v, \quad \sum_{v \in g} \alpha_v = d_g
-
-with at most two groups :math:`g` of variables that share a threshold :math:`\lambda_g`. Its
-Lagrange dual is the **primal** that the literature writes down first,
+The **primal** is
 
 .. math::
 
     \min_{w, \lambda} \; \tfrac12 |w|^2 + \sum_v \phi_v(t_v - f(x_v) - \lambda_{g(v)})
     + \sum_g \lambda_g d_g, \qquad
-    \phi_v(s) = \max_{l_v \le \alpha \le u_v} \, s \alpha - \tfrac12 \rho_v \alpha^2 .
+    \phi_v(s) = \max_{l_v \le \alpha \le u_v} \, s \alpha - \tfrac12 \rho_v \alpha^2 ,
+
+and the **dual**
+
+.. math::
+
+    \max_\alpha \; t'\alpha - \tfrac12 \beta'K\beta - \tfrac12 \sum_v \rho_v \alpha_v^2
+    \quad\text{s.t.}\quad l_v \le \alpha_v \le u_v, \quad \sum_{v \in g} \alpha_v = d_g ,
+
+where
+
+- :math:`\alpha_v`: dual variable, with the sign of its label; one per sample, two for the tubes;
+- :math:`\beta_r = \sum_{v \in r} \alpha_v`: expansion coefficient of sample r;
+- :math:`f(x) = \sum_r \beta_r k(x_r, x)`: decision function without its threshold;
+- :math:`t_v, l_v, u_v`: target, lower and upper bound;
+- :math:`\rho_v`: ridge, positive for the squared hinge only;
+- g: one of at most two groups, with total :math:`d_g` and threshold :math:`\lambda_g`.
 
 ===============  ===================  ==================  ======================================
 problem          targets t            box of alpha        thresholds
@@ -29,15 +34,14 @@ epsilon-tube     y - eps, y + eps     [0, C], [-C, 0]     one (d = 0)
 nu-tube          y, y                 [0, C], [-C, 0]     two: intercept +- eps, d = +-nu sum(C)/2
 ===============  ===================  ==================  ======================================
 
-A problem without intercept has no group: its threshold is fixed at zero.
-The dual variables alpha carry the sign of their label, which makes the label disappear from every
-formula: a variable can move up while alpha < u and down while alpha > l, and its *score* is
-:math:`s_v = t_v - f(x_v) - \rho_v \alpha_v`.
-At the optimum every variable that can move up has :math:`s_v \le \lambda_g`, every one that
-can move down :math:`s_v \ge \lambda_g`; the overlap of the two is the KKT violation of LIBSVM.
+A problem without intercept has no group: its threshold is fixed at zero. As alpha has the sign of
+its label, labels do not appear in the formulas: a variable can increase if alpha < u and decrease
+if alpha > l. With the *score* :math:`s_v = t_v - f(x_v) - \rho_v \alpha_v`, at the optimum every
+variable that can increase has :math:`s_v \le \lambda_g`, and every one that can decrease
+:math:`s_v \ge \lambda_g`; the overlap of the two is LIBSVM's KKT violation.
 
 References: Smola et al. (2000), equations (1.25)-(1.29) and section 1.3; Balcázar et al. (2008),
-P2 and P3 for nu. The documentation's page of references has them in full.
+P2 and P3 for nu; in full on the references page of the documentation.
 """
 
 from __future__ import annotations
@@ -52,20 +56,20 @@ from widemargin.certificate import Certificate
 
 @dataclass(frozen=True)
 class SoftMargin:
-    """A box-constrained problem of the family above, as data.
+    """Box-constrained QP of the family stated in the module docstring.
 
     Attributes
     ----------
     name : str
         Name of the formulation, for the certificate.
     n_rows : int
-        Number of training rows.
+        Number of training samples.
     row : ndarray of shape (n_variables,)
-        Row that owns each variable.
+        Sample to which each variable belongs.
     target, lower, upper, ridge : ndarray of shape (n_variables,)
-        t, l, u and rho of the module's formulas.
+        t, l, u and rho.
     group : ndarray of shape (n_variables,)
-        Number of the threshold that a variable belongs to (all 0 without intercept).
+        Group of each variable (all 0 without intercept).
     totals : ndarray of shape (n_groups,)
         d_g. Empty for a problem without intercept.
     """
@@ -91,16 +95,16 @@ class SoftMargin:
         return len(self.totals)
 
     def variables_of(self, rows: IntArray) -> IntArray:
-        """Return the variables that some rows own: for the tubes, two blocks."""
+        """Return the variables of some samples; for the tubes, two blocks of them."""
         blocks = range(0, self.n_variables, self.n_rows)
         return np.concatenate([rows + first for first in blocks])
 
     def restrict(self, rows: IntArray, scale: float = 1.0) -> SoftMargin:
-        """Return the problem of some rows alone, every box multiplied by scale.
+        """Return the problem on a subsample, with every box multiplied by scale.
 
-        With scale = n / len(rows) a random sample stands for the whole: the loss of each of its
-        rows counts for as many as it represents, so that its optimum estimates the full one.
-        The totals of the groups are kept, so the caller scales and repairs its variables.
+        With scale = n / len(rows) each sample of a random subsample counts for as many as it
+        represents, so that the optimum of the subsample estimates that of the full problem. The
+        totals of the groups are not changed; the caller scales and repairs its variables.
         """
         chosen = self.variables_of(rows)
         return replace(
@@ -115,11 +119,11 @@ class SoftMargin:
         )
 
     def bounded(self) -> SoftMargin:
-        """Return the problem with finite boxes that hold its optimum, for a solver to stay in.
+        """Return the problem with finite boxes that contain the optimum.
 
-        A ridge rho is the squared slack at the cost c = 1 / (2 rho), and alpha = 2 c xi. No loss is
-        above that of f = 0, P = sum c t^2, so alpha <= 2 sqrt(c P). Without any box, a kernel whose
-        rounded values are indefinite would lead a solver to infinity.
+        A ridge rho is a squared slack of cost c = 1 / (2 rho), with alpha = 2 c xi. The loss at the
+        optimum is at most that of f = 0, P = sum c t^2, so alpha <= 2 sqrt(c P). Without a box, a
+        solver would diverge on a kernel matrix that is indefinite through rounding.
         """
         if not self.ridge.any():
             return self
@@ -130,20 +134,20 @@ class SoftMargin:
         )
 
     def coefficients(self, alpha: FloatArray) -> FloatArray:
-        """Return beta, the expansion coefficient of each row."""
+        """Return beta, the expansion coefficient of each sample."""
         if self.n_variables == self.n_rows:
             return alpha
         return np.asarray(np.bincount(self.row, alpha, self.n_rows), dtype=np.float64)
 
     def scores(self, alpha: FloatArray, f: FloatArray) -> FloatArray:
-        """Return t - f - ridge * alpha for every variable; f has one value a row."""
+        """Return the score t - f - ridge * alpha of each variable; f has one value per sample."""
         return self.target - f[self.row] - self.ridge * alpha
 
     def repair(self, alpha: FloatArray, preference: FloatArray | None = None) -> FloatArray:
-        """Return a feasible point near alpha: inside the boxes, with the groups' totals.
+        """Return a feasible point near alpha: inside the boxes and with the group totals.
 
-        What a group's sum lacks or exceeds is taken from its variables in the order of
-        ``preference`` (smallest first), each one up to its bound.
+        The difference to the total of a group is distributed over its variables in the order of
+        ``preference`` (smallest first), each changed up to its bound.
         """
         alpha = np.clip(alpha, self.lower, self.upper)
         for g, total in enumerate(self.totals):
@@ -152,7 +156,7 @@ class SoftMargin:
                 members = members[np.argsort(preference[members], kind="stable")]
             lack = total - float(alpha[members].sum())
             if abs(lack) <= np.finfo(np.float64).eps * float(np.abs(alpha[members]).sum()):
-                continue  # rounding: to make up for it would lift a variable off its bound
+                continue  # rounding error; correcting it would move a variable off its bound
             room = (self.upper if lack > 0 else self.lower)[members] - alpha[members]
             taken = np.cumsum(room)
             before = np.concatenate([[0.0], taken[:-1]])
@@ -165,7 +169,7 @@ class SoftMargin:
         return float(self.target @ alpha - 0.5 * norm2 - 0.5 * (self.ridge @ (alpha * alpha)))
 
     def primal(self, f: FloatArray, norm2: float, thresholds: FloatArray) -> float:
-        """Return the primal objective of the model f + threshold with |w|^2 = norm2."""
+        """Return the primal objective at f and the thresholds, given |w|^2 = norm2."""
         margin = self.target - f[self.row]
         if self.n_groups:
             margin = margin - thresholds[self.group]
@@ -180,7 +184,7 @@ class SoftMargin:
     def thresholds(self, f: FloatArray) -> FloatArray:
         """Return the thresholds that minimise the primal at f.
 
-        Where a whole interval is optimal, its midpoint (a finite end where it is unbounded).
+        If an interval is optimal, its midpoint is returned, or its finite end if it is unbounded.
         """
         margin = self.target - f[self.row]
         found = np.empty(self.n_groups)
@@ -194,7 +198,7 @@ class SoftMargin:
         return found
 
     def kkt_violation(self, alpha: FloatArray, f: FloatArray) -> float:
-        """Return LIBSVM's violation: by how much the thresholds of a group overlap."""
+        """Return LIBSVM's KKT violation, the largest overlap of scores within a group."""
         s = self.scores(alpha, f)
         up, down = alpha < self.upper, alpha > self.lower
         if not self.n_groups:
@@ -217,7 +221,7 @@ class SoftMargin:
         kernel_evaluations: int = 0,
         unit: float = 1.0,
     ) -> Certificate:
-        """Certify the dual variables alpha, given f = K beta in float64 on every row.
+        """Return the certificate of the dual variables alpha, given f = K beta in float64.
 
         `tol` and the KKT violation are in units of `unit`.
         """
@@ -240,7 +244,7 @@ def _staircase_threshold(
 ) -> float:
     """Minimise sum_v max(upper_v (s_v - x), lower_v (s_v - x)) + total x over x.
 
-    The derivative, ``total - sum(upper where s > x, else lower)``, is a staircase that climbs by
+    The derivative, ``total - sum(upper where s > x, else lower)``, is a step function that rises by
     ``upper - lower`` at each s; the minimisers are where it crosses zero.
     """
     order = np.argsort(s, kind="stable")
@@ -251,9 +255,9 @@ def _staircase_threshold(
     last = len(s) - 1
     left = s[min(int(np.searchsorted(climbed, level - rounding)), last)]
     right = s[min(int(np.searchsorted(climbed, level + rounding, side="right")), last)]
-    if level <= rounding:  # every variable sits at its upper bound: (-inf, right] is optimal
+    if level <= rounding:  # all variables at their upper bounds: (-inf, right] is optimal
         return float(right)
-    if level >= climbed[-1] - rounding:  # every variable at its lower bound: [left, inf)
+    if level >= climbed[-1] - rounding:  # all variables at their lower bounds: [left, inf)
         return float(left)
     return float(0.5 * (left + right))
 
@@ -263,15 +267,15 @@ def _ridge_threshold(
 ) -> float:
     """Solve sum_v clip((s_v - x) / ridge_v, lower_v, upper_v) = total for x.
 
-    The left side falls piecewise linearly: each variable is at its upper bound up to the kink
-    s - ridge * upper, at its lower bound from s - ridge * lower on. Between two kinks the left
-    side is height - slope * x, and both numbers are running sums over the sorted kinks.
+    The left side is piecewise linear and decreasing: each variable is at its upper bound up to the
+    kink s - ridge * upper, and at its lower bound from s - ridge * lower on. Between two kinks the
+    left side is height - slope * x, and both are cumulative sums over the sorted kinks.
     """
     begin, end = s - ridge * upper, s - ridge * lower
     kinks = np.concatenate([begin, end])
     heights = np.concatenate([s / ridge - upper, lower - s / ridge])
     slopes = np.concatenate([1.0 / ridge, -1.0 / ridge])
-    always = np.isinf(kinks)  # no bound on that side: sloping from the start, or to the end
+    always = np.isinf(kinks)  # unbounded on that side: sloped from the start, or to the end
     started = always[: len(s)]
     height = float((s / ridge)[started].sum() + upper[~started].sum()) - total
     order = np.argsort(kinks[~always], kind="stable")
@@ -280,7 +284,7 @@ def _ridge_threshold(
     slope_after = float((1.0 / ridge)[started].sum()) + np.concatenate(
         [[0.0], np.cumsum(slopes[~always][order])]
     )
-    # The first kink where the left side has fallen to the total: the crossing is just before it.
+    # First kink at which the left side is at most the total; the solution is just before it.
     excess = height_after[1:] - slope_after[1:] * kinks
     rounding = 1e-12 * max(1.0, float(np.abs(height_after).max()))
     crossing = int(np.argmax(excess <= rounding)) if (excess <= rounding).any() else len(kinks)
@@ -291,14 +295,14 @@ def _ridge_threshold(
         x = float(kinks[min(crossing, len(kinks) - 1)])
     level = np.flatnonzero(np.abs(excess) <= rounding)
     if len(level) > 1 and excess[crossing] >= -rounding:
-        return float(0.5 * (kinks[level[0]] + kinks[level[-1]]))  # a flat stretch: its midpoint
+        return float(0.5 * (kinks[level[0]] + kinks[level[-1]]))  # midpoint of a flat segment
     return x
 
 
 def c_classification(
     y: FloatArray, cost: FloatArray, *, squared: bool = False, intercept: bool = True
 ) -> SoftMargin:
-    """State the soft-margin classification problem (Smola et al. 2000, (1.25)).
+    """Return the soft-margin classification problem (Smola et al. 2000, (1.25)).
 
     Minimise 1/2 |w|^2 + sum_i cost_i xi_i (or cost_i xi_i^2) subject to
     y_i (f(x_i) + b) >= 1 - xi_i, xi_i >= 0.
@@ -308,11 +312,11 @@ def c_classification(
     y : ndarray of shape (n,)
         Labels -1 and +1.
     cost : ndarray of shape (n,)
-        C times the weight of each row.
+        C times the weight of each sample.
     squared : bool
-        Square the slack.
+        Whether to square the slacks.
     intercept : bool
-        Whether there is a threshold b.
+        Whether there is an intercept b.
     """
     cap = np.full_like(cost, np.inf) if squared else cost
     return SoftMargin(
@@ -330,19 +334,19 @@ def c_classification(
 
 
 def nu_classification(y: FloatArray, weight: FloatArray, nu: float) -> SoftMargin:
-    """State the nu problem in LIBSVM's scale.
+    """Return the nu-SVM problem in LIBSVM's scale.
 
     Minimise 1/2 |w|^2 - nu rho sum_i weight_i + sum_i weight_i xi_i subject to
-    y_i (f(x_i) + b) >= rho - xi_i, xi_i >= 0. Group 0 holds the positive rows (threshold
+    y_i (f(x_i) + b) >= rho - xi_i, xi_i >= 0. Group 0 holds the positive samples (threshold
     b - rho), group 1 the negative ones (b + rho).
     """
     return each_class_by_itself("nu-classification", y, weight, 0.5 * nu * float(weight.sum()))
 
 
 def each_class_by_itself(name: str, y: FloatArray, cap: FloatArray, total: float) -> SoftMargin:
-    """State a problem with a threshold for each class: its multipliers sum to `total`, below cap.
+    """Return a problem with one threshold per class, in which multipliers sum to `total`.
 
-    Group 0 holds the positive rows, group 1 the negative ones.
+    Group 0 holds the positive samples, group 1 the negative ones; multipliers are at most `cap`.
     """
     return replace(
         c_classification(y, cap),
@@ -356,7 +360,7 @@ def each_class_by_itself(name: str, y: FloatArray, cap: FloatArray, total: float
 def epsilon_tube(
     y: FloatArray, cost: FloatArray, epsilon: float, *, intercept: bool = True
 ) -> SoftMargin:
-    """State epsilon-insensitive regression.
+    """Return the epsilon-insensitive regression problem.
 
     Minimise 1/2 |w|^2 + sum_i cost_i max(0, |y_i - f(x_i) - b| - epsilon).
     """
@@ -375,10 +379,11 @@ def epsilon_tube(
 
 
 def nu_tube(y: FloatArray, cost: FloatArray, nu: float) -> SoftMargin:
-    """State nu regression.
+    """Return the nu regression problem.
 
     Minimise 1/2 |w|^2 + nu eps sum_i cost_i + sum_i cost_i max(0, |y_i - f(x_i) - b| - eps)
-    over w, b and eps >= 0. Group 0 pulls up (threshold b + eps), group 1 down (b - eps).
+    over w, b and eps >= 0. Group 0 holds the variables alpha >= 0 (threshold b + eps), group 1
+    those with alpha <= 0 (b - eps).
     """
     half = 0.5 * nu * float(cost.sum())
     return replace(

@@ -1,4 +1,4 @@
-"""Bound the updates of the perceptron and the training margins of AdaBoost."""
+"""Bounds on the updates of the perceptron and on the training margins of AdaBoost."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ MARGIN_ERROR = "share of training rows with a margin below rho"
 def perceptron(R: float, rho: float, b: float) -> float:
     r"""Bound the number of updates of the perceptron.
 
-    Smola et al. (2000), theorem 1.1: if a plane with :math:`\|w^*\| = 1` and threshold
-    :math:`b^*` has :math:`y_i (w^* \cdot x_i + b^*) \ge \rho > 0` for all rows, the perceptron
-    makes, at any learning rate, no more than
+    Smola et al. (2000), theorem 1.1: if a hyperplane with :math:`\|w^*\| = 1` and intercept
+    :math:`b^*` has :math:`y_i (w^* \cdot x_i + b^*) \ge \rho > 0` for all samples, the perceptron
+    makes, for any learning rate, at most
 
     .. math:: (1 + b^{*2}) (R^2 + 1) / \rho^2
 
-    updates, where :math:`R = \max_i \|x_i\|`. It is printed there with :math:`\|x_i\|^2` for R,
-    which the single row x = 0.64 refutes: the perceptron updates once, and for the plane with
-    :math:`b^* = w^* / 0.64` that would be at most 0.83 times.
+    updates, where :math:`R = \max_i \|x_i\|`. The theorem is printed with :math:`\|x_i\|^2` for R,
+    which the single sample x = 0.64 refutes: the perceptron makes one update, but for the
+    hyperplane with :math:`b^* = w^* / 0.64` the bound would be 0.83.
 
     Parameters
     ----------
     R : float
-        Length of the longest row (with a kernel, the largest :math:`\sqrt{k(x, x)}`).
+        Largest norm of a sample (with a kernel, the largest :math:`\sqrt{k(x, x)}`).
     rho : float
-        Smallest distance of a row from the plane, negative on the wrong side.
+        Smallest distance of a sample from the hyperplane, negative on the wrong side.
     b : float
-        Threshold of the plane whose weights have length 1.
+        Intercept of the hyperplane whose weights have norm 1.
 
     Returns
     -------
     float
-        Number of updates; infinite where rho is not positive: that plane separates nothing.
+        Bound on the number of updates; infinite if rho is not positive.
 
     Examples
     --------
@@ -61,16 +61,16 @@ def perceptron(R: float, rho: float, b: float) -> float:
 
 
 class BoostingBound(Bound):
-    r"""A bound on the margin error of AdaBoost, with its logarithm and its simple form.
+    r"""Bound on the margin error of AdaBoost, with its logarithm and its simplified form.
 
     Parameters
     ----------
     value, name, unmet
         As for :class:`Bound`.
     log : float
-        Natural logarithm of the bound, for bounds that are too small for a number.
+        Natural logarithm of the bound, for bounds that underflow.
     uniform : float or None
-        :math:`(1 - \rho^2)^{T/2}`, (1.87), where all weighted errors are at most 1/2 - 2 rho and
+        :math:`(1 - \rho^2)^{T/2}`, (1.87), if all weighted errors are at most 1/2 - 2 rho and
         rho is positive.
 
     Attributes
@@ -78,7 +78,7 @@ class BoostingBound(Bound):
     log, uniform
         As above.
     of : str
-        What is bounded: a share of the *training* rows.
+        The bounded quantity: a fraction of the *training* samples.
 
     Examples
     --------
@@ -99,25 +99,26 @@ class BoostingBound(Bound):
         log: float = math.nan,
         uniform: float | None = None,
     ) -> Self:
-        """Make a bound with a logarithm."""
+        """Create a float that carries the attributes of the bound."""
         bound = super().__new__(cls, value, name, unmet, None, MARGIN_ERROR)
         bound.log, bound.uniform = log, uniform
         return bound
 
     def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return the arguments of `__new__`, for pickling."""
         return float(self), self.name, self.unmet, self.log, self.uniform
 
 
 def adaboost(eps: Any, rho: float) -> BoostingBound:
-    r"""Bound the share of training rows that AdaBoost leaves with a margin below rho.
+    r"""Bound the fraction of training samples with a margin below rho after AdaBoost.
 
     Smola et al. (2000), theorem 1.12: with weighted errors :math:`\epsilon_t < 1/2` in rounds
-    t = 1, ..., T of Table 1.2, the share of rows with a margin below rho is at most
+    t = 1, ..., T of Table 1.2, the fraction of samples with a margin below rho is at most
 
     .. math:: \prod_{t=1}^T 2 \sqrt{\epsilon_t^{1 - \rho} (1 - \epsilon_t)^{1 + \rho}} \quad (1.86)
 
-    and if all :math:`\epsilon_t \le 1/2 - 2 \rho` that is below :math:`(1 - \rho^2)^{T/2}`, (1.87).
-    Margins are those of the weighted mean of the hypotheses, between -1 and 1.
+    and if all :math:`\epsilon_t \le 1/2 - 2 \rho` it is below :math:`(1 - \rho^2)^{T/2}`, (1.87).
+    The margins are those of the weighted mean of the hypotheses, between -1 and 1.
 
     Parameters
     ----------
@@ -129,12 +130,12 @@ def adaboost(eps: Any, rho: float) -> BoostingBound:
     Returns
     -------
     BoostingBound
-        A bound on a share of the training rows, not on the error on new ones: that takes
-        :func:`convex_combination` as well. With the logarithm in `log` and (1.87) in `uniform`.
+        A bound on a fraction of the training samples, not on the error on new samples, which
+        requires :func:`convex_combination` as well. The logarithm is in `log`, (1.87) in `uniform`.
 
     See Also
     --------
-    adaboost_rounds : How many rounds (1.87) asks for.
+    adaboost_rounds : Number of rounds that (1.87) requires.
 
     Examples
     --------
@@ -162,17 +163,18 @@ def adaboost(eps: Any, rho: float) -> BoostingBound:
 
 
 def adaboost_rounds(rho: float, margin_error: float) -> int:
-    r"""Return after how many rounds of AdaBoost few training rows have a margin below rho.
+    r"""Return the number of AdaBoost rounds that guarantees a given margin error.
 
-    Smola et al. (2000), below (1.87): if all weighted errors are at most 1/2 - 2 rho,
-    :math:`T \ge (2 / \rho^2) \ln(1 / \epsilon)` rounds leave a share below :math:`\epsilon`.
+    Smola et al. (2000), below (1.87): if all weighted errors are at most 1/2 - 2 rho, after
+    :math:`T \ge (2 / \rho^2) \ln(1 / \epsilon)` rounds the fraction of training samples with a
+    margin below rho is less than :math:`\epsilon`.
 
     Parameters
     ----------
     rho : float
-        The margin, in (0, 1/4): no weighted error is below zero.
+        The margin, in (0, 1/4), since weighted errors are not negative.
     margin_error : float
-        The share of training rows asked for, in (0, 1).
+        The required fraction of training samples, in (0, 1).
 
     Returns
     -------
@@ -192,7 +194,7 @@ def adaboost_rounds(rho: float, margin_error: float) -> int:
 
 
 def _weighted_errors(eps: Any) -> FloatArray:
-    """Check the weighted errors of the rounds."""
+    """Validate the weighted errors and return them as a float64 array."""
     fix = "the weighted errors of one round or more, each in [0, 1]"
     given = np.atleast_1d(np.asarray(eps))
     require(given.dtype.kind in "fiu", "eps", eps, fix)
@@ -203,10 +205,10 @@ def _weighted_errors(eps: Any) -> FloatArray:
 
 
 def _log_factors(errors: FloatArray, rho: float) -> FloatArray:
-    """Return the logarithm of the factor of each round.
+    """Return the logarithm of the factor of each round in (1.86).
 
-    With the edge g = 1 - 2 eps it is ln(1 - g^2) / 2 + rho artanh(g): no digits are lost in sums
-    over many rounds of errors near 1/2. A round without error has an infinite edge.
+    With the edge g = 1 - 2 eps it is ln(1 - g^2) / 2 + rho artanh(g), which is accurate for errors
+    near 1/2. For eps = 0 or 1, where artanh is infinite, the original form is used.
     """
     edge = 1.0 - 2.0 * errors
     inside = np.abs(edge) < 1.0

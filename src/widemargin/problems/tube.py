@@ -1,23 +1,31 @@
-r"""Tube regression as the separation of a curve lifted by eps from the same curve lowered by it.
+r"""Tube regression as the separation of the targets shifted up by eps from those shifted down.
 
-Example (x, t) becomes a positive example (x, t + eps) and a negative one (x, t - eps). A
-hyperplane (w, sigma) with thresholds :math:`\theta_\pm` that separates them is a function
+A sample (x, t) becomes a positive sample (x, t + eps) and a negative one (x, t - eps). A
+hyperplane (w, sigma) with thresholds :math:`\theta_\pm` that separates them defines a function
 
 .. math:: f(x) = -\frac{w \cdot x}{\sigma} + \frac{\theta_+ + \theta_-}{2 \sigma}
 
-within a tube of half width :math:`\epsilon^* = \epsilon - (\theta_+ - \theta_-) / (2 \sigma)`
-around the examples. P6 (hard: k = 1) and P7 (soft) of Balcázar et al. (2008) are P1 and P2 of
-:mod:`widemargin.problems.reduced_hull` on these 2 m examples, with the kernel
-:math:`k(x, x') + z z'`, where z is the lifted target.
+with the samples in a tube of half width
+:math:`\epsilon^* = \epsilon - (\theta_+ - \theta_-) / (2 \sigma)` around it, where
 
-:math:`\sigma > 0` if and only if the hulls do not meet, since
+- t: target; z: shifted ("lifted") target, t + eps or t - eps;
+- eps: shift, the parameter of the problem;
+- w, sigma: weights of the features (in feature space) and of z;
+- m, :math:`D_i`: number of samples, and cap of a sample, 1 / k;
+- :math:`\epsilon^*`: half width of the tube, a result.
+
+P6 (hard: k = 1) and P7 (soft) of Balcázar et al. (2008) are P1 and P2 of
+:mod:`widemargin.problems.reduced_hull`, which states primal and dual, on these 2 m samples with the
+kernel :math:`k(x, x') + z z'`.
+
+:math:`\sigma > 0` if and only if the reduced hulls are disjoint, since
 :math:`2 \epsilon \sigma \ge |w|^2 + \sigma^2`. The same f is the optimum of
 
-* SVR with :math:`C = D / \sigma` and :math:`\epsilon^*` for its epsilon,
+* SVR with :math:`C = D / \sigma` and epsilon :math:`\epsilon^*`,
 * NuSVR with that C and :math:`\nu = 2 / \sum_i D_i` (= 2 k / m).
 
-So eps is the **regulariser**: the larger, the flatter f. The tube is what comes out. Where
-:math:`\nu > 1` (k > m / 2) its width would be negative.
+Thus eps is the **regularisation parameter**: the larger it is, the flatter is f. The width of the
+tube is a result; for :math:`\nu > 1` (k > m / 2) it would be negative.
 """
 
 from __future__ import annotations
@@ -33,21 +41,22 @@ from widemargin.problems.soft_margin import SoftMargin, epsilon_tube
 
 
 def tube_hulls(D: FloatArray) -> SoftMargin:
-    """State P7 for examples with the largest masses D: first all lifted ones, then all lowered."""
+    """Return problem P7 for caps D: first the m samples shifted up, then those shifted down."""
     y = np.repeat([1.0, -1.0], len(D))
     return replace(reduced_hulls(y, np.tile(D, 2)), name="reduced hulls of a tube")
 
 
 def lifted_targets(t: FloatArray, epsilon: float) -> FloatArray:
-    """Return t + eps and t - eps, t taken from its middle: a shift of t changes no mass."""
+    """Return t + eps and t - eps with t centred, which does not change the solution."""
     centred = t - 0.5 * (t.min() + t.max())
     return np.concatenate([centred + epsilon, centred - epsilon])
 
 
 def lifted_rows(rows: Rows, z: FloatArray) -> Rows:
-    """Return the 2 m examples seen through the kernel k(x, x') + z z'.
+    """Return the 2 m samples with the kernel k(x, x') + z z'.
 
-    The linear kernel sees one more feature; the others are evaluated on the m rows as asked.
+    For the linear kernel and dense data z is one more feature; otherwise blocks of k(x, x') are
+    computed from the m samples on demand.
     """
     if rows.kernel.name == "linear" and isinstance(rows.X, np.ndarray):
         both = np.vstack([rows.X, rows.X]).astype(np.float64)
@@ -64,16 +73,16 @@ def lifted_rows(rows: Rows, z: FloatArray) -> Rows:
 
 @dataclass(frozen=True)
 class Tube:
-    """The function and its tube, read from an answer of P7.
+    """Regression function and tube width computed from a solution of P7.
 
     Attributes
     ----------
     sigma : float
-        Weight of the lifted target: the scale between the hulls and the regression.
+        Weight of the lifted target, the scale between the hulls and the regression.
     beta : ndarray of shape (m,)
         Coefficients of f in the kernel expansion.
     half_width : float
-        eps*, half of the tube's width.
+        Half width eps* of the tube.
     """
 
     sigma: float
@@ -82,14 +91,14 @@ class Tube:
 
     @classmethod
     def of(cls, s: FloatArray, z: FloatArray, epsilon: float, points: NearestPoints) -> Tube:
-        """Read the tube from the signed masses s of the 2 m examples."""
+        """Compute the tube from the signed dual variables s of the 2 m samples."""
         m = len(s) // 2
         sigma = float(z @ s)
         beta = -(s[:m] + s[m:]) / sigma
         return cls(sigma, beta, epsilon - points.margin / (2.0 * sigma))
 
     def as_svr(self, t: FloatArray, s: FloatArray, D: FloatArray) -> tuple[SoftMargin, FloatArray]:
-        """Return the problem of SVR with the same optimum, and its dual variables."""
+        """Return the SVR problem with the same optimum, and its dual variables."""
         m = len(t)
         problem = epsilon_tube(t, D / self.sigma, max(0.0, self.half_width))
         return problem, np.concatenate([-s[m:], -s[:m]]) / self.sigma

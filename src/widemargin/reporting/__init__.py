@@ -1,1 +1,1 @@
-"""Write HTML reports: study the data, collect the numbers, render the page."""
+"""HTML reports about data sets and fitted models, and plots of fitted models."""

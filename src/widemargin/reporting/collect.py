@@ -1,7 +1,7 @@
-"""Collect everything that a report shows into a plain dictionary.
+"""Content of a report as a plain dictionary.
 
-The dictionary is JSON-able; ``widemargin report --json`` prints it. Its numbers are unrounded, and
-null where there is none; its sentences are those of the page.
+The dictionary can be serialised to JSON, which ``widemargin report --json`` prints. Numbers are not
+rounded, and null if not available; sentences are those of the page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PACKAGES = ("widemargin", "numpy", "scipy", "scikit-learn", "numba")
 
 
 def collect(subject: Subject) -> dict[str, Any]:
-    """Return what a report says about a fitted machine."""
+    """Return the content of a report about a fitted model."""
     left_out = _leave_one_out(subject)
     found: dict[str, Any] = {
         "format": FORMAT,
@@ -95,12 +95,12 @@ def _model(subject: Subject) -> dict[str, Any]:
 
 
 def _support(machine: Any) -> int | None:
-    """Return how many rows the machine depends on."""
+    """Return the number of support vectors; None if the model has none."""
     return len(machine.support_) if hasattr(machine, "support_") else None
 
 
 def _leave_one_out(subject: Subject) -> dict[str, Any]:
-    """Return the error with its 95 % interval and that of a constant answer."""
+    """Return the error with its 95 % interval and the error of a constant prediction."""
     result, weight = subject.result, subject.weight
     found: dict[str, Any] = {"method": result.method, "kind": result.kind, "rows": len(subject.y)}
     if subject.task != "regression":
@@ -108,7 +108,7 @@ def _leave_one_out(subject: Subject) -> dict[str, Any]:
         low, high = wilson(result.error * n, n)
         wrong = int(np.count_nonzero(subject.wrong))
         sizes = np.bincount(np.unique(subject.y, return_inverse=True)[1], weight)
-        usual = 1 - float(sizes.max() / sizes.sum())  # always saying the largest class
+        usual = 1 - float(sizes.max() / sizes.sum())  # always predicting the largest class
         return {**found, "error": result.error, "wrong": wrong, "low": low, "high": high,
                 "usual": usual}  # fmt: skip
     spread = subject.scale[1]
@@ -121,7 +121,7 @@ def _leave_one_out(subject: Subject) -> dict[str, Any]:
         "error": result.error * spread,
         "low": low * spread,
         "high": high * spread,
-        "usual": median_error(y, weight) * spread,  # always saying the median
+        "usual": median_error(y, weight) * spread,  # always predicting the median
         "explained": number(1 - squared / around) if around > 0 else None,
     }
 
@@ -144,7 +144,7 @@ def _certificate(subject: Subject) -> dict[str, Any] | None:
 
 
 def _machine(candidate: Candidate, subject: Subject) -> dict[str, Any]:
-    """Return a line of the comparison."""
+    """Return one row of the comparison."""
     result = candidate.result
     found = {
         "name": candidate.name,
@@ -183,12 +183,12 @@ def _landscape(subject: Subject, usual: float) -> dict[str, Any] | None:
 
 
 def _unit(subject: Subject) -> float:
-    """Return what turns an error of a machine into one that the user knows."""
+    """Return the factor that converts errors to the user's units."""
     return subject.scale[1] if subject.task == "regression" else 1.0
 
 
 def _relevance(subject: Subject) -> dict[str, Any] | None:
-    """Return how much each input counts, in the best machine that has a gamma for each of them."""
+    """Return the relevance of each feature, from the best model with one gamma per feature."""
     fitted = [c.model for c in subject.candidates if c.model is not None]
     for machine in [subject.machine, *fitted]:
         gamma = np.atleast_1d(getattr(machine, "gamma_", np.nan))

@@ -1,8 +1,8 @@
-"""Figures of a report as Plotly specifications: plain dictionaries, made without Plotly.
+"""Figures of a report as Plotly specifications: plain dictionaries, created without Plotly.
 
-Colours are names of the page's palette (``"@ink"``), which its script replaces by those of the
-light or the dark page. Okabe and Ito's colours tell classes apart for colour-blind readers, and so
-do symbols.
+Names such as ``"@ink"`` denote colours of the page's palette; the script of the page replaces them
+by those of the light or dark theme. Classes have the colour-blind safe colours of Okabe and Ito,
+and different symbols.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B7500", "#666666")
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "pentagon", "star", "hexagon", "cross")
 MOST_BARS = 20
-MOST_CLASSES = 8  # that have a colour of their own; the rest share the last one
+MOST_CLASSES = 8  # with distinct colours; further classes share the last one
 
 Figure = dict[str, Any]
 
 
 def figures(found: dict[str, Any]) -> dict[str, Figure]:
-    """Return the pictures of a collected report, by the section that they belong to."""
+    """Return the figures of a collected report, by section."""
     made = {
         "margins": margin_figure(found),
         "calibration": _calibration(found),
@@ -33,7 +33,7 @@ def figures(found: dict[str, Any]) -> dict[str, Figure]:
 
 
 def axes_layout(x: str, y: str, **more: Any) -> dict[str, Any]:
-    """Return what all pictures have in common; the script adds fonts and colours."""
+    """Return the layout common to all figures; the script adds fonts and colours."""
     return {
         "xaxis": {"title": {"text": x}, **more.pop("xaxis", {})},
         "yaxis": {"title": {"text": y}, **more.pop("yaxis", {})},
@@ -44,18 +44,18 @@ def axes_layout(x: str, y: str, **more: Any) -> dict[str, Any]:
 
 
 def scatter(mode: str, x: Any, y: Any, hover: str = "", **more: Any) -> dict[str, Any]:
-    """Return lines or markers through points, and what a hand over them reads."""
+    """Return a scatter trace with its hover text."""
     words = {"hovertemplate": hover + "<extra></extra>"} if hover else {"hoverinfo": "skip"}
     return {"type": "scatter", "mode": mode, "x": x, "y": y, **more, **words}
 
 
 def guide_line(x: list[float], y: list[float], dash: str = "dot") -> dict[str, Any]:
-    """Return a line that guides the eye and says nothing."""
+    """Return a reference line without hover text."""
     return scatter("lines", x, y, line={"color": "@soft", "width": 1, "dash": dash})
 
 
 def margin_figure(found: dict[str, Any]) -> Figure:
-    """Return the share of rows below each margin; of a regression, truth and prediction."""
+    """Return the cumulative distribution of margins; in regression, targets and predictions."""
     if found["task"] == "regression":
         return _truth(found)
     values = np.array(found["margins"]["values"])
@@ -76,7 +76,7 @@ def margin_figure(found: dict[str, Any]) -> Figure:
         if rows.any()
     ]
     data.append(guide_line([0, 0], [0, 1]))
-    what = "left-out margin of the label"
+    what = "leave-one-out margin"
     layout = axes_layout(what, "share of rows", yaxis={"tickformat": ".0%"})
     return {"data": data, "layout": layout}
 
@@ -87,7 +87,7 @@ def _truth(found: dict[str, Any]) -> Figure:
     marker = {"color": COLOURS[0], "size": 6, "opacity": 0.55}
     hover = "is %{x:.4g}<br>predicted %{y:.4g}"
     dots = scatter("markers", truth, left_out, hover, marker=marker)
-    layout = axes_layout(found["data"]["target"], "predicted when left out")
+    layout = axes_layout(found["data"]["target"], "leave-one-out prediction")
     return {"data": [guide_line(ends, ends, "dash"), dots], "layout": layout}
 
 
@@ -99,7 +99,7 @@ def _calibration(found: dict[str, Any]) -> Figure | None:
         "markers",
         [b["forecast"] for b in bins],
         [b["observed"] for b in bins],
-        "forecast %{x:.1%}<br>happened %{y:.1%} of %{customdata}",
+        "predicted %{x:.1%}<br>observed %{y:.1%} of %{customdata}",
         error_y={
             "type": "data",
             "symmetric": False,
@@ -115,13 +115,13 @@ def _calibration(found: dict[str, Any]) -> Figure | None:
     ticks = {"tickformat": ".0%", "range": [-0.04, 1.04]}
     label = found["calibration"]["class"]
     layout = axes_layout(
-        f"forecast probability of {label}", "how often it was", xaxis=dict(ticks), yaxis=dict(ticks)
+        f"predicted probability of {label}", "observed frequency", xaxis=dict(ticks), yaxis=dict(ticks)
     )
     return {"data": [guide_line([0, 1], [0, 1], "dash"), dots], "layout": layout}
 
 
 def strength_figure(found: dict[str, Any]) -> Figure | None:
-    """Return the picture: coefficients of the rows, strongest first, with errors crossed."""
+    """Return the figure of the strengths, largest first, with crosses on errors."""
     if found["strengths"] is None:
         return None
     values, wrong = found["strengths"]["values"], found["strengths"]["wrong"]
@@ -187,7 +187,7 @@ def _projection(found: dict[str, Any]) -> Figure | None:
 
 
 def row_dots(x: Any, y: Any, rows: Any, name: str, marker: dict[str, Any]) -> dict[str, Any]:
-    """Return one mark a row."""
+    """Return a scatter trace with one marker per sample."""
     return {
         "type": "scatter",
         "mode": "markers",
@@ -201,7 +201,7 @@ def row_dots(x: Any, y: Any, rows: Any, name: str, marker: dict[str, Any]) -> di
 
 
 def landscape_figure(found: dict[str, Any]) -> Figure | None:
-    """Return the picture: error over C and gamma."""
+    """Return the heat map of the error over C and gamma."""
     land = found["landscape"]
     if land is None:
         return None
@@ -218,20 +218,20 @@ def landscape_figure(found: dict[str, Any]) -> Figure | None:
         + (":.2%" if rate else ":.4g")
         + "}<extra></extra>",
     }
-    # Colours end at the error of a constant answer: what is worse is as bad.
+    # The colour scale ends at the error of a constant prediction; anything worse is as useless.
     errors = [error for row in land["error"] for error in row if error is not None]
     low, high = min(errors, default=0.0), land.get("usual", np.inf)
     if low < high < max(errors, default=0.0):
         heat |= {"zmin": low, "zmax": high}
     chosen = chosen_star(land["chosen"]["C"], land["chosen"]["gamma"])
-    layout = axes_layout("cost of an error, C", "width of the kernel, γ")
+    layout = axes_layout("cost of an error, C", "kernel coefficient, γ")
     for axis in ("xaxis", "yaxis"):
         layout[axis] |= {"tickprefix": "10<sup>", "ticksuffix": "</sup>", "dtick": 1}
     return {"data": [heat, chosen], "layout": layout}
 
 
 def chosen_star(C: float, gamma: float) -> dict[str, Any]:
-    """Return the mark of the parameters that were chosen, on axes that show logarithms."""
+    """Return the marker of the chosen parameters, on logarithmic axes."""
     edge = {"color": "#000000", "width": 1.5}
     marker = {"symbol": "star", "size": 16, "color": "#ffffff", "line": edge}
     place = [float(np.log10(C))], [float(np.log10(gamma))]

@@ -1,4 +1,4 @@
-"""Format values as JSON, as Python code, and as text."""
+"""Conversion of values to JSON, Python code and display text."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-LONGEST_VALUE = 80  # characters of a value in a table
+LONGEST_VALUE = 80  # characters of a value in a table of the report
 
 
 def number(value: Any) -> float | None:
-    """Return a number as JSON has it: what is not finite is null."""
+    """Return a number for JSON: None (null) if it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 
 def listed(values: Any) -> list[float | None]:
-    """Return numbers as JSON has them."""
+    """Return a list of numbers for JSON."""
     return [number(value) for value in values]
 
 
 def jsonable(value: Any) -> Any:
-    """Return a parameter as JSON has it; what JSON does not have is text."""
+    """Convert a parameter for JSON; values without a JSON type become strings."""
     if isinstance(value, np.ndarray):
         return [jsonable(each) for each in value.ravel()]
     if isinstance(value, np.generic):
@@ -37,7 +37,7 @@ def jsonable(value: Any) -> Any:
 
 
 def as_code(value: Any) -> str:
-    """Return a parameter as Python code, with `np` for numpy; functions go by their names."""
+    """Return a parameter as Python code, with `np` for numpy and functions by name."""
     if isinstance(value, np.ndarray):
         return f"np.array({value.tolist()!r})"
     if isinstance(value, np.generic):
@@ -51,7 +51,7 @@ def as_code(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a person reads it, cut where it is very long."""
+    """Return a value as display text, truncated to LONGEST_VALUE characters."""
     if isinstance(value, float | np.floating):
         return "–" if math.isnan(value) else f"{float(value):.4g}"
     text = str(value)

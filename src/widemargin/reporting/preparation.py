@@ -1,7 +1,7 @@
-"""Prepare a table for a report; each decision is explained by a note.
+"""Preparation of a table for a report; each decision is recorded in a note.
 
-A person who asks for a report wants one. So columns that cannot be used are left out instead of
-being errors, gaps are filled, and the page says so.
+A report should not fail on imperfect data: unusable columns are dropped instead of raising an
+error, missing values are filled in, and the notes are shown in the report.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from widemargin.sources.tables.table import Column, Table
 
 Task: TypeAlias = Literal["classification", "ordered", "regression"]
 
-MOST_LEVELS = 20  # of a text column that becomes 0/1 columns
-MOST_RANKS = 20  # of numbers that are taken as ordered classes
-MOST_CLASSES = 100  # each pair of them is a machine
+MOST_LEVELS = 20  # of a text column that is one-hot encoded
+MOST_RANKS = 20  # distinct numbers that are treated as ordered classes
+MOST_CLASSES = 100  # one-vs-one trains one binary submodel per pair
 COUNTS = "it counts the rows"
-FEWEST_COUNTED = 10  # rows from which on 1, 2, 3, ... is taken to be the number of the row
+FEWEST_COUNTED = 10  # from this many rows on, a column 1, 2, 3, ... is treated as an index
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A table as numbers.
+    """Table as features and target.
 
     Attributes
     ----------
     table : Table
-        What was given.
+        The original table.
     target : str
         The column to predict.
     encoding : Encoding
-        From a table to `X`.
+        Encoding of the table as `X`.
     X : ndarray of shape (n, n_inputs)
-        Inputs.
+        Features.
     y : ndarray of shape (n,)
         The target.
     task : {"classification", "ordered", "regression"}
-        "ordered" is classification whose classes are numbers, three or more.
+        "ordered" is classification with ordered numeric classes.
     rows : ndarray of shape (n,)
-        Row of the table that each row is, counted from 0.
+        Row of each sample in the table, counted from 0.
     notes : list of str
-        What was done, in plain words.
+        Sentences that describe the preparation.
     """
 
     table: Table
@@ -60,7 +60,7 @@ class Prepared:
 
 
 def prepare(table: Table, target: str, task: str = "auto") -> Prepared:
-    """Turn a table into numbers, whatever its columns are.
+    """Encode a table as features and target, and drop the columns that cannot be used.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def prepare(table: Table, target: str, task: str = "auto") -> Prepared:
     target : str
         The column to predict.
     task : {"auto", "classification", "ordered", "regression"}
-        What to learn; "auto" looks at the target.
+        The task; "auto" chooses it by the target.
     """
     notes: list[str] = []
     rows = _rows_with_target(table, target, notes)
@@ -112,7 +112,7 @@ def _numeric(values: Target) -> bool:
 
 
 def _rows_with_target(table: Table, target: str, notes: list[str]) -> IntArray:
-    """Return the rows whose target is known."""
+    """Return the rows with a valid target."""
     column = table.column(target, role="target column")
     known = ~_gaps(column) if isinstance(column, list) else np.isfinite(column)
     missing = int(np.count_nonzero(~known))
@@ -126,7 +126,7 @@ def _rows_with_target(table: Table, target: str, notes: list[str]) -> IntArray:
 
 
 def _encoding(table: Table, target: str, notes: list[str]) -> Encoding:
-    """Choose the columns to learn from, and say which are left out."""
+    """Choose the feature columns, and add notes about those left out."""
     levels: dict[str, list[str]] = {}
     dates: list[str] = []
     fill: dict[str, float] = {}
@@ -137,6 +137,7 @@ def _encoding(table: Table, target: str, notes: list[str]) -> Encoding:
         as_days = days(column) if isinstance(column, list) else None
         numbers = column if as_days is None else as_days
         reason = _useless_text(numbers) if isinstance(numbers, list) else _useless(numbers)
+        # An index is of no use unless it is the only feature.
         reason = "" if reason == COUNTS and len(table.columns) == 2 else reason
         if reason:
             reasons[name] = reason
@@ -156,7 +157,7 @@ def _encoding(table: Table, target: str, notes: list[str]) -> Encoding:
 
 
 def _useless_text(column: list[str]) -> str:
-    """Return why a column of text is left out; "" where it is not."""
+    """Return the reason why a text column is dropped; "" if it is used."""
     found = set(column) - {""}
     if not found:
         return "it has no value at all"
@@ -166,7 +167,7 @@ def _useless_text(column: list[str]) -> str:
 
 
 def _useless(column: FloatArray) -> str:
-    """Return why a column of numbers is left out; "" where it is not."""
+    """Return the reason why a numeric column is dropped; "" if it is used."""
     finite = column[np.isfinite(column)]
     if np.isinf(column).any():
         return "it has infinite values"
@@ -182,7 +183,7 @@ def _useless(column: FloatArray) -> str:
 def _note_changes(
     table: Table, kept: list[str], levels: dict[str, list[str]], dates: list[str], notes: list[str]
 ) -> None:
-    """Say how the columns that are learnt from became numbers without gaps."""
+    """Add notes about filled values and encoded columns."""
     gaps = {name: int(np.count_nonzero(_gaps(table.columns[name]))) for name in kept}
     gaps = {name: count for name, count in gaps.items() if count}
     if gaps:
@@ -199,7 +200,7 @@ def _note_changes(
 
 
 def _gaps(column: Column) -> BoolArray:
-    """Return where a column has no value."""
+    """Return the mask of the missing values of a column."""
     if isinstance(column, list):
         return np.array([not text for text in column], dtype=bool)
     return np.isnan(column)

@@ -1,4 +1,4 @@
-"""Render a collected report to one self-contained HTML file."""
+"""Rendering of a collected report as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from widemargin.reporting.figures import figures
 
 
 def render(found: dict[str, Any]) -> str:
-    """Return the page of a collected report.
+    """Return the HTML page of a collected report.
 
-    Every text from the data is escaped: in HTML by the template, in the script's data by keeping
-    ``<``, ``>`` and ``&`` out of it, in the pictures by :func:`plain_text`.
+    All text from the data is escaped: in HTML by the template, in the data of the script by
+    replacing ``<``, ``>`` and ``&``, in the figures by :func:`plain_text`.
     """
     need_page_tools()
     from jinja2 import Environment, StrictUndefined
@@ -36,7 +36,7 @@ def render(found: dict[str, Any]) -> str:
 
 
 def need_page_tools() -> None:
-    """Raise an error that says what to install where a package for pages is missing."""
+    """Raise an error with the install command if jinja2 or plotly is missing."""
     try:
         import jinja2  # noqa: F401
         import plotly  # noqa: F401
@@ -53,20 +53,20 @@ def _asset(name: str) -> str:
 
 
 def _script_data(value: Any) -> str:
-    """Return JSON that can stand in a script element whatever its strings hold."""
+    """Return JSON that is safe inside a script element."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=True)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
-# What Plotly reads as mark-up in the strings that it draws. Ours may have some; the data's not.
+# Keys whose strings may contain mark-up for Plotly; they never hold text from the data.
 OWN_MARKUP = ("hovertemplate", "tickprefix", "ticksuffix")
 LONGEST_LABEL = 40
 
 
 def plain_text(value: Any, key: str = "") -> Any:
-    """Escape the strings that Plotly draws, and shorten those that would fill the picture."""
+    """Escape strings for Plotly, and truncate them to LONGEST_LABEL characters."""
     if isinstance(value, dict):
         return {name: plain_text(each, name) for name, each in value.items()}
     if isinstance(value, list):

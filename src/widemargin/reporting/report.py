@@ -1,4 +1,4 @@
-"""Write a report from data, or from a fitted model, in one call."""
+"""Reports about data or fitted models."""
 
 from __future__ import annotations
 
@@ -31,37 +31,37 @@ def report(
     random_state: Any = None,
     verbose: int = 0,
 ) -> dict[str, Any]:
-    """Write a report about a fitted model, or train, tune and compare machines on data.
+    """Write a report about a fitted model, or about the best of several models tuned on data.
 
     Parameters
     ----------
     est_or_data : estimator, (X, y), data frame, or path of a CSV or Parquet file
-        A fitted machine of widemargin (a pipeline that ends in one, or a search for one) is
-        described as it is. Data are prepared, machines that fit the task are tuned and compared by
-        leave-one-out, and the best one is described.
+        A fitted estimator of widemargin (or a pipeline or search that ends in one) is reported as
+        it is. Data are prepared, the estimators suitable for the task are tuned and compared by
+        leave-one-out, and the best one is reported.
     path : str or path, default=None
-        HTML file to write, whole or not at all. It needs no network and no other file.
+        HTML file to write (atomically). It is self-contained and needs no network.
     target : str, default=None
-        Column to predict, where the data have names.
+        Name of the target column, for data with column names.
     task : {"auto", "classification", "ordered", "regression"}, default="auto"
-        What to learn. "auto" looks at the target: text and few whole numbers are classes; three
-        or more of the latter are ordered ones.
+        The task. "auto" selects classification for text and for whole numbers with few distinct
+        values (ordered classes if there are three or more of these), else regression.
     ard : bool, default=False
-        Whether to tune one kernel width for each input, which tells how relevant they are.
+        Whether to tune one kernel width per feature, as a measure of the features' relevance.
     random_state : int, RandomState or None, default=None
-        Seed of the sample that is trained on where there are more than 2,000 rows (1,000
-        with three and more classes).
+        Seed of the training subsample, which is drawn from more than 2,000 samples (1,000
+        with three or more classes).
     verbose : int, default=0
         1 shows a progress bar.
 
     Returns
     -------
     dict
-        What the report says, as plain values that JSON can hold.
+        Content of the report, in types that JSON supports.
 
     See Also
     --------
-    plot.decision_boundary : Pictures of a fitted model, one by one.
+    plot.decision_boundary : Single plots of a fitted model.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def report(
     """
     require(task in TASKS, "task", task, f"one of {', '.join(TASKS)}")
     require_bool("ard", ard)
-    if path is not None:  # before a long study, not after it
+    if path is not None:  # fail before the long study, not after it
         need_page_tools()
         check_writable(Path(path))
     if isinstance(est_or_data, BaseEstimator):
@@ -104,7 +104,7 @@ def _prepared(data: Any, target: str | None, task: str) -> Prepared:
 
 
 def study_of(data: Prepared, ard: bool, random_state: Any, verbose: int) -> Study:
-    """Run the study of prepared data, with a bar if asked for."""
+    """Run the study of prepared data, with a progress bar if `verbose`."""
     seed = seed_of(random_state)
     if not verbose:
         return run_study(data, seed=seed, ard=ard)
@@ -117,6 +117,6 @@ def study_of(data: Prepared, ard: bool, random_state: Any, verbose: int) -> Stud
 
 
 def write_report(found: dict[str, Any], path: Path) -> None:
-    """Write the page of a collected report."""
+    """Write a collected report as an HTML file."""
     page = render(found).encode("utf-8")
     write_whole(path, lambda handle: handle.write(page))

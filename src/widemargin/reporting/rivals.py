@@ -1,4 +1,4 @@
-"""Tune the estimators that a study compares, and compute their leave-one-out error."""
+"""Tuning of the estimators that a study compares, by leave-one-out error."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from widemargin.sources.tables.encoding import Target
 from widemargin.tuning.gradient import tune
 from widemargin.tuning.search import LOOSearch
 
-LANDSCAPE_ROWS = 800  # whose leave-one-out errors are mapped over C and gamma
-EXACT_GRID_ROWS = 300  # beyond these, the settings of a grid are compared by the linear response
+LANDSCAPE_ROWS = 800  # size of the subsample for the map of the error over C and gamma
+EXACT_GRID_ROWS = 300  # beyond, grid points are compared by linear response
 LANDSCAPE_STEPS = 7
-REFIT_ROWS = 150  # machines that are trained again: beyond these, ten folds
-MOST_RIVALS = 10  # classes up to which kernels are tuned and machines compared
-MOST_PROGRAM_ROWS = 3_000  # of all linear programs: with several classes one a class
+REFIT_ROWS = 150  # beyond, ten-fold cross-validation replaces leave-one-out by refits
+MOST_RIVALS = 10  # classes; with more, gamma is not tuned and fewer models are compared
+MOST_PROGRAM_ROWS = 3_000  # summed over the linear programs: one, or one per class if several
 PRICES = (0.03, 0.1, 0.3, 1.0)
 ADAPTATIONS = (0.3, 1.0, 3.0)
 COSTS = (0.1, 1.0, 10.0, 100.0)
-WIDTHS = (0.2, 1.0, 5.0)  # of gamma, in units of 1 / n_inputs (on standardised columns)
+WIDTHS = (0.2, 1.0, 5.0)  # gamma times n_features, on standardised features
 TUBE = 0.1  # half width, in standard deviations of the target
 
 Progress = Callable[[str, int, int], None]
@@ -39,22 +39,22 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A machine that was tried.
+    """Estimator of the comparison, tuned and fitted.
 
     Attributes
     ----------
     name : str
-        Its class.
+        Name of its class.
     model : estimator or None
-        The fitted machine, on standardised columns; None where it could not be fitted.
+        The model, fitted on standardised features; None if it was not fitted.
     params : dict
-        What was tuned, and to what.
+        The tuned parameters and their values.
     result : LOOResult or None
-        Its leave-one-out.
+        Leave-one-out result of the model.
     seconds : float
-        Time taken, tuning included.
+        Time of the fit, including tuning.
     reason : str
-        Why there is no model; empty where there is one.
+        Reason why there is no model, else "".
     """
 
     name: str
@@ -74,18 +74,18 @@ Attempt = Callable[[FloatArray, Target, list[Candidate]], Found]
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """Leave-one-out errors over two parameters.
+    """Leave-one-out errors over a grid of C and gamma.
 
     Attributes
     ----------
     costs, gammas : list of float
-        The grid.
+        Values of C and gamma.
     error : ndarray of shape (n_gammas, n_costs)
         Leave-one-out error.
     method : str
-        How it was found.
+        Leave-one-out method.
     n_rows : int
-        Rows that it was found on.
+        Number of samples used.
     """
 
     costs: list[float]
@@ -98,7 +98,7 @@ class Landscape:
 def compared(
     task: str, X: FloatArray, y: Target, seed: int, ard: bool, progress: Progress | None
 ) -> tuple[list[Candidate], Landscape | None]:
-    """Return the machines that were tried, in order, and the landscape of the first."""
+    """Tune all candidates of a task; return them and the error landscape of the first."""
     told = progress or (lambda what, done, total: None)
     steps = list(_steps(task, len(np.unique(y)), len(y), ard))
     found: list[Candidate] = []
@@ -112,7 +112,7 @@ def compared(
 
 
 def _steps(task: str, n_classes: int, n_rows: int, ard: bool) -> Iterator[tuple[str, Attempt]]:
-    """Yield the machines that fit a task; the soft margin first, whose kernel others take over."""
+    """Yield the candidates of a task; the first is SVC (SVR), whose gamma the others reuse."""
     if task == "regression":
         yield "SVR", _regression
         return
@@ -140,7 +140,7 @@ def _tried(
 ) -> Candidate:
     started = time.perf_counter()
     with warnings.catch_warnings():
-        # A setting of a search that stops early is not the model that is reported.
+        # Fits of a search that stop early are not the reported model.
         warnings.simplefilter("ignore", UserWarning)
         try:
             model, params, result = attempt(X, y, found)
@@ -150,7 +150,7 @@ def _tried(
 
 
 def _refusing(reason: str) -> Attempt:
-    """Return an attempt that is not made."""
+    """Return an attempt that only raises the reason why it is skipped."""
 
     def refuse(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
         raise ValueError(reason)
@@ -159,7 +159,7 @@ def _refusing(reason: str) -> Attempt:
 
 
 def _tuned(machine: Any, *params: str) -> Attempt:
-    """Return an attempt that tunes parameters by gradient."""
+    """Return an attempt that tunes parameters by gradient descent."""
 
     def attempt(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
         model = tune(machine, X, y, params)
@@ -169,7 +169,7 @@ def _tuned(machine: Any, *params: str) -> Attempt:
 
 
 def _soft_margin_of_many(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
-    """With many classes, and so with very many pairs of them, only the cost is chosen."""
+    """Choose only C, since with many classes (and very many pairs) tuning gamma takes too long."""
     gamma = 1.0 / X.shape[1]
     tried = []
     for C in COSTS[1:]:
@@ -191,9 +191,9 @@ def _method_of_grid(n_rows: int) -> str:
 
 
 def _best_of(machine: type, settings: list[dict[str, float]]) -> Attempt:
-    """Return an attempt that fits every setting and takes that of least leave-one-out error.
+    """Return an attempt that fits every setting and keeps the one of least leave-one-out error.
 
-    The gamma of a setting is in units of the one that the soft-margin machine was tuned to.
+    The gamma of a setting is a factor of the gamma to which the soft-margin estimator was tuned.
     """
 
     def attempt(X: FloatArray, y: Target, found: list[Candidate]) -> Found:
@@ -212,7 +212,7 @@ def _best_of(machine: type, settings: list[dict[str, float]]) -> Attempt:
 
 
 def _landscape(soft: Candidate, X: FloatArray, y: Target, seed: int) -> Landscape | None:
-    """Map the leave-one-out error of SVC (SVR) around the parameters that were found."""
+    """Compute the leave-one-out error of SVC (SVR) on a grid around the tuned parameters."""
     gamma = soft.params.get("gamma")
     many = soft.name == "SVC" and len(np.unique(y)) > MOST_RIVALS
     if soft.model is None or many or not np.isscalar(gamma):
@@ -229,7 +229,7 @@ def _landscape(soft: Candidate, X: FloatArray, y: Target, seed: int) -> Landscap
     method = _method_of_grid(len(rows))
     search = LOOSearch(machine, {"gamma": gammas, "C": costs}, method=method, refit=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of settings at the edge, which nobody will use
+        warnings.simplefilter("ignore")  # from extreme settings at the edge of the grid
         search.fit(X[rows], y[rows])
     score = search.cv_results_["mean_test_score"]
     by_setting = {
@@ -241,7 +241,7 @@ def _landscape(soft: Candidate, X: FloatArray, y: Target, seed: int) -> Landscap
 
 
 def every_class_first(y: Target, order: IntArray) -> IntArray:
-    """Return the order with two rows of each class in front, so that none is missing."""
+    """Move two samples of each class to the front, so that a subsample has all classes."""
     codes = np.unique(y, return_inverse=True)[1][order]
     by_class = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)

@@ -1,4 +1,4 @@
-"""Describe single samples in a report: margins, probabilities, strengths, positions."""
+"""Per-sample results of a report: margins, probabilities, strengths, positions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from widemargin.reporting.subject import Subject
 
 MOST_SUSPECTS = 12
 MOST_SHOWN_COLUMNS = 8
-MOST_POINTS = 2_000  # of a picture
+MOST_POINTS = 2_000  # per figure
 BINS = 10  # of a calibration curve
 
 
 def margin_distribution(subject: Subject) -> dict[str, Any]:
-    """Return the left-out margins, smallest first; for regression truth and left-out value."""
+    """Return the sorted leave-one-out margins; in regression, targets and predictions."""
     if subject.task == "regression":
         keep = _sample(len(subject.y))
         truth, left_out = subject.in_units(subject.y), subject.in_units(subject.values)
@@ -29,7 +29,7 @@ def margin_distribution(subject: Subject) -> dict[str, Any]:
 
 
 def calibration(subject: Subject) -> dict[str, Any] | None:
-    """Return the calibration of left-out probabilities of two classes; None for others."""
+    """Return the calibration of leave-one-out probabilities; None unless there are two classes."""
     machine = subject.machine
     if subject.task == "regression" or len(machine.classes_) != 2:
         return None
@@ -49,7 +49,7 @@ def calibration(subject: Subject) -> dict[str, Any] | None:
 
 
 def _left_out_probability(subject: Subject) -> tuple[FloatArray, str] | None:
-    """Return the probability of the second class, and what of it was fitted to the same rows."""
+    """Return leave-one-out probabilities of the second class, and what the data calibrated."""
     machine = subject.machine
     if hasattr(machine, "loo_proba_"):
         return machine.loo_proba_[subject.seen, 1], "their one scale"
@@ -57,13 +57,13 @@ def _left_out_probability(subject: Subject) -> tuple[FloatArray, str] | None:
         return None
     try:
         curve = record_of(machine).calibrations(machine.calibration)[0]
-    except ValueError:  # too few rows for a curve
+    except ValueError:  # too few samples for a calibration
         return None
     return curve.probability(subject.values), "the curve that turns values into probabilities"
 
 
 def embedding(subject: Subject) -> dict[str, Any] | None:
-    """Return the strength of each row, largest first, and which are left out wrong."""
+    """Return the embedding strengths, largest first, and which samples are leave-one-out errors."""
     size = subject.strengths()
     if size is None:
         return None
@@ -76,7 +76,7 @@ def embedding(subject: Subject) -> dict[str, Any] | None:
 
 
 def suspects(subject: Subject) -> list[dict[str, Any]]:
-    """Return the rows whose label the other rows contradict most; the worst fitted numbers."""
+    """Return the suspects; in regression, the samples with the largest leave-one-out errors."""
     margins, predicted = subject.evidence()
     regression = subject.task == "regression"
     unit = subject.scale[1] if regression else 1.0
@@ -103,17 +103,17 @@ def suspects(subject: Subject) -> list[dict[str, Any]]:
 
 
 def projection(subject: Subject) -> dict[str, Any] | None:
-    """Return the rows as points of a plane; None where they have no inputs."""
+    """Return the samples projected to a plane; None if there are no features."""
     if subject.X is None:
         return None
     points, axes, share = plane(subject.X, subject.names)
     regression = subject.task == "regression"
-    if regression and len(subject.names) == 1:  # what is predicted makes the second axis
+    if regression and len(subject.names) == 1:  # the prediction is the second axis
         points[:, 1] = subject.in_units(subject.values)
-        axes = [axes[0], "left-out prediction"]
+        axes = [axes[0], "leave-one-out prediction"]
     keep = _sample(len(points))
     size = subject.strengths()
-    if size is not None and np.all(size > 0):  # a ring around each row would say nothing
+    if size is not None and np.all(size > 0):  # no use in ringing every sample
         size = None
     labels = subject.y[keep]
     return {
@@ -129,5 +129,5 @@ def projection(subject: Subject) -> dict[str, Any] | None:
 
 
 def _sample(n: int) -> IntArray:
-    """Return the rows that a picture shows: all, or evenly spread ones."""
+    """Return the indices of the samples in a figure: all, or MOST_POINTS evenly spaced ones."""
     return np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(np.intp))

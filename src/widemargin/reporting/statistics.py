@@ -1,4 +1,4 @@
-"""Small statistics of a report: confidence intervals, bins, a projection to the plane."""
+"""Statistics of a report: confidence intervals, calibration bins, projection to a plane."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray
 
-NORMAL = 1.959963984540054  # 97.5 % of a normal distribution lies below
+NORMAL = 1.959963984540054  # 97.5 % quantile of the standard normal distribution
 
 
 def wilson(wrong: float, n: float) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a rate; rows are taken to be independent."""
+    """Return the Wilson 95 % confidence interval of a rate over n independent samples."""
     if n <= 0:
         return 0.0, 1.0
     rate, z2 = wrong / n, NORMAL**2
@@ -23,7 +23,7 @@ def wilson(wrong: float, n: float) -> tuple[float, float]:
 
 
 def normal(errors: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Return the 95 % interval of a mean that is about normal, cut at 0."""
+    """Return the normal 95 % confidence interval of a weighted mean, clipped at 0."""
     mean = float(np.average(errors, weights=weight))
     variance = float(np.average((errors - mean) ** 2, weights=weight))
     half = NORMAL * math.sqrt(variance / max(effective_rows(weight) - 1, 1.0))
@@ -31,12 +31,12 @@ def normal(errors: FloatArray, weight: FloatArray) -> tuple[float, float]:
 
 
 def effective_rows(weight: FloatArray) -> float:
-    """Return how many rows of equal weight tell as much about a mean as these do."""
+    """Return the effective sample size of weighted samples."""
     return float(weight.sum() ** 2 / np.sum(weight**2))
 
 
 def median_error(y: FloatArray, weight: FloatArray) -> float:
-    """Return the mean absolute distance from the median: the error of the best constant."""
+    """Return the mean absolute deviation from the median: the error of the best constant."""
     order = np.argsort(y, kind="stable")
     below = np.cumsum(weight[order])
     median = y[order][np.searchsorted(below, below[-1] / 2)]
@@ -44,7 +44,7 @@ def median_error(y: FloatArray, weight: FloatArray) -> float:
 
 
 def reliability(probability: FloatArray, happened: BoolArray, n_bins: int) -> list[dict[str, Any]]:
-    """Compare forecast probabilities with how often the thing happened, in bins of equal size."""
+    """Compare predicted probabilities with observed frequencies, in bins of equal size."""
     order = np.argsort(probability, kind="stable")
     found = []
     for part in np.array_split(order, min(n_bins, len(order))):
@@ -63,16 +63,17 @@ def reliability(probability: FloatArray, happened: BoolArray, n_bins: int) -> li
 
 
 def plane(X: FloatArray, names: list[str]) -> tuple[FloatArray, list[str], float]:
-    """Return two coordinates of each row, what they are called, and how much they show of X.
+    """Return two coordinates of each sample, their names, and the explained share of variance.
 
-    Two inputs are their own coordinates. More are projected on their two principal components,
-    whose share of the variance is returned.
+    Up to two features are used as they are; more are projected to the first two principal
+    components.
     """
     if X.shape[1] == 1:
         return np.column_stack([X[:, 0], np.zeros(len(X))]), [names[0], ""], 1.0
     if X.shape[1] == 2:
         return X.copy(), names, 1.0
     centred = X - X.mean(axis=0)
+    # Both Gram matrices have the same nonzero eigenvalues: decompose the smaller one.
     if X.shape[1] <= len(X):
         values, vectors = np.linalg.eigh(centred.T @ centred)
         first = vectors[:, ::-1][:, :2]
@@ -81,7 +82,7 @@ def plane(X: FloatArray, names: list[str]) -> tuple[FloatArray, list[str], float
         first = centred.T @ vectors[:, ::-1][:, :2]
         first /= np.maximum(np.linalg.norm(first, axis=0), np.finfo(float).tiny)
     share = float(values[-2:].sum() / max(values.sum(), np.finfo(float).tiny))
-    # A direction has no sign of its own: the largest entry is made positive.
+    # The sign of a component is arbitrary: make its largest entry positive.
     largest = first[np.abs(first).argmax(axis=0), [0, 1]]
     first = first * np.where(largest < 0, -1.0, 1.0)
     return centred @ first, ["first principal component", "second principal component"], share

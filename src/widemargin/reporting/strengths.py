@@ -11,11 +11,11 @@ from widemargin.fitted.record import find_model
 
 
 def strengths(machine: Any, n: int) -> FloatArray | None:
-    """Return the strength of each of the n training rows; None where rows have no coefficients.
+    """Return the strengths of the n training samples; None if samples have no coefficients.
 
-    One machine: the absolute coefficients. Several, for pairs of classes or for one class against
-    the rest: a row's largest share of the largest coefficient of a machine, between 0 and 1, so
-    that a machine with large coefficients does not hide the others.
+    The strength is the absolute coefficient. With several binary submodels (one-vs-one or
+    one-vs-rest), coefficients are divided by the largest one of their submodel, and the strength
+    is the maximum over submodels, so that a submodel with large coefficients does not dominate.
     """
     sizes = _sizes(machine, n)
     if sizes is None or sizes.shape[1] != n:
@@ -27,20 +27,20 @@ def strengths(machine: Any, n: int) -> FloatArray | None:
 
 
 def are_shares(machine: Any) -> bool:
-    """Tell whether the strengths of a machine are shares of the largest ones."""
+    """Return whether the strengths are relative to the largest one of each binary submodel."""
     classes = getattr(machine, "classes_", ())
     return len(classes) > 2 and not hasattr(machine, "thresholds_")
 
 
 def _sizes(machine: Any, n: int) -> FloatArray | None:
-    """Return the absolute coefficients of the rows in each machine, a row of them a machine."""
+    """Return the absolute coefficients of the samples, one row per binary submodel."""
     if hasattr(machine, "alpha_"):
         return np.abs(np.atleast_2d(machine.alpha_))
     model = find_model(machine)
     sizes = None if model is None else model.coefficient_sizes()
     if sizes is not None:
         return sizes
-    if hasattr(machine, "dual_"):  # of a plane, not of an expansion in rows
+    if hasattr(machine, "dual_"):  # a linear model: dual variables, no kernel expansion
         return np.abs(np.atleast_2d(machine.dual_))
     if not hasattr(machine, "dual_coef_") or not hasattr(machine, "support_"):
         return None

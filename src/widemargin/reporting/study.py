@@ -1,7 +1,7 @@
 """Study a data set: tune each suitable estimator by leave-one-out and choose the best.
 
-Nothing is held out and nothing is trained twice for the sake of testing: machines are compared by
-their leave-one-out errors. Of very many rows a sample is trained on; the others test the winner.
+Estimators are compared by their leave-one-out errors, without a validation set. Large data sets are
+subsampled for training, and the remaining samples test the chosen model.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from widemargin.reporting.rivals import (
 )
 from widemargin.sources.tables.encoding import Target
 
-MOST_ROWS = 2_000  # that are trained on with two classes, and for regression
-MOST_ROWS_OF_SEVERAL = 1_000  # with more classes, each of which has a machine or more
+MOST_ROWS = 2_000  # used for training with two classes and in regression
+MOST_ROWS_OF_SEVERAL = 1_000  # with more classes, which need several binary submodels
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +38,21 @@ class Study:
     data : Prepared
         The data.
     trained, tested : ndarray
-        Rows of `data.X` that were trained on, and those that were not.
+        Indices into `data.X` of the training and of the test samples.
     scaler : StandardScaler
-        How columns were standardised.
+        Standardisation of the features.
     y : ndarray
-        Target of the trained rows; in standard deviations for regression.
+        Target of the training samples; standardised in regression.
     target_centre, target_spread : float
-        How the target of a regression was standardised.
+        Mean and standard deviation of the target in regression, else 0 and 1.
     candidates : list of Candidate
-        Best first; those without a model last.
+        Candidates, best first; those without a model last.
     landscape : Landscape or None
-        Of the soft-margin machine.
+        Error landscape of SVC or SVR.
     seed : int
-        Of the sample.
+        Random seed of the subsample.
     notes : list of str
-        What a reader must know about all this.
+        Notes about the study, shown in the report.
     """
 
     data: Prepared
@@ -69,11 +69,11 @@ class Study:
 
     @property
     def best(self) -> Candidate:
-        """The machine with the least leave-one-out error."""
+        """Candidate with the least leave-one-out error."""
         return self.candidates[0]
 
     def pipeline(self) -> Any:
-        """Return the best machine with its scaling, for rows of the data as they are."""
+        """Return a fitted pipeline of the scaler and the best model."""
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
@@ -86,23 +86,23 @@ class Study:
         return make_pipeline(self.scaler, scaled)
 
     def standardised(self, rows: IntArray) -> FloatArray:
-        """Return rows of the data as the machines see them."""
+        """Return standardised features of some samples."""
         return np.asarray(self.scaler.transform(self.data.X[rows]))
 
 
 def run_study(
     data: Prepared, *, seed: int = 0, ard: bool = False, progress: Progress | None = None
 ) -> Study:
-    """Tune and compare the machines that fit the data's task.
+    """Tune and compare the estimators that are suitable for the task.
 
     Parameters
     ----------
     data : Prepared
         The data.
     seed : int
-        Of the sample that is trained on, where there are too many rows.
+        Random seed of the training subsample of a large data set.
     ard : bool
-        Whether the soft-margin machine of up to ten classes has one gamma for each input.
+        Whether SVC has one gamma per feature (with up to ten classes).
     progress : callable, optional
         Called before each step.
     """
@@ -133,7 +133,7 @@ def run_study(
 
 
 def _split(data: Prepared, seed: int) -> tuple[IntArray, IntArray, list[str]]:
-    """Return the rows to train on and those to test on: none, unless there are very many."""
+    """Split samples for training and testing, with notes; test samples only if there are many."""
     n = len(data.y)
     several = data.task != "regression" and len(np.unique(data.y)) > 2
     most = MOST_ROWS_OF_SEVERAL if several else MOST_ROWS

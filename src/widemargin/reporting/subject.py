@@ -1,4 +1,4 @@
-"""The subject of a report: a fitted estimator, its training samples and its leave-one-out."""
+"""Subject of a report: a fitted estimator, its training samples and leave-one-out results."""
 
 from __future__ import annotations
 
@@ -24,44 +24,45 @@ from widemargin.sources.tables.table import MOST_DENSE
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A fitted machine with all that a report says of it.
+    """Fitted estimator with all data that its report needs.
 
     Attributes
     ----------
     machine : estimator
-        Fitted, with its training record.
+        Fitted estimator with its training record.
     seen : ndarray of bool, of shape (n_given,)
-        Rows of the training data that have weight: the n rows of the report.
+        Which samples of the training data have positive weight: the n samples of the report.
     X : ndarray of shape (n, n_inputs) or None
-        Rows as the machine sees them; None where it sees only their kernel.
+        Samples as passed to the estimator; None if the kernel is precomputed.
     y : ndarray of shape (n,)
-        Labels, or numbers in the machine's units.
+        Labels, or targets in the units of the estimator.
     weight : ndarray of shape (n,)
-        Weights.
+        Sample weights.
     names : list of str
-        Of the columns of X.
+        Names of the features.
     task : {"classification", "ordered", "regression"}
-        What was learnt.
+        Task of the estimator.
     result : LOOResult
-        Leave-one-out of all rows that were given.
+        Leave-one-out result of all training samples, those without weight included.
     source, target : str
-        Where the data came from; what is predicted.
+        Origin of the data; name of the target.
     row_numbers : ndarray of shape (n,)
-        What the source calls the rows, counted from 0.
+        Row of each sample in the source, counted from 0.
     table : mapping of str to sequence
-        The rows as a person would read them, by column.
+        The samples as shown to the reader, by column.
     scale : (float, float)
-        Regression: centre and spread of the target, to turn the machine's units into the user's.
+        Centre and scale of the target in regression, which convert the estimator's units into
+        those of the user.
     notes : list of str
-        What a reader must know.
+        Notes shown in the report.
     candidates : list of Candidate
-        Machines that were compared; none for a model that came fitted.
+        Estimators that were compared; empty for the report of a fitted model.
     landscape : Landscape or None
-        Leave-one-out error over the parameters.
+        Leave-one-out error over C and gamma.
     tested : dict or None
-        Error with its interval on rows that were not trained on; None where there are none.
+        Test error with its interval; None if all samples were used for training.
     seed : int or None
-        Of the study.
+        Random seed of the study.
     """
 
     machine: Any
@@ -85,21 +86,21 @@ class Subject:
 
     @property
     def values(self) -> FloatArray:
-        """What the machine without the row says of each row, as its decision function does."""
+        """Leave-one-out decision value (or prediction, in regression) of each sample."""
         assert self.result.values is not None
         return self.result.values[self.seen]
 
     @property
     def wrong(self) -> BoolArray:
-        """Which rows are wrong when left out; for regression none."""
+        """Which leave-one-out predictions are wrong; none in regression."""
         if self.task == "regression":
             return np.zeros(len(self.y), dtype=bool)
         return np.asarray(self.result.errors[self.seen], dtype=bool)
 
     def evidence(self) -> tuple[FloatArray, Target]:
-        """Return the left-out margin of each row's label and what is predicted of it instead.
+        """Return the leave-one-out margin and the leave-one-out prediction of each sample.
 
-        For regression these are minus the absolute error and the left-out value.
+        The margin in regression is minus the absolute error.
         """
         assert self.result.values is not None
         model = record_of(self.machine).require("report")
@@ -107,21 +108,21 @@ class Subject:
         return margins[self.seen], predicted[self.seen]
 
     def strengths(self) -> FloatArray | None:
-        """Return how strongly each row is embedded; None where rows have no coefficients."""
+        """Return the embedding strengths; None if samples have no coefficients."""
         found = strengths(self.machine, len(self.seen))
         return None if found is None else found[self.seen]
 
     def in_units(self, values: Any) -> Any:
-        """Return values of a regression in the user's units."""
+        """Convert values of a regression to the user's units."""
         centre, spread = self.scale
         return values * spread + centre
 
 
-# -- the best machine of a study -----------------------------------------------------------------
+# -- the best model of a study -------------------------------------------------------------------
 
 
 def subject_of_study(study: Study) -> Subject:
-    """Return the best machine of a study."""
+    """Return the best model of a study as a subject."""
     data, best = study.data, study.best
     assert best.result is not None
     rows = data.rows[study.trained]
@@ -149,7 +150,7 @@ def subject_of_study(study: Study) -> Subject:
 
 
 def _tested(study: Study) -> dict[str, float] | None:
-    """Return the error of the best machine on the rows that no machine was trained on."""
+    """Return the error of the best model on the samples not used for training."""
     n = len(study.tested)
     if n == 0:
         return None
@@ -166,11 +167,11 @@ def _tested(study: Study) -> dict[str, float] | None:
     return {"rows": n, "error": error, "low": low, "high": high}
 
 
-# -- a model that comes fitted -------------------------------------------------------------------
+# -- a fitted model ------------------------------------------------------------------------------
 
 
 def subject_of_model(est: Any) -> Subject:
-    """Return a fitted estimator, a pipeline that ends in one, or the best one of a search."""
+    """Return the subject of a fitted estimator, of a pipeline or of the best one of a search."""
     est = getattr(est, "best_estimator_", est)
     machine = machine_of(est)
     record = record_of(machine)
@@ -201,7 +202,7 @@ def subject_of_model(est: Any) -> Subject:
 
 
 def _inputs_of(est: Any, machine: Any, X: Any) -> tuple[FloatArray | None, list[str], list[str]]:
-    """Return training rows as an array, what its columns are called, and notes."""
+    """Return the training samples as an array, the feature names, and notes."""
     if getattr(machine, "kernel", "") == "precomputed":
         return None, [], ["The machine has seen a kernel matrix: there are no inputs to show."]
     n, n_inputs = X.shape
@@ -220,15 +221,15 @@ def _inputs_of(est: Any, machine: Any, X: Any) -> tuple[FloatArray | None, list[
 
 
 def _names_after(head: Any) -> Any:
-    """Return the names of the columns that the steps before the machine make."""
+    """Return the names of the features that the preceding steps of a pipeline produce."""
     try:
         return head.get_feature_names_out()
-    except (AttributeError, ValueError):  # a step that does not name its columns
+    except (AttributeError, ValueError):  # a step without feature names
         return None
 
 
 def _different(names: Any) -> list[str]:
-    """Return names as text; one that is there already is numbered by its column."""
+    """Return names as strings; append the column number to repeated ones."""
     found: dict[str, None] = {}
     for j, name in enumerate(map(str, names)):
         found[f"{name} (column {j + 1})" if name in found else name] = None

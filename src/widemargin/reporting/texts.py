@@ -1,4 +1,4 @@
-"""Texts of a report: explain its numbers to readers who have not met them before."""
+"""Sentences of a report, which explain its numbers to readers new to them."""
 
 from __future__ import annotations
 
@@ -6,48 +6,48 @@ from typing import Any
 
 MACHINES = {
     "SVC": "soft-margin support vector machine",
-    "NuSVC": "soft-margin machine with a share of margin errors",
+    "NuSVC": "nu support vector machine",
     "LinearSVC": "linear support vector machine",
-    "ReducedHullSVC": "machine of reduced convex hulls",
+    "ReducedHullSVC": "reduced-convex-hull classifier",
     "LOOSVC": "leave-one-out machine",
     "AdaptiveMarginSVC": "adaptive-margin machine",
     "LPSVC": "linear-programming machine",
-    "NuLPSVC": "linear-programming machine with a share of margin errors",
-    "MeanFieldGPClassifier": "Gaussian process by mean field",
-    "OrdinalSVC": "machine of ordered classes",
+    "NuLPSVC": "nu linear-programming machine",
+    "MeanFieldGPClassifier": "mean-field Gaussian process",
+    "OrdinalSVC": "ordinal support vector machine",
     "SVR": "support vector regression",
-    "NuSVR": "support vector regression with a share of errors",
+    "NuSVR": "nu support vector regression",
     "TubeSVR": "tube regression",
 }
 
 
 def how(method: str, kind: str) -> str:
-    """Return how a leave-one-out error was found, in a few words."""
+    """Describe the computation of a leave-one-out error in a few words."""
     if method == "exact":
-        return "each row left out" + (", exactly" if kind == "exact" else "; some not to the end")
+        return "exact leave-one-out" if kind == "exact" else "leave-one-out; some fits did not converge"
     if method.endswith("-fold"):
         return f"{method} cross-validation"
     return f"{'estimated' if kind == 'estimate' else kind} by {method.replace('_', ' ')}"
 
 
 def comparison(found: dict[str, Any]) -> str:
-    """Return what the comparison of machines means; "" where there was none."""
+    """Explain the comparison of estimators; return "" if there was none."""
     compared = [each for each in found["machines"] if each["error"] is not None]
     if not compared:
         return ""
-    what = "Each machine was tuned and judged" if len(compared) > 1 else "The machine was tuned"
+    what = "Each model was tuned and compared" if len(compared) > 1 else "The model was tuned"
     return (
-        f"{what} by leaving rows out; the least error wins. The best of several settings is "
-        "reported, so its error is a little optimistic."
+        f"{what} by leave-one-out; the one with the least error is chosen. The error of the best of "
+        "several settings is a little optimistic."
         + (" The error on rows that were not trained on is not." if found["tested"] else "")
     )
 
 
 def verdict(found: dict[str, Any]) -> list[str]:
-    """Return the first sentences of the page."""
+    """Return the sentences of the verdict."""
     left, proof = found["leave_one_out"], found["certificate"]
-    useless = "So nothing useful was learnt: a constant answer is as good."
-    unproved = "It has no certificate: its equations are not those of an optimum."
+    useless = "So nothing useful was learnt: a constant prediction is as good."
+    unproved = "It has no certificate: it is not the solution of a convex problem."
     sentences = [
         _quality(found),
         "" if left["error"] < left["usual"] else useless,
@@ -68,13 +68,13 @@ def _quality(found: dict[str, Any]) -> str:
         return (
             f"Left out and predicted by the others, rows{by_weight} are off by {left['error']:.4g} "
             f"on average with {name}: {left['low']:.4g} to {left['high']:.4g} is the 95% interval "
-            f"({method}). Always saying the median would be off by {left['usual']:.4g}."
+            f"({method}). Always predicting the median would be off by {left['usual']:.4g}."
             + ("" if explained is None else f" It explains {explained:.0%} of the variance.")
         )
     return (
         f"Left out and predicted by the others, {left['wrong']:,} of {left['rows']:,} rows are "
         f"wrong with {name}. That is {percent(left['error'])}{by_weight} with a 95% interval of "
-        f"{percent(left['low'])} to {percent(left['high'])} ({method}). Always saying the largest "
+        f"{percent(left['low'])} to {percent(left['high'])} ({method}). Always predicting the largest "
         f"class would be wrong on {percent(left['usual'])}."
     )
 
@@ -92,7 +92,7 @@ def _test(found: dict[str, Any]) -> str:
 
 
 def certificate(proof: dict[str, Any]) -> str:
-    """Return what a certificate proves."""
+    """Explain what a certificate proves."""
     gap = proof["relative_gap"]
     if gap is None:
         return "The fit stopped early: nothing is proved about how far it is from the best one."
@@ -110,18 +110,18 @@ def _doubt(found: dict[str, Any]) -> str:
         return ""
     first = found["suspects"][0]
     return (
-        f"The label most in doubt is that of row {first['row']:,}: it says {first['label']}, the "
-        f"other rows say {first['left_out']}."
+        f"The most suspicious label is that of row {first['row']:,}: it is {first['label']}, but the "
+        f"model fitted without this row predicts {first['left_out']}."
     )
 
 
 def percent(rate: float) -> str:
-    """Return a rate as a percentage, with a digit more where it is small."""
+    """Format a rate as a percentage, with one more digit if it is small."""
     return f"{rate:.1%}" if rate >= 0.0005 or rate == 0 else f"{rate:.2%}"
 
 
 def code(found: dict[str, Any]) -> str:
-    """Return how to train the same model in Python."""
+    """Return Python code that fits the same model."""
     model, data = found["model"], found["data"]
     name, arguments = model["name"], model["arguments"]
     lines = ["import numpy as np"] if "np." in arguments else []

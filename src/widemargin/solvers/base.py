@@ -1,14 +1,15 @@
-"""What all solvers share: the result they return, the budget they spend, how they are watched.
+"""Interface of all solvers: results, status codes, iteration budget and monitor.
 
-Each package of this room solves one problem of :mod:`widemargin.problems` through one door,
+Each package of :mod:`widemargin.solvers` solves one problem of :mod:`widemargin.problems` by one
+public function,
 
     solve(problem, data, *, tol, budget, start=None, method="auto") -> Result
 
-where `data` is what the problem is stated on (kernel rows, a matrix, a source), `tol` is in the
-units that the problem's certificate uses, `start` is a result of the same package to start from,
-and `method` names an algorithm of the package; "auto" is resolved in the door and nowhere else.
-Doors that draw samples also take `seed`. A solver never computes a certificate of its own: the
-caller gets it from the problem, ``problem.certificate(...)``.
+where `data` is what the problem is defined on (kernel rows, a matrix, a source), `tol` is in the
+units of the problem's certificate, `start` is a result of the same package for a warm start, and
+`method` names an algorithm of the package; "auto" is resolved in this function and nowhere else.
+Functions that draw subsamples also take `seed`. Solvers do not compute certificates: the caller
+gets the certificate from the problem, ``problem.certificate(...)``.
 """
 
 from __future__ import annotations
@@ -32,27 +33,27 @@ Monitor: TypeAlias = Callable[[int, float], bool]
 
 
 class Store(Protocol):
-    """Where the state of a run is kept between rounds."""
+    """Storage for the state of a run between rounds (a checkpoint)."""
 
     def load(self) -> dict[str, Any] | None:
-        """Return the state saved last, or None."""
+        """Return the most recently saved state, or None."""
         ...
 
     def save(self, state: Mapping[str, Any]) -> None:
-        """Keep a state: numbers, texts, lists, dictionaries and arrays."""
+        """Save a state made of numbers, strings, lists, dictionaries and arrays."""
         ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result:
-    """How a solver ended; subclasses add the variables of their problem.
+    """Iteration count and status of a solver; subclasses add the variables of their problem.
 
     Attributes
     ----------
     n_iter : int
-        Steps taken.
+        Number of steps taken.
     status : {"converged", "max_iter", "stopped", "stalled"}
-        Why it ended, see `Status`.
+        Reason for termination, see `Status`.
     """
 
     n_iter: int
@@ -61,14 +62,14 @@ class Result:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DualResult(Result):
-    """Dual variables of a kernel problem.
+    """Dual variables and decision values of a kernel problem.
 
     Attributes
     ----------
     alpha : ndarray of shape (n_variables,)
         Feasible dual variables.
     f : ndarray of shape (n_rows,)
-        Decision values without threshold, K beta, evaluated afresh in float64.
+        Decision values without threshold, K beta, recomputed in float64.
     """
 
     alpha: FloatArray
@@ -77,22 +78,22 @@ class DualResult(Result):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearResult(Result):
-    """A linear model: values are coef.x plus or minus a threshold.
+    """Linear model with decision function coef.x plus or minus a threshold.
 
     Attributes
     ----------
     coef : ndarray of shape (n_features,)
         Weights.
     thresholds : ndarray of shape (n_thresholds,)
-        Nothing without an intercept; the intercept; or theta+ and theta- of reduced hulls.
+        Empty without an intercept; the intercept; or theta+ and theta- of reduced hulls.
     alpha : ndarray of shape (n_rows,) or None
-        Dual variables of the rows, where they are in memory.
+        Dual variables of the samples, if these are in memory.
     primal, dual : float
-        The last objective and lower bound that the solver saw; a certificate recomputes them.
+        Last primal objective and lower bound of the solver; a certificate recomputes them.
     passes : float
-        Reads of the data; rows that are read by number count by their share.
+        Passes over the data; samples that are read by index count as a fraction of a pass.
     history : list of dict
-        One entry per round of reads.
+        One entry per round of passes.
     """
 
     coef: FloatArray
@@ -105,19 +106,19 @@ class LinearResult(Result):
 
     @property
     def intercept(self) -> float:
-        """The intercept; 0 without one, and minus the midpoint of the thresholds of hulls."""
+        """Intercept: 0 if there is none, minus the midpoint of the thresholds of reduced hulls."""
         if len(self.thresholds) == 2:
             return -0.5 * float(self.thresholds[0] + self.thresholds[1])
         return float(self.thresholds[0]) if len(self.thresholds) else 0.0
 
 
 class Budget:
-    """What a solver may spend, what it has spent, and the monitor that may end it earlier.
+    """Limits on steps and memory, number of steps taken, and the monitor of a solver run.
 
     Parameters
     ----------
     max_iter : int
-        Steps that may be taken; what a step is depends on the method.
+        Largest number of steps; the meaning of a step depends on the method.
     monitor : callable, optional
         See `Monitor`.
     cache_bytes : float, default=500e6
@@ -135,11 +136,11 @@ class Budget:
 
     @property
     def left(self) -> int:
-        """Steps that may still be taken."""
+        """Number of steps that remain."""
         return max(0, self.max_iter - self.used)
 
     def spend(self, steps: int, violation: float) -> bool:
-        """Record steps and tell whether the run may go on."""
+        """Record steps, call the monitor and return whether the run may continue."""
         self.used += steps
         if self.monitor is not None and not self.monitor(self.used, violation):
             self.status = "stopped"

@@ -1,17 +1,18 @@
-r"""Fit radial-basis networks by k-means and a few steps of conjugate gradients.
+r"""Radial-basis function networks, fitted by k-means and a few conjugate-gradient steps.
 
 Problem: :class:`widemargin.problems.rbf_net.RBFNetProblem`; data: the samples, float64, dense or
-CSR. There is one method. The reduced error of centres and widths has many local minima and is not
-meant to be minimised: after k-means has put the centres where the weight is, about ten steps adapt
-them to the labels (Rätsch, Onoda and Müller 2001).
+CSR. There is one method. The reduced error as a function of centres and widths has many local
+minima and is not meant to be minimised: after k-means has placed the centres by sample weight,
+about ten steps adapt them to the labels (Rätsch, Onoda and Müller 2001).
 
-*Start.* Weighted k-means++ (Arthur and Vassilvitskii 2007) and Lloyd's iterations; each width is
-the distance to the nearest other centre.
+*Initialisation.* Weighted k-means++ (Arthur and Vassilvitskii 2007) and Lloyd's iterations; each
+width is the distance to the nearest other centre.
 
-*Steps.* Conjugate directions of Polak and Ribière, restarted where they would point uphill, over
-the centres in units of their first widths and the logarithms of the widths: scaling X scales the
-network. A line search ends at a point where the slope is half of what it was; no step moves a
-centre by more than its first width or a width by more than a factor e.
+*Steps.* Polak-Ribière conjugate gradients, restarted with the negative gradient if the direction
+is not a descent direction. The variables are the centres in units of their initial widths and the
+logarithms of the widths, so that scaling X scales the network. The line search stops where the
+slope is at most half its initial value; no step moves a coordinate of a centre by more than its
+initial width or changes a width by more than a factor e.
 
 >>> import numpy as np
 >>> from widemargin.problems.rbf_net import RBFNetProblem
@@ -43,26 +44,26 @@ from widemargin.solvers.base import Budget, Result, Status
 __all__ = ["RBFNetResult", "k_means", "solve"]
 
 LLOYD_ROUNDS = 100
-SUFFICIENT = 1e-4  # share of what the first slope promises that a step must gain
-FLATTER = 0.5  # share of the first slope at which a line search is content
-TRIALS = 10  # points of a line search
-LONGER = 3.0
+SUFFICIENT = 1e-4  # Armijo condition: fraction of the decrease predicted by the initial slope
+FLATTER = 0.5  # curvature condition: fraction of the initial slope at which a line search stops
+TRIALS = 10  # evaluations per line search
+LONGER = 3.0  # factor by which a step grows until a minimum is bracketed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RBFNetResult(Result):
-    """A fitted network.
+    """Fitted radial-basis function network.
 
     Attributes
     ----------
     centres : ndarray of shape (n_centres, n_features)
-        c.
+        Centres c.
     widths : ndarray of shape (n_centres,)
-        sigma.
+        Widths sigma.
     coef : ndarray of shape (n_centres,)
         Output weights a.
     error : float
-        The regularised error.
+        Regularised error.
     """
 
     centres: FloatArray
@@ -81,7 +82,7 @@ def solve(
     method: str = "auto",
     seed: int = 0,
 ) -> RBFNetResult:
-    """Fit a radial-basis network.
+    """Fit a radial-basis function network.
 
     Parameters
     ----------
@@ -90,15 +91,16 @@ def solve(
     data : ndarray or CSR of shape (n_samples, n_features)
         Samples, float64; dense ones near the origin, so that squared distances keep their digits.
     tol : float, default=1e-12
-        Slope along a search direction, relative to the error, below which the run has converged.
+        The run has converged if the slope along a search direction, relative to the error, is
+        below this.
     budget : Budget
-        Conjugate-gradient steps; 0 leaves centres and widths where they start.
+        Conjugate-gradient steps; with 0, centres and widths keep their initial values.
     start : RBFNetResult, optional
-        Network whose centres and widths to start from; None is that of :func:`k_means`.
+        Network whose centres and widths to start from; by default that of :func:`k_means`.
     method : {"auto"}
-        There is one.
+        The only method.
     seed : int, default=0
-        Of :func:`k_means`.
+        Seed of :func:`k_means`.
     """
     require(method == "auto", "method", method, '"auto"')
     start = k_means(problem, data, seed=seed) if start is None else start
@@ -117,6 +119,7 @@ def solve(
         if there is here:
             status = "stalled"
             break
+        # Polak-Ribière (PR+): a negative coefficient restarts the method along the gradient.
         turned = float(there.gradient @ (there.gradient - here.gradient))
         conjugacy = max(0.0, turned / float(here.gradient @ here.gradient))
         direction = conjugacy * direction - there.gradient
@@ -135,14 +138,14 @@ def solve(
     )
 
 
-# -- the start ---------------------------------------------------------------------------------
+# -- initialisation by k-means -----------------------------------------------------------------
 
 
 def k_means(problem: RBFNetProblem, X: Matrix, *, seed: int) -> RBFNetResult:
-    """Return a network without output, its centres by k-means, its widths from their distances.
+    """Return a network with zero output weights, centres by k-means and widths from distances.
 
-    It depends on the labels in nothing. There are fewer centres than asked for where X has fewer
-    different samples.
+    It does not depend on the labels. If X has fewer distinct samples than `n_centres`, there are
+    fewer centres.
     """
     norms, weight = squared_lengths(X), problem.weight
     rows = _plus_plus_rows(X, norms, weight, problem.n_centres, np.random.default_rng(seed))
@@ -166,10 +169,10 @@ def k_means(problem: RBFNetProblem, X: Matrix, *, seed: int) -> RBFNetResult:
 def _plus_plus_rows(
     X: Matrix, norms: FloatArray, weight: FloatArray, n_centres: int, rng: np.random.Generator
 ) -> list[int]:
-    """Draw rows with chances of their weight times the squared distance to the rows before."""
+    """Draw samples by k-means++: probability ~ weight times squared distance to those drawn."""
     rows: list[int] = []
     distance = np.ones(len(weight))
-    # Squared distances below this are the rounding of their expansion: the row is there already.
+    # |x|^2 - 2 x.c + |c|^2 cancels: a squared distance below this means an equal sample.
     rounding = 1e-14 * float(norms.max())
     for draw in rng.random(n_centres):
         chance = np.cumsum(weight * distance)
@@ -183,7 +186,7 @@ def _plus_plus_rows(
 
 
 def _dense(X: Matrix, rows: list[int]) -> FloatArray:
-    """Return some rows as a dense array of their own."""
+    """Return a dense float64 copy of some samples."""
     taken = X[rows]
     return np.array(taken.toarray() if hasattr(taken, "toarray") else taken, dtype=np.float64)
 
@@ -191,7 +194,7 @@ def _dense(X: Matrix, rows: list[int]) -> FloatArray:
 def _cluster_means(
     X: Matrix, weight: FloatArray, nearest: IntArray, centres: FloatArray
 ) -> FloatArray:
-    """Return the mean of each cluster; a cluster that has lost its rows stays where it is."""
+    """Return the weighted mean of each cluster; an empty cluster keeps its centre."""
     share = np.zeros((len(weight), len(centres)))
     share[np.arange(len(weight)), nearest] = weight
     mass = share.sum(axis=0)
@@ -205,7 +208,7 @@ def _cluster_means(
 def _widths(X: Matrix, norms: FloatArray, weight: FloatArray, centres: FloatArray) -> FloatArray:
     """Return the distance of each centre to the nearest other one.
 
-    A single centre takes the root mean squared distance of the rows, or 1 if they are all there.
+    A single centre gets the root mean squared distance of the samples to it, or 1 if that is 0.
     """
     if len(centres) == 1:
         spread = float(weight @ squared_distances(X, norms, centres)[:, 0]) / float(weight.sum())
@@ -213,16 +216,16 @@ def _widths(X: Matrix, norms: FloatArray, weight: FloatArray, centres: FloatArra
     apart = squared_distances(centres, squared_lengths(centres), centres)
     np.fill_diagonal(apart, np.inf)
     widths = np.sqrt(apart.min(axis=1))
-    # Lloyd's means can meet, if only by a rare symmetry of the rows: no bump may have width zero.
+    # By a rare symmetry of the samples two means can coincide; a width must not be zero.
     return np.where(widths > 0, widths, widths.max() if widths.max() > 0 else 1.0)
 
 
-# -- the steps ---------------------------------------------------------------------------------
+# -- conjugate gradients -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Point:
-    """A place of the descent: the variables, the error there and the gradient by them."""
+    """Iterate: variables, reduced error and gradient with respect to the variables."""
 
     variables: FloatArray
     found: ReducedError
@@ -230,7 +233,7 @@ class _Point:
 
 
 class _Scaled:
-    """The reduced error as a function of one vector without units."""
+    """Reduced error as a function of one dimensionless vector of variables."""
 
     def __init__(
         self, problem: RBFNetProblem, X: Matrix, centres: FloatArray, widths: FloatArray
@@ -240,13 +243,13 @@ class _Scaled:
         self.widths = widths
 
     def network(self, variables: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the centres and widths that the variables stand for."""
+        """Return the centres and widths that correspond to the variables."""
         moves = variables[: self.centres.size].reshape(self.centres.shape)
         growth = variables[self.centres.size :]
         return self.centres + moves * self.widths[:, None], self.widths * np.exp(growth)
 
     def at(self, variables: FloatArray) -> _Point:
-        """Evaluate error and gradient."""
+        """Evaluate the reduced error and its gradient."""
         found = self.problem.reduced(self.X, self.norms, *self.network(variables))
         by_move = found.by_centre * self.widths[:, None]
         return _Point(variables, found, np.concatenate([by_move.ravel(), found.by_log_width]))
@@ -255,10 +258,11 @@ class _Scaled:
 def _search(
     scaled: _Scaled, here: _Point, direction: FloatArray, slope: float, first: float
 ) -> tuple[_Point, float]:
-    """Return a better point along a direction and its distance; the same point if there is none.
+    """Search along a direction; return the best point and its step, or `here` if none is better.
 
-    The bracket [low, high] holds a minimum once high is finite; low has gained enough.
+    Once `high` is finite, [low, high] brackets a minimum; `low` satisfies the Armijo condition.
     """
+    # No scaled variable may move by more than 1, see the module docstring.
     longest = 1.0 / float(np.abs(direction).max())
     low, low_slope, high, step = 0.0, slope, np.inf, min(first, longest)
     best, best_step = here, 0.0
@@ -278,7 +282,7 @@ def _search(
             step = min(LONGER * step, longest)
         else:
             share = 0.5
-            if high == step and there_slope > 0:  # where a linear slope would vanish, well inside
+            if high == step and there_slope > 0:  # zero of the linearly interpolated slope
                 share = float(np.clip(low_slope / (low_slope - there_slope), 0.1, 0.9))
             step = low + (high - low) * share
     return best, best_step

@@ -1,4 +1,4 @@
-"""Read data where they live: arrays, files larger than memory, Dask collections."""
+"""Data sets in parts: arrays, files larger than memory, Dask collections."""
 
 from __future__ import annotations
 

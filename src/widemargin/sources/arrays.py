@@ -1,4 +1,4 @@
-"""Make data sets of NumPy arrays and memory maps."""
+"""Data sets of NumPy arrays and memory maps."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from widemargin.sources.reading.strips import AnyArray, strip_of_array
 def from_arrays(
     X: Any, y: Any, sample_weight: Any = None, *, engine: Engine | None = None
 ) -> Dataset:
-    """Make a data set of one array, or of several that are its chunks.
+    """Create a data set from one array, or from a list of arrays (chunks).
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features) or list of such
-        Features: float32 and float64 stay what they are, integers and booleans become float64.
-        A memory map stays on disk and is read in blocks of a few MB.
+        Features: float32 and float64 are kept, integers and booleans become float64. A memory
+        map stays on disk and is read in blocks of a few MB.
     y : array-like of shape (n_samples,) or list of such
-        Targets, chunked as X: labels of any kind, or numbers.
+        Targets, in the same chunks as X: class labels or numbers.
     sample_weight : array-like of shape (n_samples,) or list of such, default=None
-        Weights, chunked as X.
+        Sample weights, in the same chunks as X.
     engine : Engine, default=None
-        What runs tasks on the parts; None: threads of this process.
+        Engine that runs tasks on the parts; None selects threads of this process.
 
     Returns
     -------
     dataset : Dataset
-        The rows in the order given.
+        Data set with the samples in the given order.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def from_arrays(
 def _chunks(
     X: Any, y: Any, sample_weight: Any
 ) -> tuple[list[AnyArray], list[AnyArray], list[AnyArray] | None]:
-    """Return lists of arrays whose lengths agree."""
+    """Return X, y and weights as lists of arrays, after checking that their lengths agree."""
     if not isinstance(X, list | tuple):
         X, y = [X], [y]
         sample_weight = None if sample_weight is None else [sample_weight]

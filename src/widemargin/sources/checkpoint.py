@@ -1,9 +1,9 @@
-"""Keep the state of a long fit on disk, so that a killed process can go on where it was.
+"""Checkpoints: files with the state of a long fit, from which a killed process can resume.
 
-A file is one line, ``widemargin checkpoint 1 <SHA-256 of the rest>``, and then an .npz archive: a
-JSON text with the structure and the plain values, and the arrays it refers to. Nothing in it is
-ever executed. A file is written beside its place, forced to disk and then renamed, so at every
-moment the place holds the old state or the new one, complete.
+A file consists of a header line, ``widemargin checkpoint 1 <SHA-256 of the rest>``, and an .npz
+archive: a JSON text with the structure and the plain values, and the arrays that it refers to.
+Loading never executes content of the file (no pickle). Writing is atomic: the file is written under
+a temporary name, forced to disk and renamed, so that a crash leaves the old or the new state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ARRAY = "__array__"  # key of a reference to an array, in the JSON text
 
 
 class Checkpoint:
-    """The state of a fit in a file.
+    """Checkpoint file with the state of a fit.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class Checkpoint:
     data : str, default=""
         Fingerprint of the data: ``dataset.describe().fingerprint()``.
     parameters : dict, default=None
-        What else the state depends on: numbers, texts, lists. A file that was written for other
-        data or parameters is refused.
+        Other quantities that the state depends on: numbers, strings, lists. Loading a file that
+        was written for other data or parameters raises an error.
 
     Examples
     --------
@@ -68,33 +68,33 @@ class Checkpoint:
             )
         if self.path.is_dir():
             raise ValueError(f"checkpoint={os.fspath(path)!r} is a folder; name a file in it")
-        # As JSON gives it back, so that comparing is fair: tuples become lists.
+        # After a JSON round trip (tuples become lists), to be comparable with what `load` reads.
         self.belongs_to = json.loads(json.dumps({"data": data, **(parameters or {})}))
 
     def save(self, state: Mapping[str, Any]) -> None:
-        """Write a state; a crash at any moment leaves the old file or the new one, complete.
+        """Write a state atomically: a crash leaves the old or the new file, complete.
 
         Parameters
         ----------
         state : dict
-            Arrays, numbers, texts, booleans, None, and lists and dictionaries of them.
+            Arrays, numbers, strings, booleans, None, and lists and dictionaries of them.
         """
         content = _packed({"belongs_to": self.belongs_to, "state": dict(state)})
         title = TITLE + hashlib.sha256(content).hexdigest().encode() + b"\n"
         write_whole(self.path, lambda handle: handle.write(title + content))
 
     def load(self) -> dict[str, Any] | None:
-        """Return the state that was saved last.
+        """Return the last saved state.
 
         Returns
         -------
         dict or None
-            The state; None where there is no file.
+            The state, or None if the file does not exist.
 
         Raises
         ------
         ValueError
-            If the file is damaged, or belongs to other data or parameters.
+            If the file is damaged, or was written for other data or parameters.
         """
         try:
             raw = self.path.read_bytes()
@@ -108,7 +108,7 @@ class Checkpoint:
                 saved = _with_arrays(json.loads(str(archive["text"])), archive)
             other: dict[str, Any] = saved["belongs_to"]
             state: dict[str, Any] = saved["state"]
-        except Exception as error:  # a file may hold anything, a checksum that is right included
+        except Exception as error:  # even with a valid checksum the content may be arbitrary
             raise ValueError(
                 f"the checkpoint {self.path} is damaged or not a checkpoint; delete it to start "
                 f"the fit from the beginning ({error})"
@@ -117,7 +117,7 @@ class Checkpoint:
         return state
 
     def _refuse_strangers(self, other: dict[str, Any]) -> None:
-        """Raise an error that says how this fit differs from the one that wrote the file."""
+        """Raise an error that names the difference if data or parameters do not match."""
         keys = [*self.belongs_to, *(key for key in other if key not in self.belongs_to)]
         for key in keys:
             here, there = self.belongs_to.get(key), other.get(key)
@@ -134,7 +134,7 @@ def _packed(tree: Any) -> bytes:
     text = json.dumps(_without_arrays(tree, arrays))
     stream = io.BytesIO()
     named = {f"array{k}": array for k, array in enumerate(arrays)}
-    # Not np.savez, which pickles objects: NumPy 2.0 cannot be told not to.
+    # Not np.savez: it pickles object arrays, and NumPy 2.0 has no option to prevent that.
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in {"text": np.array(text), **named}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -143,7 +143,7 @@ def _packed(tree: Any) -> bytes:
 
 
 def _without_arrays(tree: Any, arrays: list[AnyArray]) -> Any:
-    """Return a tree that JSON can hold; arrays move to the list, references take their place."""
+    """Replace arrays by references and append them to `arrays`; the tree is then valid JSON."""
     if isinstance(tree, np.ndarray):
         arrays.append(tree)
         return {ARRAY: len(arrays) - 1}

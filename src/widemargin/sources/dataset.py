@@ -1,4 +1,4 @@
-"""Hold a data set in parts, and hand its training samples to solvers."""
+"""Data set in parts, and its training samples as solvers read them."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _Found = TypeVar("_Found")
 
 
 class TrainingSource:
-    """Training rows in parts: a Source of the protocol that solvers know.
+    """Training samples in parts, as solvers read them (implements the protocol `Source`).
 
-    Made by :meth:`Dataset.binary` and :meth:`Dataset.regression`.
+    Created by :meth:`Dataset.binary` and :meth:`Dataset.regression`.
 
     Parameters
     ----------
     dataset : Dataset
-        Where the rows are.
+        The data set that holds the raw rows.
     view : View
-        How they become training rows.
+        Conversion of raw rows into training samples.
     sizes : list of int
-        Training rows of each part.
+        Number of training samples of each part.
 
     Attributes
     ----------
     sizes : list of int
-        Training rows of each part.
+        Number of training samples of each part.
     n_features : int
         Number of features.
     dtype : dtype
-        Type of the rows: float32 or float64.
+        Type of the features: float32 or float64.
     centre, scale : ndarray of shape (n_features,)
-        Rows are (x - centre) / scale: the values used, after rounding to the type of the data.
+        Samples are read as (x - centre) / scale; both as rounded to the type of the data.
 
     Examples
     --------
@@ -61,13 +61,13 @@ class TrainingSource:
 
     @property
     def n_rows(self) -> int:
-        """Number of training rows."""
+        """Number of training samples."""
         return sum(self.sizes)
 
     def run(
         self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
     ) -> list[_Found]:
-        """Run a task on the training rows of each part, where they are.
+        """Run a task on the training samples of each part, where they are stored.
 
         Parameters
         ----------
@@ -77,30 +77,30 @@ class TrainingSource:
         Returns
         -------
         list
-            What the tasks return, in the order of the parts.
+            The return values of the tasks, in the order of the parts.
         """
         calls = [(self._view, task, *some) for some in arguments]
         return self._dataset.run(on_training_part, calls)
 
 
 class Dataset:
-    """Rows of any number with their targets, in parts that are read a few MB at a time.
+    """Samples with their targets, in parts that are read a few MB at a time.
 
-    Made by :func:`from_arrays`, :func:`from_files` and :func:`from_dask`; estimators take it in
-    place of X and y.
+    Created by :func:`from_arrays`, :func:`from_files` and :func:`from_dask`. Estimators accept it
+    in place of X and y.
 
     Parameters
     ----------
     rows : sequence of Rows
-        The parts, or what stands for them with the engine at hand (a Dask Delayed).
+        The parts, or the engine's handles to them (blocks of a Dask collection).
     engine : Engine
-        Runs tasks on parts.
+        Engine that runs tasks on the parts.
     n_features : int
         Number of features.
     dtype : dtype
         Type of all blocks: float32 or float64.
     feature_names : list of str, default=None
-        Names of the features, where they have some.
+        Names of the features, or None if they have no names.
 
     Examples
     --------
@@ -131,26 +131,26 @@ class Dataset:
     def run(
         self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
     ) -> list[_Found]:
-        """Run a task on the raw rows of each part, where they are.
+        """Run a task on the raw rows of each part, where they are stored.
 
         Parameters
         ----------
         task : callable
-            A function at the level of its module that returns little and may be run again.
+            Module-level function with a small return value. It must be safe to rerun.
         arguments : sequence of tuple
-            What the task gets besides the part, one tuple for each part.
+            Further arguments of the task, one tuple per part.
 
         Returns
         -------
         list
-            What the tasks return, in the order of the parts.
+            The return values of the tasks, in the order of the parts.
         """
         if len(arguments) != len(self.rows):
             raise ValueError(f"{len(arguments)} arguments were given for {len(self.rows)} parts")
         return self.engine.run(task, self.rows, arguments)
 
     def describe(self) -> Description:
-        """Scan all rows once; the answer is kept.
+        """Scan all samples once and cache the result.
 
         Returns
         -------
@@ -160,7 +160,8 @@ class Dataset:
         Raises
         ------
         ValueError
-            If a feature, target or weight is missing or not finite; names file and row.
+            If a feature, target or weight is missing or not finite. The message names file and
+            row.
         """
         if self._description is None:
             call = (self.n_features, self.feature_names)
@@ -169,15 +170,15 @@ class Dataset:
         return self._description
 
     def standardised(self) -> Dataset:
-        """Return the same rows with features of mean 0 and standard deviation 1.
+        """Return the same samples with features of mean 0 and standard deviation 1.
 
-        They are standardised while they are read. A model that is fitted on them needs the same
-        of the rows it predicts: put :meth:`scaler` before it.
+        Features are standardised while they are read. Prediction needs the same transformation:
+        put :meth:`scaler` before the fitted model.
 
         Returns
         -------
         dataset : Dataset
-            The rows in the new units; constant features become 0.
+            The standardised samples; constant features become 0.
 
         Examples
         --------
@@ -191,7 +192,7 @@ class Dataset:
         array([0, 0, 1, 1])
         """
         found = self.describe()
-        # Without names: a scaler hands on rows that have none.
+        # Without names, because StandardScaler.transform returns an array without them.
         other = Dataset(self.rows, self.engine, self.n_features, self.dtype)
         other._units = self._unit("centre", found.mean), self._unit("scale", found.scale)
         spread = np.where(found.std > 0, found.std / found.scale, 0.0)
@@ -200,12 +201,12 @@ class Dataset:
         return other
 
     def scaler(self) -> Any:
-        """Return scikit-learn's StandardScaler as if fitted on these rows.
+        """Return a StandardScaler of scikit-learn as if fitted on this data set.
 
         Returns
         -------
         scaler : StandardScaler
-            Does to rows in memory what :meth:`standardised` does to these.
+            Applies the transformation of :meth:`standardised` to samples in memory.
         """
         from sklearn.preprocessing import StandardScaler
 
@@ -229,25 +230,25 @@ class Dataset:
         centre: Any = None,
         scale: Any = None,
     ) -> TrainingSource:
-        """Return the rows of two classes, labelled +1 and -1.
+        """Return the samples of two classes, labelled +1 and -1.
 
-        Rows of other classes are left out while reading; the rows that are kept are numbered as
-        if the others did not exist.
+        Samples of other classes are skipped while reading, and sample indices count only the
+        samples of the two classes.
 
         Parameters
         ----------
         positive, negative : label
-            Two of the classes.
+            The two classes.
         cost_factors : (float, float), default=None
-            Factors of the weights of the positive and of the negative rows.
+            Factors of the weights of the positive and of the negative samples.
         centre, scale : array-like of shape (n_features,), default=None
-            Features are read as (x - centre) / scale, both rounded to the type of the data; the
-            source has the rounded values.
+            Features are read as (x - centre) / scale. Both are rounded to the type of the data;
+            the source has the rounded values as attributes.
 
         Returns
         -------
         source : TrainingSource
-            What solvers take.
+            Input of the solvers.
         """
         found = self.describe()
         factors = (1.0, 1.0) if cost_factors is None else cost_factors
@@ -263,12 +264,12 @@ class Dataset:
         require(good, "cost_factors", cost_factors, "two numbers that are not negative")
         pair = [labels.index(positive), labels.index(negative)]
         units = self._unit("centre", centre), self._unit("scale", scale)
-        plus, minus = (labels[k] for k in pair)  # Python's own: compared in the targets' type
+        plus, minus = (labels[k] for k in pair)  # Python scalars take the type of the targets
         view = View(plus, minus, len(labels) == 2, (float(factors[0]), float(factors[1])), *units)
         return TrainingSource(self, view, found.class_sizes[:, pair].sum(axis=1).tolist())
 
     def regression(self, *, centre: Any = None, scale: Any = None) -> TrainingSource:
-        """Return all rows with their numerical targets.
+        """Return all samples with their numerical targets.
 
         Parameters
         ----------
@@ -278,7 +279,7 @@ class Dataset:
         Returns
         -------
         source : TrainingSource
-            What solvers take.
+            Input of the solvers.
         """
         found = self.describe()
         is_number = np.isfinite(found.target_mean)
@@ -287,7 +288,7 @@ class Dataset:
         return TrainingSource(self, View(None, None, True, (1.0, 1.0), *units), found.sizes)
 
     def _unit(self, name: str, values: Any) -> RealArray | None:
-        """Return a centre or scale in the type of the data, checked."""
+        """Validate a centre or scale and return it in the type of the data."""
         if values is None:
             return self._units[name == "scale"]
         unit: RealArray = np.asarray(values, dtype=self.dtype)

@@ -1,4 +1,4 @@
-"""Scan a data set once: sizes, classes, mean, standard deviation, and whether it is finite."""
+"""Summary of a data set in one pass: sizes, classes, mean, standard deviation, finiteness."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from widemargin._base.typing import FloatArray, RealArray
 from widemargin.sources.reading.rows import Rows
 from widemargin.sources.reading.strips import AnyArray
 
-MOST_CLASSES = 1_000  # a target with more distinct values is a number, not a class
-FEW_CLASSES = 16  # counted by comparison; more are sorted
+MOST_CLASSES = 1_000  # a target with more distinct values is treated as numeric
+FEW_CLASSES = 16  # up to here labels are counted by comparison, beyond by sorting
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What one scan of a data set finds.
+    """Summary of a data set.
 
-    Rows count by their weights in `class_weights`, `mean`, `std` and the moments of the target:
-    a row of weight 2 is two rows.
+    `class_weights`, `mean`, `std` and the moments of the target are weighted: a sample of weight 2
+    counts twice.
 
     Attributes
     ----------
     sizes : list of int
-        Rows of each part.
+        Number of samples of each part.
     n_features : int
         Number of features.
     dtype : dtype
         float32 or float64.
     total_weight : float
-        Sum of the weights; the number of rows where none were given.
+        Sum of the weights; the number of samples if no weights were given.
     classes : ndarray of shape (n_classes,) or None
-        The distinct targets, sorted; None where there are more than 1,000.
+        The distinct targets, sorted; None if there are more than 1,000.
     class_sizes : ndarray of shape (n_parts, n_classes) or None
-        Rows of each class in each part.
+        Number of samples of each class in each part.
     class_weights : ndarray of shape (n_classes,) or None
         Sum of the weights of each class.
     mean, std : ndarray of shape (n_features,)
         Mean and standard deviation of the features (divided by the total weight).
     target_mean, target_std : float
-        The same of the target; NaN where it is text.
+        The same of the target; NaN if it is text.
     checksums : list of int
-        Of all values, in their order, of each part.
+        Checksum of all values of each part, in order.
     origin : str
-        Fingerprint of the data that these rows are computed from, where they are.
+        Fingerprint of the original data if these were computed from other data, else "".
 
     Examples
     --------
@@ -75,23 +75,23 @@ class Description:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
+        """Number of samples."""
         return sum(self.sizes)
 
     @property
     def scale(self) -> FloatArray:
-        """The standard deviation, 1 for constant features: what rows can be divided by."""
-        # A constant feature has a spread of a few roundings of its mean.
+        """Standard deviation, with 1 for constant features, as a divisor of the features."""
+        # Rounding gives a constant feature a standard deviation of a few eps times its mean.
         constant = self.std <= 8 * np.finfo(np.float64).eps * np.abs(self.mean)
         return np.where(constant, 1.0, self.std)
 
     def fingerprint(self) -> str:
-        """Return a text that other data, or the same data in other parts, would not give.
+        """Return a hash of the data and of their division into parts.
 
         Returns
         -------
         str
-            A SHA-256 in hexadecimal digits.
+            SHA-256 in hexadecimal digits.
         """
         digest = hashlib.sha256()
         labels = None if self.classes is None else self.classes.tolist()
@@ -105,7 +105,7 @@ class Description:
 
 @dataclass
 class Moments:
-    """Weight, mean and sum of squared deviations; two of them merge without cancellation.
+    """Weight, mean and sum of squared deviations, merged over blocks without cancellation.
 
     The formulas are those of Chan, Golub and LeVeque (1983).
     """
@@ -116,13 +116,14 @@ class Moments:
 
     @classmethod
     def of(cls, values: RealArray, weight: FloatArray | None) -> Moments:
-        """Return the moments of a block of rows, in float64."""
-        with np.errstate(over="ignore", invalid="ignore"):  # not finite: seen by the caller
+        """Return the moments of a block of samples, in float64."""
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks for this
             deviations = values.astype(np.float64)
             if weight is None:
                 weight = np.ones(len(values))
             total = float(weight.sum())
             if total == 0:
+                # A value that is not finite gives NaN (0 * inf), which the caller detects.
                 return cls(0.0, 0.0 * (weight @ deviations), np.zeros(values.shape[1]))
             mean = (weight @ deviations) / total
             deviations -= mean
@@ -130,7 +131,7 @@ class Moments:
             return cls(total, mean, weight @ deviations)
 
     def merge(self, other: Moments) -> None:
-        """Add the rows of another block."""
+        """Add the moments of another block."""
         if other.weight == 0:
             return
         total = self.weight + other.weight
@@ -143,14 +144,14 @@ class Moments:
 
     @property
     def std(self) -> FloatArray:
-        """The standard deviation; infinite where squares overflow."""
+        """Standard deviation; infinite where the squares overflow."""
         squares = np.where(np.isnan(self.squares), np.inf, self.squares)
         return np.asarray(np.sqrt(squares / max(self.weight, np.finfo(float).tiny)))
 
 
 @dataclass
 class ClassCounts:
-    """Rows and weights of each distinct target; given up where there are too many of them."""
+    """Number and total weight of the samples per distinct target, up to MOST_CLASSES."""
 
     labels: list[Any] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
@@ -158,7 +159,7 @@ class ClassCounts:
     too_many: bool = False
 
     def add(self, target: AnyArray, weight: FloatArray | None) -> None:
-        """Count a block."""
+        """Count the targets of a block."""
         if self.too_many or self._add_known(target, weight):
             return
         labels, code = np.unique(target, return_inverse=True)
@@ -176,7 +177,7 @@ class ClassCounts:
         self.too_many = len(self.labels) > MOST_CLASSES
 
     def _add_known(self, target: AnyArray, weight: FloatArray | None) -> bool:
-        """Count by comparison with the few labels seen so far; False if there are others."""
+        """Count by comparison with the labels seen so far; return False if a label is new."""
         if not 0 < len(self.labels) <= FEW_CLASSES:
             return False
         members = [target == label for label in self.labels]
@@ -191,7 +192,7 @@ class ClassCounts:
 
 @dataclass
 class Summary:
-    """What a task finds in one part."""
+    """Summary of one part of a data set."""
 
     size: int
     moments: Moments
@@ -203,13 +204,14 @@ class Summary:
 
 
 def summarise(rows: Rows, n_features: int, feature_names: list[str] | None) -> Summary:
-    """Scan a part; a value that is not finite raises an error that names its place."""
+    """Summarise one part, and raise an error that locates the first value that is not finite."""
     size, kind, checksum = 0, "", 0
     moments = Moments(0.0, np.zeros(n_features), np.zeros(n_features))
     numbers: Moments | None = Moments(0.0, np.zeros(1), np.zeros(1))
     counts = ClassCounts()
     for first, X, target, weight in rows.blocks():
         block = Moments.of(X, weight)
+        # The mean reveals any value that is not finite; only then is the block searched for it.
         if not np.isfinite(block.mean).all():
             _check_features(rows, first, X, feature_names)
         _check_sides(rows, first, target, weight)
@@ -220,7 +222,8 @@ def summarise(rows: Rows, n_features: int, feature_names: list[str] | None) -> S
             numbers = None
         elif numbers is not None:
             numbers.merge(Moments.of(target[:, None], weight))
-        # Every bit in its place: the state of a fit on the rows of yesterday must not go on today.
+        # The checksum covers every byte, in order: a checkpoint must not be resumed on data that
+        # have changed in any value.
         for values in (X, target, weight):
             if values is not None:
                 checksum = zlib.crc32(values.tobytes(), checksum)
@@ -259,7 +262,7 @@ def _spelled(value: Any) -> str:
 
 
 def merged(summaries: Sequence[Summary], n_features: int, dtype: np.dtype[Any]) -> Description:
-    """Return the description of all parts, merged in their order."""
+    """Merge the summaries of all parts, in order, into the description of the data set."""
     filled = [summary for summary in summaries if summary.size]
     if not filled:
         raise ValueError("the data set has no rows; at least one is needed")
@@ -295,7 +298,7 @@ def merged(summaries: Sequence[Summary], n_features: int, dtype: np.dtype[Any]) 
 def _classes(
     summaries: Sequence[Summary],
 ) -> tuple[AnyArray | None, AnyArray | None, FloatArray | None]:
-    """Return classes, their rows in each part and their weights; None where there are too many."""
+    """Return classes, their sizes in each part and their weights; None if there are too many."""
     counts = [summary.counts for summary in summaries]
     found = [np.array(count.labels) for count in counts if count.labels]
     classes = np.unique(np.concatenate(found))

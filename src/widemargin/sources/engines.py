@@ -1,4 +1,4 @@
-"""Run a task on every part: threads here; to add an engine (Ray, Spark) is to write `run`."""
+"""Engines, which run a task on every part of a data set: protocol and thread pool."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Found = TypeVar("_Found")
 
 
 class Engine(Protocol):
-    """Runs tasks on parts, wherever they live: the protocol for other clusters.
+    """Protocol of engines, which run tasks on parts; implement `run` to support a cluster.
 
     Examples
     --------
@@ -29,27 +29,27 @@ class Engine(Protocol):
         parts: Sequence[Any],
         arguments: Sequence[tuple[Any, ...]],
     ) -> list[_Found]:
-        """Return ``[task(part, *arguments[k]) for each part k]``; all of it can be pickled.
+        """Return ``[task(part, *arguments[k]) for each part k]``; all arguments can be pickled.
 
         Parameters
         ----------
         task : callable
-            A function at the level of its module that may be run again.
+            Module-level function that is safe to rerun.
         parts : sequence
-            What it is run on.
+            First argument of the task.
         arguments : sequence of tuple
-            What it gets besides the part, one tuple for each part.
+            Further arguments of the task, one tuple per part.
 
         Returns
         -------
         list
-            What the tasks return, in the order of the parts.
+            The return values of the tasks, in the order of the parts.
         """
         ...
 
 
 class Threads:
-    """The engine of one machine: as many threads as cores, BLAS at one thread in each.
+    """Engine that runs tasks on a thread per core, each with single-threaded BLAS.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Threads:
         Returns
         -------
         list
-            What the tasks return, in the order of the parts.
+            The return values of the tasks, in the order of the parts.
         """
         found: list[Any] = [None] * len(parts)
 

@@ -1,4 +1,4 @@
-"""Make data sets of files: .npy and Parquet, far larger than memory if need be."""
+"""Data sets of .npy and Parquet files, which may be larger than memory."""
 
 from __future__ import annotations
 
@@ -27,33 +27,34 @@ def from_files(
     weight: Any = None,
     engine: Engine | None = None,
 ) -> Dataset:
-    """Make a data set of .npy or Parquet files; they are read in blocks of a few MB.
+    """Create a data set from .npy or Parquet files, which are read in blocks of a few MB.
 
     Parameters
     ----------
     paths : str, path or list of them
         Files, patterns such as ``"data/*.parquet"`` (files in the order of their names), or
-        folders, which stand for the Parquet files in them.
+        folders (all Parquet files in them).
     target : str, int, or files
-        Parquet: name of the column with the targets. One .npy file for all: number of its column.
-        Separate .npy files of targets: their paths or a pattern, as many and in the same order.
+        Parquet: name of the target column. Features and targets in the same .npy files: index of
+        the target column. Targets in separate .npy files: their paths or a pattern, one file per
+        file of features, in the same order.
     features : list of str or int, default=None
-        Columns to use; None: all but target and weight (and but an index that pandas has
-        written).
+        Columns to use as features. None selects all columns except target, weight and an index
+        written by pandas.
     weight : str, int, or files, default=None
-        Sample weights, given like the target.
+        Sample weights, given in the same way as the target.
     engine : Engine, default=None
-        What runs tasks on the parts; None: threads of this process. ``DaskEngine(client)`` lets
-        the workers of a cluster open the files by these paths.
+        Engine that runs tasks on the parts; None selects threads of this process. With
+        ``DaskEngine(client)`` the workers of a cluster open the files by these paths.
 
     Returns
     -------
     dataset : Dataset
-        The rows in the order of the files.
+        Data set with the rows in the order of the files.
 
     Notes
     -----
-    A file that changes between two scans is an error: size and time of change are compared.
+    An error is raised if a file changes between two passes (its size or modification time).
 
     Examples
     --------
@@ -92,7 +93,7 @@ def _from_parquet(
     whole: list[ParquetRows] = []
     types = set()
     for path in paths:
-        # The first file says which columns there are, and in which order.
+        # The first file determines the feature columns and their order.
         rows, dtype = parquet_rows(path, target, names, weight)
         names = rows.features
         whole.append(rows)
@@ -133,7 +134,7 @@ def _common_width(tables: list[FileStrip]) -> int:
 
 
 def _sides(name: str, given: Any, tables: list[FileStrip], width: int) -> list[FileStrip | int]:
-    """Return targets or weights of each file: the number of a column, or a file of their own."""
+    """Return the targets or weights of each file: a column index, or a separate file."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         require(bool(-width <= given < width), name, given, f"a column from 0 to {width - 1}")
         return [int(given) % width] * len(tables)
@@ -155,7 +156,7 @@ def _sides(name: str, given: Any, tables: list[FileStrip], width: int) -> list[F
 
 
 def _feature_columns(features: Any, width: int, sides: set[int]) -> list[int] | None:
-    """Return the columns that are features; None: all of the table."""
+    """Return the indices of the feature columns, or None for all columns."""
     if features is None:
         rest = [j for j in range(width) if j not in sides]
         require(len(rest) > 0, "features", features, "at least one column beside the target")
@@ -170,7 +171,7 @@ def _feature_columns(features: Any, width: int, sides: set[int]) -> list[int] | 
 
 
 def _paths(given: Any, name: str) -> list[str]:
-    """Return the files that paths, patterns and folders stand for."""
+    """Expand paths, patterns and folders to a list of files."""
     several = given if isinstance(given, list | tuple) else [given]
     found: list[str] = []
     for one in several:
@@ -192,7 +193,7 @@ def _paths(given: Any, name: str) -> list[str]:
 
 
 def _kind(path: str) -> str:
-    """Tell .npy and Parquet files apart by how they begin."""
+    """Return the file format, recognised by its first bytes: ".npy" or "Parquet"."""
     with open(path, "rb") as handle:
         begin = handle.read(6)
     if begin == b"\x93NUMPY":

@@ -1,4 +1,4 @@
-"""Serve rows in memory as a source, for solvers that read their data in parts."""
+"""Source of samples in memory, for solvers that read their data in parts."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, TypeVar
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.sources.engines import Threads
 
-BLOCK_BYTES = 2 << 20  # of a block: stays in a core's cache
-PARTS = 8  # enough to keep all cores busy until the end
+BLOCK_BYTES = 2 << 20  # a block fits into the cache of a core
+PARTS = 8  # enough parts to balance the load of the cores
 
 _Found = TypeVar("_Found")
 
 
 class Memory:
-    """A source of rows in memory; tasks run on as many threads as there are cores.
+    """Source of samples in memory; tasks run on one thread per core.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
-        C-contiguous rows, float32 or float64; not copied.
+        Samples, C-contiguous, float32 or float64; not copied.
     y, weight : ndarray of shape (n,)
-        Labels -1 and +1, weights.
+        Labels -1 and +1, and sample weights.
     """
 
     def __init__(self, X: RealArray, y: FloatArray, weight: FloatArray) -> None:
@@ -42,21 +42,21 @@ class Memory:
 
 @dataclass(frozen=True)
 class MemoryPart:
-    """Some rows in memory."""
+    """Part of a `Memory` source."""
 
     X: RealArray
     y: FloatArray
     weight: FloatArray
 
     def blocks(self) -> Iterator[tuple[int, RealArray, FloatArray, FloatArray]]:
-        """Yield (number of the first row, X, y, weight)."""
+        """Yield (index of the first sample, X, y, weight)."""
         step = _block_rows(self.X)
         for i in range(0, len(self.y), step):
             cut = slice(i, i + step)
             yield i, self.X[cut], self.y[cut], self.weight[cut]
 
     def take(self, rows: IntArray) -> tuple[RealArray, FloatArray, FloatArray]:
-        """Return some rows."""
+        """Return X, y and weight of some samples."""
         return self.X[rows], self.y[rows], self.weight[rows]
 
 

@@ -1,4 +1,4 @@
-"""Read Dask collections as data sets, and run tasks on a Dask cluster."""
+"""Data sets of Dask collections, and an engine that runs tasks on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _Found = TypeVar("_Found")
 
 
 class DaskEngine:
-    """Runs tasks on a Dask cluster, or on Dask's own threads where there is none.
+    """Engine that runs tasks on a Dask cluster, or on Dask's threads without one.
 
-    What a worker loses when it dies is run again on another, so the answer is the same.
+    Dask reruns the tasks of a worker that dies on another worker, which gives the same result.
 
     Parameters
     ----------
     client : distributed.Client, default=None
-        The cluster; None: what ``dask.compute`` uses at the time (the newest client, or threads).
+        The cluster. None selects the scheduler that ``dask.compute`` uses at the time of the call
+        (the newest client, or threads).
 
     Examples
     --------
@@ -52,7 +53,7 @@ class DaskEngine:
         Returns
         -------
         list
-            What the tasks return, in the order of the parts.
+            The return values of the tasks, in the order of the parts.
         """
         dask = import_dask()
         calls = [
@@ -67,7 +68,7 @@ class DaskEngine:
 
 
 class _CollectionEngine(DaskEngine):
-    """The engine of collections, which holds them: a cluster drops results that nobody holds."""
+    """Engine that references its collections, since a cluster drops unreferenced results."""
 
     def __init__(self, client: Any, *collections: Any) -> None:
         super().__init__(client)
@@ -75,16 +76,17 @@ class _CollectionEngine(DaskEngine):
 
 
 class _Blocks:
-    """What stands for the rows of a block: Delayed X, target and weight (or None)."""
+    """Handle to a block of rows: Delayed X, target and weight (or None)."""
 
     def __init__(self, blocks: Sequence[Any], dtype: np.dtype[Any], name: str) -> None:
         self.blocks, self.dtype, self.name = blocks, dtype, name
 
 
 class _Call:
-    """A task with its part and arguments, closed to Dask, which would search them for collections.
+    """Task with its part and arguments as one opaque object.
 
-    BLAS runs on one thread, so that the answer does not depend on the worker's cores.
+    Dask would otherwise search the arguments for collections. BLAS runs on one thread, so that the
+    result does not depend on the number of cores of the worker.
     """
 
     def __init__(self, task: Callable[..., Any], part: Any, arguments: tuple[Any, ...]) -> None:
@@ -94,34 +96,34 @@ class _Call:
         self.block = None if is_here else (part.dtype, part.name)
 
     def __call__(self, *blocks: Any) -> Any:
-        """Run the task where the blocks are; they come as arrays or as pandas objects."""
+        """Run the task on the worker; the blocks are arrays or pandas objects."""
         part = self.part if self.block is None else _block_rows(blocks, *self.block)
         with worker_threads():
             return self.task(part, *self.arguments)
 
 
 def from_dask(X: Any, y: Any, sample_weight: Any = None, *, client: Any = None) -> Dataset:
-    """Make a data set of Dask collections; the blocks stay where Dask keeps them.
+    """Create a data set from Dask collections; the blocks stay on their workers.
 
-    Every scan computes the collections again unless they are persisted: ``persist()`` them if
-    the cluster has the memory. Prefer :func:`from_files` with a :class:`DaskEngine` where the rows
-    are in files: its tasks read them without an intermediate copy.
+    Every pass over the data recomputes the collections unless they are persisted: call
+    ``persist()`` if the cluster has enough memory. For data in files prefer :func:`from_files` with
+    a :class:`DaskEngine`, whose tasks read the files without an intermediate copy.
 
     Parameters
     ----------
     X : dask Array or DataFrame of shape (n_samples, n_features)
-        Features. Sizes of blocks need not be known, and blocks may be empty.
+        Features. Block sizes may be unknown, and blocks may be empty.
     y : dask Array or Series of shape (n_samples,), or str
-        Targets; or the name of their column in the DataFrame.
+        Targets, or the name of their column in the DataFrame.
     sample_weight : dask Array or Series, or str, default=None
-        Weights, in the same way.
+        Sample weights, given in the same way.
     client : distributed.Client, default=None
-        The cluster; None: what ``dask.compute`` uses.
+        The cluster. None selects the scheduler that ``dask.compute`` uses.
 
     Returns
     -------
     dataset : Dataset
-        One part for each block of rows.
+        Data set with one part per block of rows.
 
     Examples
     --------
@@ -148,7 +150,7 @@ def from_dask(X: Any, y: Any, sample_weight: Any = None, *, client: Any = None) 
 
 
 def import_dask() -> Any:
-    """Return Dask, or say how to install it."""
+    """Return the module dask, or raise an ImportError with the command that installs it."""
     try:
         import dask
     except ImportError:
@@ -161,7 +163,7 @@ def _is_frame(collection: Any) -> bool:
 
 
 def _named_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Return X without the columns that y and sample_weight name, and these."""
+    """Split X into features, target and weights where these are given as column names."""
     sides = {"y": y, "sample_weight": sample_weight}
     named = {name: side for name, side in sides.items() if isinstance(side, str)}
     for name, column in named.items():
@@ -174,7 +176,7 @@ def _named_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
 
 
 def _features(X: Any) -> tuple[np.dtype[Any], list[str] | None, Any]:
-    """Return the type that features are computed in, their names, and X as it is read."""
+    """Return the type and the names of the features, and X with unsplit rows."""
     if _is_frame(X):
         names = [str(name) for name in X.columns]
         types = [
@@ -188,12 +190,12 @@ def _features(X: Any) -> tuple[np.dtype[Any], list[str] | None, Any]:
             f"got {type(X).__name__} of shape {getattr(X, 'shape', None)}"
         )
     if X.numblocks[1] > 1:
-        X = X.rechunk({1: -1})  # a task needs whole rows
+        X = X.rechunk({1: -1})  # a block must hold whole rows
     return feature_type(X.dtype, "X"), None, X
 
 
 def _numpy_type(kind: Any) -> np.dtype[Any]:
-    """Return the NumPy type behind a column type of pandas (Int64, float[pyarrow], ...)."""
+    """Return the NumPy type of a pandas extension type (Int64, float[pyarrow], ...)."""
     if isinstance(kind, np.dtype):
         return kind
     inner = getattr(kind, "numpy_dtype", None)
@@ -201,12 +203,12 @@ def _numpy_type(kind: Any) -> np.dtype[Any]:
 
 
 def _row_blocks(collection: Any) -> list[Any]:
-    """Return the blocks of rows of a collection, each a Delayed."""
+    """Return the blocks of rows of a collection as Delayed objects."""
     return list(np.ravel(collection.to_delayed()))
 
 
 def _side_blocks(name: str, side: Any, X: Any, n_blocks: int) -> list[Any]:
-    """Return targets or weights in blocks that go with those of X."""
+    """Return targets or weights in blocks that match those of X."""
     if not import_dask().is_dask_collection(side):
         values, sizes = np.asarray(side), _sizes(X)
         if values.shape != (sum(sizes),):
@@ -222,7 +224,7 @@ def _side_blocks(name: str, side: Any, X: Any, n_blocks: int) -> list[Any]:
             raise ValueError(f"X has {X.shape[0]} rows and {name} has {len(side)} entries")
         return _row_blocks(side.rechunk((X.chunks[0],)))
     if len(blocks) == n_blocks:
-        return blocks  # lengths are compared when the blocks are read
+        return blocks  # sizes are unknown here and compared when the blocks are read
     sizes = _sizes(X)
     whole = side.to_dask_array(lengths=True) if hasattr(side, "to_dask_array") else side
     if hasattr(whole, "compute_chunk_sizes"):
@@ -237,7 +239,7 @@ def _is_known(collection: Any) -> bool:
 
 
 def _sizes(X: Any) -> list[int]:
-    """Return the rows of each block, computed where Dask does not know them."""
+    """Return the number of rows of each block, computed if Dask has not recorded it."""
     if _is_known(X):
         return [int(n) for n in X.chunks[0]]
     dask = import_dask()
@@ -245,7 +247,7 @@ def _sizes(X: Any) -> list[int]:
 
 
 def _block_rows(blocks: Sequence[Any], dtype: np.dtype[Any], name: str) -> StripRows:
-    """Return the rows of a block: this runs on the worker that has it."""
+    """Return a block as raw rows; called on the worker that holds the block."""
     X, y, weight = blocks
     if hasattr(X, "to_numpy"):
         plain = all(isinstance(kind, np.dtype) for kind in X.dtypes)
@@ -263,7 +265,7 @@ def _block_rows(blocks: Sequence[Any], dtype: np.dtype[Any], name: str) -> Strip
 
 
 def _plain_target(block: Any, name: str) -> AnyArray:
-    """Return targets as an array; text and categories go through their few distinct values."""
+    """Return targets as an array; convert text and categories via their distinct values."""
     is_series = hasattr(block, "factorize")
     if not is_series or (isinstance(block.dtype, np.dtype) and block.dtype.kind != "O"):
         return np.asarray(block)
@@ -272,5 +274,6 @@ def _plain_target(block: Any, name: str) -> AnyArray:
     codes, distinct = block.factorize()
     if (codes < 0).any():
         raise missing_target(f"{name}, row {int(np.flatnonzero(codes < 0)[0])}")
-    labels = np.array([*distinct.tolist(), None], dtype=object)[:-1]  # one axis, whatever they are
+    # The None keeps NumPy from making a second axis of labels that are sequences.
+    labels = np.array([*distinct.tolist(), None], dtype=object)[:-1]
     return np.asarray(labels_of(labels, lambda row: name, 0)[codes])

@@ -1,4 +1,4 @@
-"""Define what a solver needs to know of data that are read in parts: `Source` and `Part`."""
+"""Protocols of data that are read in parts, as solvers use them: `Source` and `Part`."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ _Found = TypeVar("_Found")
 
 
 class Part(Protocol):
-    """A stretch of training rows that a task can read by itself, wherever it runs.
+    """Contiguous block of training samples that a task can read in any thread or process.
 
-    Parts are pickled and sent; they hold where the rows are, not the rows (unless those are in
-    memory), and no state.
+    Parts are pickled and sent to workers. They are stateless and hold the location of the
+    samples, not the samples themselves (unless these are in memory).
     """
 
     def blocks(self) -> Iterator[tuple[int, RealArray, FloatArray, FloatArray]]:
-        """Yield (number of the first row, X, y, weight), rows in order, a few MB at a time.
+        """Yield (index of the first sample, X, y, weight) in order, a few MB at a time.
 
         X is a C-contiguous float32 or float64 array, valid until the next block; y holds labels
-        -1 and +1 (or real targets), weight is not negative.
+        -1 and +1 (or real targets), weight is nonnegative.
         """
         ...
 
     def take(self, rows: IntArray) -> tuple[RealArray, FloatArray, FloatArray]:
-        """Return X, y and weight of some rows, given by their sorted numbers in this part."""
+        """Return X, y and weight of the samples with the given sorted indices in this part."""
         ...
 
 
 class Source(Protocol):
-    """Rows of any number, in parts. This is all that a solver knows of where data live.
+    """Training samples in parts; solvers access the data through this protocol only.
 
     An engine (threads, Dask, Ray, Spark) is one implementation of `run`.
     """
 
     @property
     def sizes(self) -> list[int]:
-        """Number of rows of each part."""
+        """Number of samples of each part."""
         ...
 
     @property
     def n_features(self) -> int:
-        """Number of columns of X."""
+        """Number of features."""
         ...
 
     def run(
@@ -51,6 +51,6 @@ class Source(Protocol):
     ) -> list[_Found]:
         """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts.
 
-        A task is a module-level function that returns little and may be run again.
+        A task is a module-level function with a small return value. It must be safe to rerun.
         """
         ...

@@ -1,4 +1,4 @@
-"""Recognise what an estimator was given: a data set in parts, or ordinary arrays."""
+"""Recognition of data in parts among the arguments of `fit`."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from widemargin.sources.dataset import Dataset
 from widemargin.sources.files import from_files
 from widemargin.sources.on_dask import from_dask
 
-SMALL_MAP = 256 << 20  # bytes; a smaller memory map is an ordinary array (joblib makes such ones)
+SMALL_MAP = 256 << 20  # bytes; smaller memory maps are ordinary arrays (joblib creates such maps)
 
 
 def as_dataset(X: Any, y: Any = None, sample_weight: Any = None) -> Dataset | None:
-    """Return the data set that the arguments of ``fit`` stand for, None for ordinary input.
+    """Convert the arguments of ``fit`` to a data set, or return None for ordinary input.
 
     Parameters
     ----------
     X : object
         A :class:`Dataset` (with y=None); a Dask array or DataFrame; a memory map of at least
-        256 MB; a path, a pattern or a list of paths. Anything else is ordinary.
+        256 MB; a path, a pattern or a list of paths. Anything else is ordinary input.
     y : object, default=None
-        Targets; for paths the `target`, for a Dask DataFrame also the name of a column.
+        Targets; for paths the argument `target` of :func:`from_files`, for a Dask DataFrame also
+        the name of a column.
     sample_weight : object, default=None
-        Weights; for paths the `weight`.
+        Sample weights; for paths the argument `weight` of :func:`from_files`.
 
     Returns
     -------
     dataset : Dataset or None
-        None: X goes the usual way of arrays, tables and sparse matrices in memory.
+        None if X is an array, table or sparse matrix in memory.
 
     Examples
     --------
@@ -48,7 +49,7 @@ def as_dataset(X: Any, y: Any = None, sample_weight: Any = None) -> Dataset | No
                 "sample_weight"
             )
         return X
-    dask = sys.modules.get("dask")  # who has a collection has imported it
+    dask = sys.modules.get("dask")  # imported already if X is a Dask collection
     if dask is not None and dask.is_dask_collection(X):
         return from_dask(X, _given(y), sample_weight)
     each = X if isinstance(X, list | tuple) else [X]

@@ -1,4 +1,4 @@
-"""Turn the raw rows of a part into training samples: labels, weights and units of a problem."""
+"""Conversion of the raw rows of a part into training samples of a problem."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from widemargin._base.typing import BoolArray, FloatArray, IntArray, RealArray
 from widemargin.sources.reading.rows import Rows
 from widemargin.sources.reading.strips import AnyArray
 
-WIDE = 4_096  # numbers that NumPy handles in one stretch
+WIDE = 4_096  # values per inner loop of a NumPy ufunc
 
 _Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """How raw rows become training rows: which are kept, their labels, costs and units.
+    """Conversion of raw rows into training samples: selection, labels, weights and scaling.
 
     Attributes
     ----------
     positive, negative : label or None
-        The classes that become +1 and -1; both None: regression, the target is kept.
+        The classes that become +1 and -1. Both are None in regression: the target is kept.
     everything : bool
-        Whether all rows belong to the two classes, so that none is left out.
+        Whether all rows belong to the two classes, so that none has to be skipped.
     cost_factors : tuple of float
         Factors of the weights of the two classes.
     centre, scale : ndarray of shape (n_features,) or None
-        Features become (x - centre) / scale. Of the type of the data, so that nothing is
-        rounded between what is computed with and what is reported.
+        Features become (x - centre) / scale. Both have the type of the data, so that the
+        reported values are exactly those used.
     """
 
     positive: Any
@@ -42,13 +42,13 @@ class View:
     scale: RealArray | None
 
     def kept(self, target: AnyArray) -> BoolArray | None:
-        """Return which rows belong to the two classes; None: all."""
+        """Return the mask of the rows that belong to the two classes, or None if all do."""
         if self.everything:
             return None
         return np.asarray((target == self.positive) | (target == self.negative), dtype=np.bool_)
 
     def sides(self, target: AnyArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        """Return y and weight of rows that are kept."""
+        """Return y and weight of selected rows."""
         if weight is None:
             weight = np.ones(len(target))
         if self.positive is None:
@@ -61,7 +61,7 @@ class View:
         return y, weight
 
     def features(self, X: RealArray, buffer: RealArray) -> RealArray:
-        """Return standardised features, in the buffer unless there is nothing to do."""
+        """Centre and scale features into the buffer; return X itself if neither applies."""
         if self.centre is None and self.scale is None:
             return X
         block = buffer[: len(X)]
@@ -73,7 +73,7 @@ class View:
 
 
 def _for_each_row(function: Any, X: RealArray, unit: RealArray, out: RealArray) -> RealArray:
-    """Apply a function of a row and `unit`, many rows in one stretch: short rows are slow."""
+    """Apply a ufunc to each row and `unit`, several rows at a time: short inner loops are slow."""
     n_rows, width = X.shape
     together = max(1, WIDE // max(1, width))
     whole = n_rows - n_rows % together
@@ -85,16 +85,16 @@ def _for_each_row(function: Any, X: RealArray, unit: RealArray, out: RealArray) 
 
 
 class TrainingPart:
-    """The training rows of one part of a data set: a Part of the protocol that solvers know.
+    """Training samples of one part of a data set (implements the protocol `Part`).
 
-    Rows that belong to neither class do not exist here; the others are numbered in order.
+    Rows of other classes are skipped, and sample indices do not count them.
 
     Parameters
     ----------
     rows : Rows
         The raw rows.
     view : View
-        How they become training rows.
+        Conversion of raw rows into training samples.
 
     Examples
     --------
@@ -109,12 +109,12 @@ class TrainingPart:
         self.rows, self.view = rows, view
 
     def blocks(self) -> Iterator[tuple[int, RealArray, FloatArray, FloatArray]]:
-        """Read the rows in order, a few megabytes at a time.
+        """Read the samples in order, a few megabytes at a time.
 
         Yields
         ------
         tuple
-            Number of the first row, X, y and weight; the next block may overwrite X.
+            Index of the first sample, X, y and weight; the next block may overwrite X.
         """
         first = 0
         buffer: RealArray = np.empty((0, 0))
@@ -130,12 +130,12 @@ class TrainingPart:
             first += len(X)
 
     def take(self, rows: IntArray) -> tuple[RealArray, FloatArray, FloatArray]:
-        """Return X, y and weight of some rows.
+        """Return X, y and weight of some samples.
 
         Parameters
         ----------
         rows : ndarray of int
-            Their sorted numbers in this part.
+            Sorted indices of the samples in this part.
 
         Returns
         -------
@@ -147,7 +147,7 @@ class TrainingPart:
         return self.view.features(X, X), y, weight
 
     def _numbers(self, rows: IntArray) -> IntArray:
-        """Return the numbers among the raw rows of rows that are kept."""
+        """Map sample indices to indices of raw rows."""
         if self.view.everything or len(rows) == 0:
             return rows
         found, n_kept, n_raw = [], 0, 0
@@ -164,5 +164,5 @@ class TrainingPart:
 def on_training_part(
     rows: Rows, view: View, task: Callable[..., _Found], *arguments: Any
 ) -> _Found:
-    """Run a solver's task where the raw rows are."""
+    """Run a solver's task on the training samples of a part."""
     return task(TrainingPart(rows, view), *arguments)

@@ -1,4 +1,4 @@
-"""Check that files are there, and write files whole or not at all."""
+"""Checks of file paths, and atomic writing of files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from widemargin._base.messages import UserError, nearest
 
 
 def check_is_file(path: Path) -> None:
-    """Raise a UserError where there is no file to read, naming those that are spelled alike."""
+    """Raise a UserError if the file does not exist; suggest files with similar names."""
     if path.is_dir():
         raise UserError(f"{path} is a folder: name a file in it.")
     if not path.exists():
@@ -23,7 +23,7 @@ def check_is_file(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise a UserError now if a file could not be written to ``path`` later, after a long fit."""
+    """Raise a UserError if ``path`` cannot be written; called before a long fit."""
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is not a regular file: name a file to write to.")
     folder = path.resolve().parent
@@ -34,13 +34,13 @@ def check_writable(path: Path) -> None:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file beside ``path``, then move it there in one step.
+    """Write a file atomically: write a temporary file beside ``path``, then rename it.
 
-    Whatever goes wrong, ``path`` holds either its old content or all of the new one. A process
-    that is killed leaves its hidden draft behind; the next one to write to ``path`` removes it.
+    If anything fails, ``path`` holds either its old content or all of the new one. A killed process
+    leaves its hidden temporary file behind; the next one that writes to ``path`` removes it.
     """
     check_writable(path)
-    final = path.resolve()  # a link stays a link: its target is replaced
+    final = path.resolve()  # replace the target of a symbolic link, not the link
     try:
         _remove_drafts_of_the_dead(final)
         handle = _draft_of(final)
@@ -49,33 +49,33 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             handle.flush()
             os.fsync(handle.fileno())
             if os.name == "nt":
-                handle.close()  # Windows moves no file that is open
+                handle.close()  # Windows cannot rename an open file
             os.replace(handle.name, final)
         finally:
-            with suppress(OSError):  # what could not be flushed has said so above
+            with suppress(OSError):  # a failing flush has raised above already
                 handle.close()
             Path(handle.name).unlink(missing_ok=True)
         _force_folder(final.parent)
-    except OSError as error:  # of a disk that is full: say which file it was to be
+    except OSError as error:  # such as a full disk; the message names the final file
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def _draft_of(final: Path) -> BinaryIO:
-    """Make a hidden file beside the place that is to be written; it is ours while it is locked."""
+    """Create and lock a hidden temporary file beside the final path."""
     while True:
-        # Not tempfile, which makes files that only their owner may read.
+        # Not tempfile, which creates files that are readable by their owner only.
         place = final.with_name(f".{final.name}.{secrets.token_hex(4)}.tmp")
-        handle = open(place, "xb")  # noqa: SIM115 - it is closed where it is moved
+        handle = open(place, "xb")  # noqa: SIM115 - closed by write_whole
         _lock(handle, wait=True)
         if os.path.exists(handle.name):
             return handle
-        handle.close()  # between its making and its locking another process took it for left over
+        handle.close()  # removed by another process before it was locked: try again
 
 
 def _remove_drafts_of_the_dead(final: Path) -> None:
-    """Remove drafts that nobody holds: a lock ends with the process that has it."""
+    """Remove the temporary files of killed processes, recognised by their released locks."""
     pattern = re.compile(re.escape(f".{final.name}.") + r"[0-9a-f]{8}\.tmp")
-    # Somebody else's file, or one that is gone by now, is in nobody's way.
+    # Files of other users, or removed in the meantime, can be ignored.
     with suppress(OSError):
         for name in filter(pattern.fullmatch, os.listdir(final.parent)):
             with open(final.with_name(name), "rb") as handle:
@@ -84,7 +84,7 @@ def _remove_drafts_of_the_dead(final: Path) -> None:
 
 
 def _lock(handle: BinaryIO, *, wait: bool) -> bool:
-    """Lock a file for this process; False where another has it or the system has no such locks."""
+    """Lock a file; return False if another process holds it or locks are not supported."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -97,9 +97,9 @@ def _lock(handle: BinaryIO, *, wait: bool) -> bool:
 
 
 def _force_folder(folder: Path) -> None:
-    """Force the new name to disk; Windows has no such call and needs none."""
+    """Force the renamed directory entry to disk (POSIX only)."""
     if hasattr(os, "O_DIRECTORY"):
-        with suppress(PermissionError):  # a folder may be written to and yet not be read
+        with suppress(PermissionError):  # a folder may be writable but not readable
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(handle)

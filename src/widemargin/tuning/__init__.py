@@ -1,1 +1,1 @@
-"""Choose kernel and cost by leave-one-out, without cross-validation."""
+"""Hyperparameter selection by leave-one-out instead of cross-validation."""

@@ -1,10 +1,11 @@
-"""Score many parameter settings by leave-one-out, sharing kernels and warm starts.
+"""Score parameter settings by leave-one-out, with shared kernel matrices and warm starts.
 
-Settings of a pipeline that differ in its last step only have the same transformed rows: they are a
-branch. Settings that differ in C (or epsilon, or class weights) have the same kernel matrix, and
-the optimum of one is near that of the next. So the settings of a branch are grouped by their
-kernel; within a group the matrix is computed once, and the machines are solved in the order of C,
-each from the one before. No estimator is fitted on the way: only the best one is, at the end.
+Settings of a pipeline that differ only in its last step share the transformed samples and form a
+branch. Settings that differ only in C (or epsilon, or class weights) share the kernel matrix, and
+the optimum of one is near that of the next. So the settings of a branch are grouped by kernel;
+within a group the matrix is computed once, and the problems are solved in the order of C, each
+warm-started from the one before. These settings are scored without fitting an estimator; only the
+best one is fitted, at the end.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ from widemargin.fitted.by_path import Machine, SharedMatrix, Training
 from widemargin.fitted.record import record_of
 from widemargin.kernels import Rows
 
-SHARED_ROWS = 1_500  # beyond that, fits steer in float32 and are faster than shared float64
+SHARED_ROWS = 1_500  # above this size separate fits, in float32, are faster than shared float64
 KERNEL = ("kernel", "gamma", "degree", "coef0", "loss", "fit_intercept")
 
 
 @dataclass(frozen=True)
 class Score:
-    """How good one setting is.
+    """Score of one parameter setting.
 
     Attributes
     ----------
     loss : float
         Leave-one-out error rate, mean absolute error or log-loss; or minus the log evidence.
     spread : float
-        Its standard error over the rows left out; nan for the evidence.
+        Its standard error over the left-out samples; nan for the evidence.
     n_left_out : int
-        Number of rows left out, one at a time; 0 for the evidence.
+        Number of samples left out, one at a time; 0 for the evidence.
     kind : {"exact", "estimate", "evidence", "failed"}
-        As in `LOOResult`, or that there is none.
+        Kind as in `LOOResult`, "evidence", or "failed" without a result.
     fit_time, score_time : float
-        Seconds for the optimum and for leaving rows out.
+        Seconds for the fit and for leave-one-out.
     """
 
     loss: float
@@ -59,7 +60,7 @@ class Score:
     def of(
         losses: BoolArray | FloatArray, weight: FloatArray, kind: str, fit: float, score: float
     ) -> Score:
-        """Sum up the losses of the rows, which count by their weights."""
+        """Return the score of given losses of the samples, averaged by weight."""
         total = float(weight.sum())
         mean = float(weight @ losses) / total
         variance = float(weight @ (losses - mean) ** 2) / total
@@ -67,18 +68,18 @@ class Score:
         return Score(mean, spread, int(np.count_nonzero(weight)), kind, fit, score)
 
 
-# -- settings with something in common ------------------------------------------------------
+# -- groups of settings ---------------------------------------------------------------------
 
 
 class Branch:
-    """Settings with the same transformers: they share the transformed rows.
+    """Settings with the same transformers, which share the transformed samples.
 
     Parameters
     ----------
     estimator : estimator
-        A machine, or a pipeline that ends in one.
+        A widemargin estimator, or a pipeline that ends in one.
     settings : dict of int to dict
-        Settings by their number; those of a pipeline differ in its last step only.
+        Settings by index; those of a pipeline differ in its last step only.
     X, y : array-like
         The data.
     """
@@ -101,31 +102,31 @@ class Branch:
         self.lock = threading.Lock()
 
     def rows(self) -> Any:
-        """Return the rows as the machine gets them; the first call fits the transformers."""
+        """Return the transformed samples; the first call fits the transformers."""
         with self.lock:
             if self.failure is not None:
                 raise self.failure
             if self.head is not None:
                 try:
                     self.X, self.head = self.head.fit_transform(self.X, self.y), None
-                except Exception as failure:  # of all settings of this branch alike
+                except Exception as failure:  # the same for all settings of this branch
                     self.failure = failure
                     raise
             return self.X
 
     def forget(self, k: int) -> None:
-        """Drop a setting that is scored, and after the last one the rows."""
+        """Drop a scored setting, and the transformed samples after the last one."""
         with self.lock:
             del self.settings[k]
             if not self.settings:
                 self.X = None
 
     def machine_of(self, k: int) -> Any:
-        """Return the machine of a setting, not fitted."""
+        """Return the unfitted last step with the parameters of a setting."""
         return changed_by(self.machine, self.settings[k])
 
     def kernel_groups(self, n_rows: int) -> list[list[int]]:
-        """Return groups of settings that can share a kernel, each in the order of C."""
+        """Group the settings that can share a kernel matrix, each group sorted by C."""
         groups: dict[Hashable, list[int]] = {}
         for k in self.settings:
             key: Hashable = k
@@ -144,7 +145,7 @@ class Branch:
 
 
 def branches(estimator: Any, settings: list[dict[str, Any]], X: Any, y: Any) -> list[Branch]:
-    """Return the settings in branches: one, unless transformers are searched too."""
+    """Group the settings into branches, one per setting of the transformers."""
     prefix = last_step(estimator) + "__" if is_pipeline(estimator) else ""
     groups: dict[Hashable, dict[int, dict[str, Any]]] = {}
     for k, setting in enumerate(settings):
@@ -155,28 +156,30 @@ def branches(estimator: Any, settings: list[dict[str, Any]], X: Any, y: Any) -> 
 
 
 def is_pipeline(estimator: Any) -> bool:
-    """Tell a pipeline, without the import of its class, which would import much else."""
+    """Return whether an estimator is a pipeline."""
+    # No isinstance check: importing Pipeline would import many other modules.
     return hasattr(estimator, "steps")
 
 
 def last_step(pipeline: Any) -> str:
-    """Return the name of the last step."""
+    """Return the name of the last step of a pipeline."""
     return str(pipeline.steps[-1][0])
 
 
 def changed_by(estimator: Any, setting: dict[str, Any]) -> Any:
-    """Return a copy with a setting; what the grid holds (whole steps, perhaps) stays untouched."""
+    """Return a clone with a setting; estimators in the grid (whole steps) are cloned too."""
     return clone(estimator).set_params(**clone(setting, safe=False))
 
 
 def mark(value: Any) -> Hashable:
-    """Return what tells values of a parameter apart; a grid repeats the objects that it holds."""
+    """Return a hashable key of a parameter value."""
+    # A grid repeats the same objects, so identity distinguishes values that are not hashable.
     plain = value is None or isinstance(value, str | numbers.Number)
     return (type(value), value) if plain else id(value)
 
 
 def can_share(machine: Any, n_rows: int) -> bool:
-    """Whether settings of this machine can share kernel values and starting points."""
+    """Return whether settings of this estimator can share a kernel matrix and warm starts."""
     kinds = type(machine) in (SVC, SVR)
     return kinds and n_rows <= SHARED_ROWS and isinstance(machine.kernel, str)
 
@@ -185,18 +188,18 @@ def can_share(machine: Any, n_rows: int) -> bool:
 
 
 class SharedKernel:
-    """Score the settings that share one kernel, each from the optimum of the one before.
+    """Scorer of settings that share one kernel matrix, each warm-started from the one before.
 
     Parameters
     ----------
     machine : SVC or SVR
-        The machine of one of the settings.
+        The estimator of one of the settings.
     X, y, sample_weight
-        The data, as for its fit.
+        The data, as for its `fit`.
     method : {"exact", "linear_response"}
-        How rows are left out.
+        The leave-one-out method.
     threads : int
-        Threads that one setting may use.
+        Maximum number of threads per setting.
     """
 
     def __init__(
@@ -211,7 +214,7 @@ class SharedKernel:
         self.last: Training | None = None
 
     def score(self, machine: Any) -> Score:
-        """Return the leave-one-out of the machine of one setting, whose parameters are checked."""
+        """Score an estimator, whose parameters are validated, by leave-one-out."""
         started = time.perf_counter()
         training = self._training(machine)
         before = 0.0 if self.shared is None else self.shared.seconds
@@ -228,7 +231,7 @@ class SharedKernel:
         return Score.of(errors, self.data.given_weight, kind, fitting, scoring)
 
     def _training(self, machine: Any) -> Training:
-        """State the problems of a setting, with the last optimum as where to start."""
+        """Return the model of a setting, with the last optimum as its warm start."""
         pairs, parts = problems_for(machine, self.data)
         machines = []
         for k, (rows, problem) in enumerate(parts):
@@ -241,7 +244,7 @@ class SharedKernel:
 
 
 def _carried_over(b: FloatArray, before: Any, now: Any) -> FloatArray:
-    """Return a start from a neighbour's optimum: what was at its cap stays at its cap."""
+    """Return a warm start from a nearby optimum; variables at a bound stay at their bound."""
     if before.n_variables != now.n_variables:
         return np.zeros(now.n_variables)
     if now.ridge.any() or before.ridge.any():
@@ -252,14 +255,15 @@ def _carried_over(b: FloatArray, before: Any, now: Any) -> FloatArray:
 
 
 def _add_bystanders(training: Training, shared: SharedMatrix, values: FloatArray) -> None:
-    """Write what each machine at its optimum says of the rows of the classes it did not see."""
+    """Write the decision values of each submodel for samples of classes not in its pair."""
     data = training.data
     n = len(data.weight)
     for k, (machine, b) in enumerate(zip(training.machines, shared.optima, strict=True)):
         f = shared.K[:n, machine.rows] @ machine.problem.coefficients(b)
-        threshold = float(machine.problem.thresholds(f[machine.rows]).sum())  # or none
+        # There is at most one threshold; without an intercept the sum is 0.
+        threshold = float(machine.problem.thresholds(f[machine.rows]).sum())
         stranger = np.ones(n + 1, dtype=bool)
-        stranger[machine.rows] = stranger[n] = False  # the last entry: rows of zero weight
+        stranger[machine.rows] = stranger[n] = False  # last: zero weight
         given = np.flatnonzero(stranger[data.member])
         values[given, k] = f[data.member[given]] + threshold
 
@@ -267,7 +271,7 @@ def _add_bystanders(training: Training, shared: SharedMatrix, values: FloatArray
 def score_alone(
     machine: Any, X: Any, y: Any, sample_weight: Any, method: str, scoring: str = "error"
 ) -> Score:
-    """Return the score of a machine that is fitted on its own."""
+    """Fit an estimator and return its score, without sharing a kernel matrix."""
     started = time.perf_counter()
     machine.fit(X, y, sample_weight=sample_weight)
     fitted = time.perf_counter()
@@ -278,10 +282,10 @@ def score_alone(
     model = record.require("LOOSearch")
     losses: BoolArray | FloatArray
     if scoring == "log_loss":
-        codes = np.maximum(model.class_codes(), 0)  # -1 only where the weight is zero
+        codes = np.maximum(model.class_codes(), 0)  # -1 only for samples of zero weight
         own = np.take_along_axis(machine.loo_proba_, codes[:, None], axis=1)[:, 0]
         losses, kind = -np.log(own), "estimate"
-    else:  # "auto" is exact as long as that is affordable
+    else:  # "auto" is exact up to the size at which this is affordable
         found = record.result("auto" if method == "exact" else method)
         losses, kind = found.errors, found.kind
     times = fitted - started, time.perf_counter() - fitted

@@ -1,15 +1,15 @@
-r"""Tune kernel and cost or noise by gradient, without cross-validation.
+r"""Gradient-based tuning of kernel parameters and cost or noise, by leave-one-out.
 
-The leave-one-out margins t_l of the squared-hinge machine follow from one factorisation
+The leave-one-out margins t_l of the squared hinge follow from one factorisation
 (:mod:`widemargin.tuning.smooth_loss`), and so does the exact gradient of the smooth loss
 
 .. math:: J = \min_s \frac1n \sum_l \log(1 + \exp(-s t_l))
 
-with respect to log C and log gamma. A Gaussian-process classifier has left-out probabilities and a
-log evidence (:mod:`widemargin.tuning.latent_loss`); one factorisation at its solution gives the
-exact gradient of either with respect to gamma, input noise and flip noise. L-BFGS descends from a
-few starts. Each evaluation costs about as much as one fit, where a grid with cross-validation pays
-for hundreds.
+with respect to log C and log gamma. A Gaussian-process classifier has leave-one-out probabilities
+and a log evidence (:mod:`widemargin.tuning.latent_loss`); one factorisation at its solution yields
+the exact gradient of either with respect to gamma, input noise and flip noise. The loss is
+minimised by L-BFGS from a few starting points. Each evaluation costs about as much as one fit,
+whereas grid search with cross-validation requires hundreds of fits.
 """
 
 from __future__ import annotations
@@ -39,40 +39,40 @@ from widemargin.tuning.setup import (
     starting_points,
 )
 
-ROWS = 2_000  # rows that are tuned on, at most: one evaluation takes about a quarter second
-COARSE_ROWS = 500  # rows on which descents begin when there are more than twice as many
-LATENT_ROWS = 1_000  # the same for Gaussian processes, where every row is a support vector
+ROWS = 2_000  # maximum size of the tuning subsample: one evaluation takes about 0.25 s
+COARSE_ROWS = 500  # size of the first subsample, used if there are more than twice as many samples
+LATENT_ROWS = 1_000  # as ROWS, for Gaussian processes, where every sample is a support vector
 LATENT_COARSE_ROWS = 400
-SCAN_ROWS = 200  # rows on which the starts of one gamma are compared
+SCAN_ROWS = 200  # size of the subsample on which starting values of a single gamma are compared
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """How the parameters of a tuned model were found.
+    """Result of tuning: parameters, loss and the trace of the search.
 
     Attributes
     ----------
     params : dict
-        The parameters found: C, or input_noise and flip_noise, and gamma as a number or one for
-        each feature.
+        The selected parameters: C, or input_noise and flip_noise, and gamma as a number or one per
+        feature.
     loss : float
-        Smooth leave-one-out loss at them, or minus the log evidence, in nats a row; log(2) = 0.69
-        is that of a coin.
+        Smooth leave-one-out loss at these parameters, or minus the log evidence, in nats per
+        sample; log(2) = 0.69 corresponds to random guessing.
     trace : list of dict
-        One entry an evaluation: stage ("scan" of the starts, "kernel" for the descents, "cost" for
-        the C of the hinge), start, C or input_noise and flip_noise, gamma (None where it is not
-        tuned), loss (infinite where the machine could not be solved) and objective (with the
+        One entry per evaluation: stage ("scan" of the starting points, "kernel" for the descents,
+        "cost" for the C of the hinge), start, C or input_noise and flip_noise, gamma (None if it
+        is not tuned), loss (infinite if the problem could not be solved) and objective (with the
         prior).
     starts : list of dict
-        For each start the parameters it ended at, their loss and objective.
+        For each descent, its best parameters with their loss and objective.
     n_evaluations : int
         Length of the trace.
     n_rows : int
-        Rows that were tuned on (equal ones count once).
+        Number of samples used for tuning (equal ones count once).
     seconds : float
-        Time taken, without the final fit.
+        Computing time without the final fit.
     message : str
-        Why the best descent ended.
+        Reason why the best descent terminated.
 
     Examples
     --------
@@ -109,62 +109,62 @@ def tune(
     verbose: int = 0,
     random_state: Any = None,
 ) -> Any:
-    """Choose the kernel's width and the cost or noise by gradient, by leave-one-out; then fit.
+    """Tune kernel parameters and cost or noise by gradient of the leave-one-out loss; then fit.
 
-    **SVC.** The kernel is found with the squared hinge, whose leave-one-out loss is differentiable.
-    For ``loss="hinge"`` the cost is then chosen for the hinge, on a geometric grid by its own
-    leave-one-out loss. More than 2,000 distinct rows are tuned on a random sample of that size,
-    and C and gamma carried over to the fit on all rows.
+    **SVC.** The kernel is tuned with the squared hinge, whose leave-one-out loss is differentiable.
+    For ``loss="hinge"`` the cost is then selected on a geometric grid, by the leave-one-out loss of
+    the hinge. With more than 2,000 distinct samples, a random subsample of that size is used, and
+    the selected C and gamma for the fit on all samples.
 
-    **MeanFieldGPClassifier.** The log-loss of the left-out probabilities, or the evidence, is
-    descended by its exact gradient, for every `inference` ("ep" is solved as "tap", whose solution
-    it shares). At most 1,000 distinct rows are tuned on.
+    **MeanFieldGPClassifier.** The leave-one-out log-loss, or minus the log evidence, is minimised
+    by its exact gradient, for every `inference` ("ep" is solved as "tap", which has the same
+    solution). At most 1,000 distinct samples are used.
 
     Parameters
     ----------
     estimator : SVC, LinearSVC, MeanFieldGPClassifier or Pipeline
-        What to tune; it is not changed. Of a pipeline the last step is tuned, on the data as
-        the other steps, fitted to all rows, transform them.
+        The estimator to tune; it is not modified. The last step of a pipeline is tuned, on the
+        data transformed by the other steps, which are fitted on all samples.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Training rows. Features are best on similar scales.
+        Training samples. Features should be on similar scales.
     y : array-like of shape (n_samples,)
         Class labels. With more than two classes the loss is the mean over all pairs of classes
-        (Gaussian process: over the latent functions, one for each class against the rest).
+        (Gaussian process: over the latent functions, one-vs-rest).
     params : tuple of {"C", "gamma", "ard", "input_noise", "flip_noise"}, default=None
-        What to tune: the cost, one gamma (rbf, poly), or one gamma for each feature (rbf); the
-        Gaussian process has input and flip noise (up to 0.45) in the place of C. None is
-        ("C", "gamma"), or ("gamma", "input_noise") for the Gaussian process. LinearSVC and other
-        kernels: ("C",) or ("input_noise",). What is left out keeps its value (for the hinge the
-        kernel is then found at the squared hinge's own best cost).
+        Parameters to tune: the cost, one gamma (rbf, poly), or one gamma per feature (rbf);
+        Gaussian processes have input noise and flip noise (up to 0.45) instead of C. None means
+        ("C", "gamma"), or ("gamma", "input_noise") for Gaussian processes. LinearSVC and other
+        kernels support ("C",) or ("input_noise",). Other parameters keep their values (for the
+        hinge, the kernel is then tuned at the best cost of the squared hinge).
     prior : float, default=None
-        Weight of the prior: 0 is none, None is 1. It holds C, noise and gamma weakly to the data's
-        own scale, and the gammas of features to a common one unless the data speak clearly.
+        Weight of the prior: 0 disables it, None means 1. It shrinks C, noise and gamma weakly
+        towards the natural scale of the data, and the gammas of the features towards a common one.
     criterion : {"loo", "evidence"}, default="loo"
-        What to descend: the leave-one-out loss, or for the Gaussian process minus the log
-        evidence, which is cheaper. The naive theory's evidence is a rough approximation, and its
-        leave-one-out the better guide; for "tap" and "ep" both are good.
+        The leave-one-out loss, or for Gaussian processes minus the log evidence, which is cheaper.
+        The evidence of the naive theory is a rough approximation, and leave-one-out is preferable;
+        for "tap" and "ep" both are good.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weight 2 means the same as the row twice, of which one at a time is left out.
+        A weight of 2 is equivalent to repeating the sample; one copy at a time is left out.
     starts : list of dict, default=None
-        Points to start from, such as ``[{"C": 1.0, "gamma": 0.1}]`` or ``[{"input_noise": 0.3,
-        "gamma": 0.1}]``; None takes the best of three values of gamma, or descends from all three
-        with one gamma a feature. The best end is kept.
+        Starting points, such as ``[{"C": 1.0, "gamma": 0.1}]`` or ``[{"input_noise": 0.3,
+        "gamma": 0.1}]``. None starts from the best of three values of gamma, or from all three if
+        there is one gamma per feature. The best result is kept.
     max_iter : int, default=50
-        Largest number of descent steps from each start.
+        Maximum number of iterations per starting point.
     verbose : int, default=0
         1 shows a progress bar.
     random_state : int, RandomState or None, default=None
-        Seed of the samples of rows on which the search begins. None is a fixed seed.
+        Seed of the subsamples. None means a fixed seed.
 
     Returns
     -------
     estimator
-        A fitted copy with the parameters found; its `tuning_` is a
+        A fitted clone with the selected parameters; its `tuning_` is a
         :class:`~widemargin.tuning.gradient.Tuning`.
 
     See Also
     --------
-    LOOSearch : Search over a grid, for all machines.
+    LOOSearch : Grid search by leave-one-out, for more estimators.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def tune(
     >>> bool(model.score(X, y) > 0.95)
     True
 
-    A Gaussian process, by its evidence, flipped labels allowed for:
+    Tune a Gaussian process with flip noise by its evidence:
 
     >>> from widemargin import MeanFieldGPClassifier
     >>> gp = MeanFieldGPClassifier(inference="tap")
@@ -193,7 +193,7 @@ def tune(
     require_integer("max_iter", max_iter, "a positive integer")
     options = {"sample_weight": sample_weight, "starts": starts, "max_iter": int(max_iter)}
     options |= {"verbose": verbose, "random_state": random_state, "criterion": criterion}
-    if hasattr(estimator, "steps"):  # a pipeline; to import its class would import half of sklearn
+    if hasattr(estimator, "steps"):  # importing Pipeline would import many other modules
         return _tune_last_step(estimator, X, y, params, prior, options)
     names = check_names(params, estimator)
     check_machine(estimator, names)
@@ -215,7 +215,7 @@ def tune(
 def _tune_last_step(
     pipeline: Any, X: Any, y: Any, params: Any, prior: float, options: dict[str, Any]
 ) -> Any:
-    """Fit the other steps, tune the last one on what they return, and put both together."""
+    """Fit the transformers of a pipeline and tune its last step on the transformed samples."""
     fitted = clone(pipeline)
     head, (name, last) = fitted[:-1], fitted.steps[-1]
     check_machine(last, check_names(params, last))
@@ -228,14 +228,14 @@ def _tune_last_step(
 
 
 class _SearchWatch(Watch):
-    """A bar for searches: their length is not known, so it fills by descents."""
+    """Progress bar of a search, which advances per descent as the number of steps is unknown."""
 
     def __init__(self, title: str, verbose: int, loss: str) -> None:
         super().__init__(title, 1.0, verbose, None)
         self.loss = loss
 
     def show(self, evaluations: int, loss: float, done: float, parts: int) -> None:
-        """Show the least loss so far and how much of the search is done."""
+        """Show the smallest loss so far and the completed fraction of the search."""
         if self.bar is not None:
             self.parts = parts
             state = f"{self.loss} {loss:.4f}, {evaluations} evaluations"
@@ -243,7 +243,7 @@ class _SearchWatch(Watch):
 
 
 class _Search:
-    """One run of tune: descents, the choice among them and the record of both."""
+    """Search of one call of `tune`: descents, selection of the best one, and the trace."""
 
     def __init__(self, task: Task, watch: _SearchWatch, max_iter: int, seed: int) -> None:
         self.task = task
@@ -257,17 +257,17 @@ class _Search:
         self.stage = "kernel"
 
     def run(self, starts: Any) -> Tuning:
-        """Descend from every start and return the best end, with C for the loss of the model."""
+        """Descend from all starting points, select the best result, and C for the hinge."""
         began = time.perf_counter()
         task = self.task
         rows = task.sample(LATENT_ROWS if is_latent(task.model) else ROWS, self.rng)
-        # BLAS at one thread is faster on small matrices, and gives them the same bits everywhere.
+        # Single-threaded BLAS is faster on small matrices, and its results are reproducible.
         with worker_threads():
             landscape, x, message = self._descents(rows, starts)
             values, theta = landscape.split(x)
             loss = min(end["loss"] for end in self.ends if end["x"] is x)
             if task.hinge and "C" in task.names:
-                own = cast(Landscape, landscape)  # a machine with a hinge has no latent function
+                own = cast(Landscape, landscape)  # estimators with a hinge are not latent
                 values["C"], tried = choose_hinge_cost(own.kernels(theta), own.pairs, values["C"])
                 for cost, lost in tried:
                     self._note("cost", {"C": cost}, self._gamma(theta), lost, lost)
@@ -281,13 +281,13 @@ class _Search:
         return Tuning(params, loss, self.trace, starts, n, len(rows), seconds, message)
 
     def _descents(self, rows: Any, starts: Any) -> tuple[Surface, FloatArray, str]:
-        """Return the landscape, the best point on it and why its descent ended."""
+        """Return the objective, its best point and the reason why that descent terminated."""
         task = self.task
         whole = task.landscape(rows, self._observe)
         points = starting_points(task, whole, starts)
         if starts is None and not whole.n_deltas and len(points) > 1:
-            # With one gamma the way down is short and mostly the same from anywhere, except from
-            # where the kernel is so wide or so narrow that the loss does not change.
+            # With one gamma, descents are short and mostly have the same end, unless they start
+            # where the kernel is so wide or so narrow that the loss is flat. So one is enough.
             few_rows = task.landscape(task.sample(SCAN_ROWS, self.rng), self._observe)
             self.stage = "scan"
             points = [points[int(np.argmin([few_rows(x)[0] for x in points]))]]
@@ -295,7 +295,7 @@ class _Search:
         self.parts = len(points) + 1
         few = LATENT_COARSE_ROWS if is_latent(task.model) else COARSE_ROWS
         if len(rows) > 2 * few:
-            # The starts compete on fewer rows; the winner goes on with all of them.
+            # Compare the starting points on a smaller subsample; continue from the best result.
             coarse = task.landscape(task.sample(few, self.rng), self._observe)
             ends = [self._descend(coarse, x) for x in points]
             points = [min(ends, key=lambda end: end[1])[0]]
@@ -319,7 +319,7 @@ class _Search:
     def _observe(self, point: Point) -> None:
         self._note(self.stage, point.values, self._gamma(point.theta), point.loss, point.objective)
         self.least = min(self.least, point.loss)
-        # Within a descent the bar creeps on: its steps are not known beforehand.
+        # The number of steps of a descent is unknown, so progress within it is asymptotic.
         creep = 1.0 - 0.9 ** (len(self.trace) / (len(self.ends) + 1))
         self.watch.show(len(self.trace), self.least, len(self.ends) + creep, self.parts)
 
@@ -333,7 +333,7 @@ class _Search:
         )  # fmt: skip
 
     def _gamma(self, theta: FloatArray) -> Any:
-        """Return gamma as the estimator takes it; None where it is not tuned."""
+        """Return gamma as a parameter of the estimator; None if it is not tuned."""
         if "ard" in self.task.names:
             return np.exp(theta)
         return float(np.exp(theta[0])) if "gamma" in self.task.names else None

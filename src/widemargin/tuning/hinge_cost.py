@@ -1,17 +1,17 @@
 r"""Choose the cost C of the hinge loss by a smooth leave-one-out loss.
 
-The squared hinge has a differentiable leave-one-out loss and finds the kernel; the best cost of
-the hinge differs from its. With the kernel fixed, the hinge machine is solved at C, then at C times
-powers of 2 in the direction in which the loss falls, until it rises again. Each solution times
-C'/C is feasible at C' and nearly right. The loss is
+The kernel is tuned with the squared hinge, whose leave-one-out loss is differentiable; the best
+cost of the hinge is different. With the kernel fixed, the hinge problem is solved on a geometric
+grid about C, which is extended while the minimum is at its end. The solution at C times C'/C is
+feasible at C' and a good warm start. The loss is
 
 .. math:: J = \min_s \sum_l p_l \log(1 + \exp(-s t_l)) , \qquad p_l = w_l / \sum w ,
 
-with t_l the margins of the machine without row l (without min(1, w_l) of it), to first order as
-in :mod:`widemargin.solvers.leave_one_out`. The exact path chose about as well (0.1 to 0.2 points of
-test error better on six sets, within their noise), but its price has no bound: at large C it may
-have to retrain.
-A cost at which the machine does not converge within its budget counts as infinitely bad.
+with t_l the margin of sample l in the model fitted without it (without min(1, w_l) of its weight),
+to first order as in :mod:`widemargin.solvers.leave_one_out`. The exact path was about as good (0.1
+to 0.2 points of test error better on six data sets, within their noise), but its cost is not
+bounded: at large C it may require refits.
+If a problem is not solved within the budget, its loss is infinite.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from widemargin.solvers.soft_margin import padded, solve_dense
 from widemargin.tuning.smooth_loss import Pair, log_loss
 
 RATIO = 2.0
-REACH = 2  # steps to either side that are always tried
-FARTHEST = 5  # steps after which a minimum at the end of the grid is believed
-TOL = 1e-3  # KKT violation; free rows are put on the margin exactly afterwards
+REACH = 2  # steps to either side that are always evaluated
+FARTHEST = 5  # steps to either side at most; a minimum there is accepted
+TOL = 1e-3  # KKT violation; linear response puts free support vectors exactly on the margin
 PAIR_STEPS = 100_000
 
 
 def choose_hinge_cost(
     kernels: list[FloatArray], pairs: list[Pair], C: float
 ) -> tuple[float, list[tuple[float, float]]]:
-    """Return the C of least loss near a given one, and all (C, loss) that were tried.
+    """Select the C of smallest loss near a given one; return it and all (C, loss) evaluated.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def choose_hinge_cost(
     pairs : list of Pair
         The binary problems, which share C; their losses are averaged by weight.
     C : float
-        Where to begin.
+        Centre of the grid.
     """
     machines = [HingeMachine(K, pair) for K, pair in zip(kernels, pairs, strict=True)]
     weights = np.array([pair.weight.sum() for pair in pairs])
@@ -66,7 +66,7 @@ def choose_hinge_cost(
 
 
 class HingeMachine:
-    """The hinge machine of one kernel matrix, solved at one cost after the other."""
+    """Soft-margin problem of one kernel matrix, solved for a sequence of costs."""
 
     def __init__(self, K: FloatArray, pair: Pair) -> None:
         n = len(K)
@@ -77,13 +77,13 @@ class HingeMachine:
         self.alpha, self.f = np.zeros(n), np.zeros(n)
 
     def loss(self, C: float) -> float:
-        """Return the smooth leave-one-out loss at a cost; inf where the machine is not solved."""
+        """Return the smooth leave-one-out loss at a cost; inf if the problem is not solved."""
         t = self.margins(C)
         weight = self.pair.weight
         return float("inf") if t is None else log_loss(t, weight / weight.sum())[0]
 
     def margins(self, C: float) -> FloatArray | None:
-        """Solve at a cost, from the solution at the last one; return the left-out margins."""
+        """Solve at a cost, warm-started, and return the leave-one-out margins; None on failure."""
         y, weight = self.pair.y, self.pair.weight
         problem = c_classification(y, C * self.pair.cost, intercept=self.pair.intercept)
         self.f *= C / self.C

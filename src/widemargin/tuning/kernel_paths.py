@@ -1,8 +1,8 @@
-r"""Kernels as functions of log-parameters, and derivatives pulled back to them.
+r"""Kernel matrices as functions of log gamma, and gradients with respect to it.
 
-A path gives K(theta) on the training rows. Its `gradient` turns the derivative of a loss with
-respect to K, kept in the factors of :class:`KernelGradient`,
-dJ = u' dK beta + sum_ij W_ij dK_ij, into dJ/dtheta:
+A path returns the kernel matrix K(theta) of the training samples. Its method `gradient` applies the
+chain rule to the derivative of a loss with respect to K, stored as :class:`KernelGradient`,
+dJ = u' dK beta + sum_ij W_ij dK_ij, and returns dJ/dtheta:
 
 ===========  =================================  ==================================
 path         K_ij                               dK_ij / dtheta, theta = log gamma
@@ -13,7 +13,7 @@ PolyPath     (h + c)^p, h = gamma x_i'x_j       p (h + c)^(p-1) h
 ScalesPath   exp(-sum_d g_d (x_id - x_jd)^2)    -g_d (x_id - x_jd)^2 K_ij
 ===========  =================================  ==================================
 
-For one gamma a feature the differences are never formed: with E_ij the derivative times K_ij,
+For one gamma per feature the differences are not formed: with E_ij the derivative times K_ij,
 sum_ij E_ij (x_id - x_jd)^2 = sum_i (E 1)_i x_id^2 + sum_j (E'1)_j x_jd^2 - 2 x_d' E x_d.
 """
 
@@ -30,18 +30,18 @@ from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 
 @dataclass(frozen=True, eq=False)
 class KernelGradient:
-    """A loss and its derivative with respect to K: one of rank one and one on the support rows.
+    """Loss and its derivative with respect to K: a rank-one term plus W on the support vectors.
 
     Attributes
     ----------
     loss : float
         J.
     left, right : ndarray of shape (n,)
-        u and beta; beta is zero outside the support rows.
+        u and beta; beta is zero outside the support vectors.
     factor : ndarray of shape (m, m)
-        Lower triangle (zeros above) of W on the support rows, in Fortran's order.
+        Lower triangle (zeros above) of W on the support vectors, in Fortran order.
     support : ndarray of shape (n,) of bool
-        Which rows are support rows.
+        Mask of the support vectors.
     """
 
     loss: float
@@ -52,11 +52,11 @@ class KernelGradient:
 
 
 # Each path has a `size`, the number of its parameters, and two methods: `kernel` returns K, and
-# `gradient` dJ/dtheta of a loss on some rows (None: all), K being the block of those rows.
+# `gradient` returns dJ/dtheta of a loss on a subset of the samples (None: all), given their K.
 
 
 class FixedPath:
-    """A kernel without parameters to tune."""
+    """Kernel matrix without parameters to tune."""
 
     size = 0
 
@@ -64,7 +64,7 @@ class FixedPath:
         self.K = K
 
     def kernel(self, theta: FloatArray) -> FloatArray:
-        """Return K."""
+        """Return the kernel matrix."""
         return self.K
 
     def gradient(
@@ -75,7 +75,7 @@ class FixedPath:
 
 
 class WidthPath:
-    """The rbf kernel with one gamma; squared distances are computed once."""
+    """Kernel matrix of the rbf kernel with one gamma, from precomputed squared distances."""
 
     size = 1
 
@@ -83,7 +83,7 @@ class WidthPath:
         self.distances = distances
 
     def kernel(self, theta: FloatArray) -> FloatArray:
-        """Return K."""
+        """Return the kernel matrix."""
         K = self.distances * -np.exp(theta[0])
         np.exp(K, out=K)
         return K
@@ -91,13 +91,13 @@ class WidthPath:
     def gradient(
         self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
     ) -> FloatArray:
-        """Return dJ/dlog gamma."""
+        """Return the derivative with respect to log gamma."""
         change = K * _block(self.distances, rows)
         return np.array([-np.exp(theta[0]) * _contract(change, loss)])
 
 
 class PolyPath:
-    """The polynomial kernel with its gamma."""
+    """Kernel matrix of the polynomial kernel with its gamma, from precomputed products."""
 
     size = 1
 
@@ -107,27 +107,27 @@ class PolyPath:
         self.coef0 = coef0
 
     def kernel(self, theta: FloatArray) -> FloatArray:
-        """Return K."""
+        """Return the kernel matrix."""
         return np.asarray((np.exp(theta[0]) * self.products + self.coef0) ** self.degree)
 
     def gradient(
         self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
     ) -> FloatArray:
-        """Return dJ/dlog gamma."""
+        """Return the derivative with respect to log gamma."""
         scaled = np.exp(theta[0]) * _block(self.products, rows)
         change = self.degree * (scaled + self.coef0) ** (self.degree - 1) * scaled
         return np.array([_contract(change, loss)])
 
 
 class ScalesPath:
-    """The rbf kernel with one gamma for each feature."""
+    """Kernel matrix of the rbf kernel with one gamma per feature (ARD)."""
 
     def __init__(self, X: FloatArray) -> None:
         self.X = X - X.mean(axis=0)
         self.size = X.shape[1]
 
     def kernel(self, theta: FloatArray) -> FloatArray:
-        """Return K."""
+        """Return the kernel matrix."""
         scaled = self.X * np.exp(0.5 * theta)
         K = _from_products(scaled @ scaled.T)
         np.negative(K, out=K)
@@ -137,7 +137,7 @@ class ScalesPath:
     def gradient(
         self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
     ) -> FloatArray:
-        """Return dJ/dlog gamma for every feature."""
+        """Return the derivatives with respect to log gamma, one per feature."""
         X = self.X if rows is None else self.X[rows]
         M = np.flatnonzero(loss.support)
         u, beta, Y = loss.left, loss.right[M], X[M]
@@ -145,7 +145,8 @@ class ScalesPath:
         of_rows, of_columns = u * (columns @ beta), beta * (u @ columns)
         cross = ((u[:, None] * X) * (columns @ (beta[:, None] * Y))).sum(axis=0)
         total = of_rows @ X**2 + of_columns @ Y**2 - 2.0 * cross
-        # W is stored as its lower triangle: what is off the diagonal counts twice.
+        # W is stored as its lower triangle, so entries off the diagonal count twice. Those on the
+        # diagonal do not matter: they multiply x_id - x_id = 0.
         E = loss.factor.T * columns[M]
         sums = E.sum(axis=0) + E.sum(axis=1)
         total += 2.0 * (sums @ Y**2 - 2.0 * (Y * (E @ Y)).sum(axis=0))
@@ -165,15 +166,15 @@ def _contract(change: FloatArray, loss: KernelGradient) -> float:
     columns = change[:, M] if len(M) < len(change) else change
     first = float(loss.left @ (columns @ loss.right[M]))
     inner = columns[M] if len(M) < len(change) else change
-    lower = loss.factor.T  # rows in C's order, as those of the symmetric block
+    lower = loss.factor.T  # C order, like the symmetric block
     off = 2.0 * float(np.vdot(lower, inner))
     return first + off - float(lower.diagonal() @ inner.diagonal())
 
 
 def squared_distances(X: Matrix) -> FloatArray:
-    """Return |x_i - x_j|^2 for all rows, dense or sparse."""
+    """Return |x_i - x_j|^2 for all pairs of samples, dense or sparse."""
     if not sp.issparse(X):
-        # The origin does not matter, but cancellation does: differences are made of products.
+        # Centring reduces cancellation when distances are computed from inner products.
         X = np.asarray(X, dtype=np.float64)
         X = X - X.mean(axis=0)
         return _from_products(X @ X.T)
@@ -182,7 +183,7 @@ def squared_distances(X: Matrix) -> FloatArray:
 
 
 def _from_products(G: FloatArray) -> FloatArray:
-    """Turn x_i'x_j into |x_i - x_j|^2, in place."""
+    """Convert inner products x_i'x_j to squared distances |x_i - x_j|^2, in place."""
     norms = G.diagonal().copy()
     G *= -2.0
     G += norms

@@ -4,25 +4,26 @@ The coordinates x are relative to a natural scale of the data, so that 0 is a se
 
 * log C - log C_0, where C_0 times the mean of k(x, x) and of the weights is 1;
 * log v - log v_0 for the input noise of a Gaussian process, v_0 the mean of k(x, x);
-* log(1 + kappa / 0.01) for its flip noise, so that 0 (no flips) is an end that can be reached;
+* log(1 + kappa / 0.01) for its flip noise, so that kappa = 0 (no flips) can be reached;
 * log gamma - log gamma_0, gamma_0 = 1 / (n_features variance);
-* for one gamma a feature, delta_d = log(gamma_d / gamma), gamma_d in units of 1 / variance_d.
+* for one gamma per feature, delta_d = log(gamma_d / gamma), gamma_d in units of 1 / variance_d.
 
-With m rows (counted by weight) the objective is
+With m samples (counted by weight) the objective is
 
 .. math::
 
     J(x) + \frac{\lambda}{m} \Bigl[ \sum_{C, v, \kappa, \gamma} \frac{x^2}{2 \cdot 3^2}
     + \sum_d \log\bigl(1 + (\delta_d / 0.25)^2\bigr) \Bigr] .
 
-m J is a log-likelihood, so the bracket is minus the logarithm of a prior density. The first term
-is weak: half a unit at a factor of 20. It keeps flat valleys (small gamma with large C is a
-linear machine) from being followed to their ends. The second one is Cauchy's: narrow, so that
-features which all matter keep one scale (free scales overfit), and with heavy tails, so that to
-remove a noise feature, delta = -4, costs no more than 5.6 units, which any real gain pays.
+m J is a negative log-likelihood, so the bracket is minus the logarithm of a prior density. The
+first term is a weak Gaussian prior: half a unit at a factor of 20. It prevents a descent from
+following flat valleys to their ends (a small gamma with a large C is a linear model). The second
+term is a Cauchy prior. It is narrow, so that relevant features keep a common scale (free scales
+overfit), and has heavy tails, so that removing a noise feature, delta = -4, costs only 5.6 units.
 
-J of a margin machine jumps a little where the support set changes, by about a percent in all. So
-the descent ends when a step gains less than a thousandth, and its best point is kept, not its last.
+J of a margin classifier has small jumps where the set of support vectors changes, about one percent
+in total. So the descent stops when an iteration gains less than a thousandth, and returns its best
+point instead of the last one.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ CAUCHY_WIDTH = 0.25
 COST_RANGE = (-7.0, 10.0)  # bounds of the coordinates, in natural logarithms
 GAMMA_RANGE = (-7.0, 5.0)
 DELTA_RANGE = (-8.0, 4.0)
-SMALLEST_GAIN = 1e-3  # of a step, relative to the objective
-SMALLEST_NATS = 0.05  # the same in units of m J: less likelihood than that tells nothing apart
-LINE_SEARCH = 8  # evaluations; a search that needs more has met a jump
-WORSE = 1.0  # nats a row by which a point without a value counts as worse than the best
+SMALLEST_GAIN = 1e-3  # of an iteration, relative to the objective; the descent stops below it
+SMALLEST_NATS = 0.05  # the same in units of m J: a smaller log-likelihood ratio is negligible
+LINE_SEARCH = 8  # maximum number of evaluations; a line search that needs more is at a jump
+WORSE = 1.0  # nats per sample that an infinite objective is set above the best one
 
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation: parameters, loss and objective (the loss plus the prior)."""
+    """Evaluation of the objective: parameters, loss and objective (loss plus prior)."""
 
     x: FloatArray
     values: dict[str, float]
@@ -62,20 +63,20 @@ class Point:
 
 @dataclass(frozen=True)
 class Scale:
-    """A parameter of one number and its coordinate x: value = unit (exp(x) - shift).
+    """Scalar parameter with its log-coordinate x: value = unit (exp(x) - shift).
 
     Attributes
     ----------
     name : str
-        Of the parameter.
+        Name of the parameter.
     unit : float
-        Its natural size.
+        Its natural scale.
     bounds : tuple of float
-        Of the coordinate.
+        Bounds of the coordinate.
     shift : float
         0, or 1 for a parameter that may be 0.
     start : float
-        Coordinate from which a descent starts.
+        Coordinate at which a descent starts.
     """
 
     name: str
@@ -85,21 +86,21 @@ class Scale:
     start: float = 0.0
 
     def value(self, x: float) -> float:
-        """Return the parameter."""
+        """Return the value of the parameter at x."""
         return self.unit * (float(np.exp(x)) - self.shift)
 
     def rate(self, x: float) -> float:
-        """Return its derivative."""
+        """Return the derivative of the value with respect to x."""
         return self.unit * float(np.exp(x))
 
     def coordinate(self, value: float) -> float:
-        """Return x."""
+        """Return the coordinate x of a value."""
         return float(np.log(value / self.unit + self.shift))
 
 
 @dataclass(frozen=True)
 class Slope:
-    """A loss and its derivatives: with respect to parameters by name, and to log gamma."""
+    """Loss with its derivatives with respect to the parameters, by name, and to log gamma."""
 
     loss: float
     by_value: dict[str, float]
@@ -108,7 +109,7 @@ class Slope:
 
 @dataclass
 class Surface:
-    """An objective on one set of rows: what the machines have in common.
+    """Base class of tuning objectives on a fixed set of samples.
 
     Attributes
     ----------
@@ -117,15 +118,15 @@ class Surface:
     base : ndarray of shape (path.size,)
         Log gamma at x = 0.
     scales : list of Scale
-        The first coordinates.
+        The scalar parameters, which are the first coordinates.
     fixed : dict
-        Parameters that are not coordinates.
+        Values of the parameters that are not coordinates.
     prior : float
-        lambda.
+        Weight lambda of the prior.
     observe : callable
         Called with every Point.
     n_rows : float
-        m, all binary problems together.
+        m, summed over the binary problems.
     """
 
     path: KernelPath
@@ -137,7 +138,7 @@ class Surface:
     n_rows: float = field(init=False)
 
     def evaluate(self, values: dict[str, float], theta: FloatArray) -> Slope:
-        """Return the loss; it is infinite where the machine cannot be solved."""
+        """Return the loss and its derivatives; the loss is infinite if a problem is not solved."""
         raise NotImplementedError
 
     def forget(self) -> None:
@@ -145,7 +146,7 @@ class Surface:
 
     @property
     def n_deltas(self) -> int:
-        """Number of coordinates delta."""
+        """Number of coordinates delta: one per feature, or 0 with a single gamma."""
         return self.path.size if self.path.size > 1 else 0
 
     @property
@@ -155,7 +156,7 @@ class Surface:
         return [scale.bounds for scale in self.scales] + gamma + [DELTA_RANGE] * self.n_deltas
 
     def split(self, x: FloatArray) -> tuple[dict[str, float], FloatArray]:
-        """Return the parameters by name, and log gamma, at a point."""
+        """Return the parameters by name and log gamma, given the coordinates x."""
         values = self.fixed | {s.name: s.value(c) for s, c in zip(self.scales, x, strict=False)}
         x = x[len(self.scales) :]
         if not self.path.size:
@@ -163,7 +164,7 @@ class Surface:
         return values, self.base + x[0] + (x[1:] if self.n_deltas else 0.0)
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return the objective and its gradient."""
+        """Compute the objective and its gradient."""
         values, theta = self.split(x)
         here = self.evaluate(values, theta)
         pairs = zip(self.scales, x, strict=False)
@@ -175,7 +176,7 @@ class Surface:
         return here.loss + penalty, whole
 
     def _penalty(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return the prior's part of the objective and of its gradient."""
+        """Return the prior term of the objective and its gradient."""
         common = len(x) - self.n_deltas
         weight = self.prior / self.n_rows
         scaled = x[common:] / CAUCHY_WIDTH
@@ -190,12 +191,12 @@ class Surface:
 
 @dataclass
 class Landscape(Surface):
-    """The objective of margin machines.
+    """Tuning objective of margin classifiers.
 
     Attributes
     ----------
     rows : list of ndarray or None
-        Rows of each binary problem, None for all.
+        Indices of the samples of each binary problem, None for all.
     pairs : list of Pair
         The binary problems.
     """
@@ -209,7 +210,7 @@ class Landscape(Surface):
         self.forget()
 
     def forget(self) -> None:
-        """Drop the support sets."""
+        """Drop the sets of support vectors, which serve as warm starts."""
         self.supports: list[BoolArray | None] = [None] * len(self.pairs)
 
     def kernels(self, theta: FloatArray) -> list[FloatArray]:
@@ -218,14 +219,14 @@ class Landscape(Surface):
         return [K if rows is None else K[np.ix_(rows, rows)] for rows in self.rows]
 
     def evaluate(self, values: dict[str, float], theta: FloatArray) -> Slope:
-        """Return the leave-one-out loss, the mean over the binary problems."""
+        """Return the weighted mean of the leave-one-out losses of the binary problems."""
         C = values["C"]
         loss, by_cost, by_theta = 0.0, 0.0, np.zeros(self.path.size)
         for i, (K, pair, rows) in enumerate(
             zip(self.kernels(theta), self.pairs, self.rows, strict=True)
         ):
             share = float(pair.weight.sum()) / self.total
-            # The last support set is where the solver starts: nearby, it is nearly right.
+            # Support vectors change little between nearby points: a good warm start.
             part = smooth_loss(K, pair, C, self.supports[i])
             self.supports[i] = part.support
             loss += share * part.loss
@@ -235,9 +236,9 @@ class Landscape(Surface):
 
 
 def effective_rows(weights: list[FloatArray]) -> float:
-    """Return how many rows the losses stand for.
+    """Return the effective number of samples.
 
-    Weights of 1 and more count repetitions. Where they are fractions only their ratios matter.
+    Weights of 1 and more count as copies. If weights are fractions, only their ratios matter.
     """
     weight = np.concatenate(weights)
     total = float(weight.sum())
@@ -247,16 +248,16 @@ def effective_rows(weights: list[FloatArray]) -> float:
 def descend(
     landscape: Surface, start: FloatArray, *, max_iter: int
 ) -> tuple[FloatArray, float, str]:
-    """Minimise by L-BFGS-B; return the best point seen, its objective and why the search ended.
+    """Minimise by L-BFGS-B; return the best point, its objective and the reason of termination.
 
     Parameters
     ----------
     landscape : Surface
         The objective.
     start : ndarray
-        Coordinates to start from.
+        Initial coordinates.
     max_iter : int
-        Largest number of steps.
+        Maximum number of iterations.
     """
     landscape.forget()
     low, high = np.array(landscape.bounds).T
@@ -267,12 +268,12 @@ def descend(
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = landscape(x)
-        if not np.isfinite(value):  # the line search needs numbers: uphill from all it has seen
+        if not np.isfinite(value):  # the line search requires finite values
             return (best[1] if np.isfinite(best[1]) else 0.0) + WORSE, np.zeros_like(x)
         if value < best[1]:
             best[:] = x.copy(), value
-        # Bound what points out of the box: only its sign matters, but its size would set the steps.
-        # The derivative by a flip noise of 0 can be a million times the others.
+        # Clip derivatives that point out of the box: only their sign matters, but their size would
+        # determine the step length. That for a flip noise of 0 can be 1e6 times the others.
         outward = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
         most = np.abs(gradient[~outward]).max(initial=0.0)
         return value, np.where(outward, np.clip(gradient, -most, most), gradient)

@@ -1,9 +1,9 @@
-"""Objective of tuning Gaussian-process classifiers: leave-one-out log-loss or evidence.
+"""Tuning objective of Gaussian-process classifiers: leave-one-out log-loss or evidence.
 
-The coordinates and the prior are those of :mod:`widemargin.tuning.landscape`. With more than two
-classes there is a latent function for each class against the rest, all with the same parameters;
-the loss is the mean over them, so that m J is the sum of their log-losses, or of minus their log
-evidences, m counting the rows of each.
+The coordinates and the prior are those of :mod:`widemargin.tuning.landscape`. More than two classes
+have one latent function per class (one-vs-rest), all with the same parameters. The loss J is the
+mean over them, so that m J is the sum of their log-losses, or of minus their log evidences, where m
+is the number of samples times the number of functions.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ NOISE_RANGE = (-10.0, 7.0)
 FLIP_UNIT = 0.01
 MOST_FLIPS = 0.45
 FIRST_FLIPS = 0.02
-TOL = 1e-8  # residual of the equations; their solution enters the gradient
-SOLVED = 1e-6  # residual above which there is no solution to speak of
+TOL = 1e-8  # residual of the equations; small, since the gradient assumes an exact solution
+SOLVED = 1e-6  # residual above which the equations count as not solved
 
 
 @dataclass
 class LatentLandscape(Surface):
-    """The objective of Gaussian-process classifiers.
+    """Tuning objective of Gaussian-process classifiers.
 
     Attributes
     ----------
     labels : list of ndarray
-        -1 and +1 of each latent function.
+        Labels -1 and +1 of each latent function.
     weight : ndarray of shape (n,)
-        How many equal rows each row stands for.
+        Sample weights, those of equal samples added up.
     offset : float
-        Variance of the constant mean.
+        Prior variance of the constant mean.
     inference : {"naive", "tap", "ep"}
-        Which mean-field theory. TAP and EP have one solution.
+        Mean-field theory. TAP and EP have the same solution.
     criterion : {"loo", "evidence"}
-        Which loss.
+        The loss.
     calibrate : bool
-        Whether left-out fields are scaled to the labels.
+        Whether leave-one-out fields are scaled by maximum likelihood of the labels.
     """
 
     labels: list[FloatArray]
@@ -62,7 +62,7 @@ class LatentLandscape(Surface):
         self.n_rows = effective_rows([self.weight] * len(self.labels))
 
     def evaluate(self, values: dict[str, float], theta: FloatArray) -> Slope:
-        """Return the loss, the mean over the latent functions."""
+        """Return the mean loss over the latent functions; infinite if one is not solved."""
         bare = self.path.kernel(theta)
         K = bare + self.offset if self.offset else bare
         share = 1.0 / len(self.labels)
@@ -84,11 +84,11 @@ class LatentLandscape(Surface):
     def _function_loss(
         self, K: FloatArray, label: FloatArray, values: dict[str, float]
     ) -> LatentGradient | None:
-        """Return the loss of one latent function; None where its equations are not solved."""
+        """Return the loss of one latent function; None if its equations are not solved."""
         problem = naive(
             label, self.weight, np.diagonal(K).copy(), values["input_noise"], values["flip_noise"]
         )
-        # TAP's rounds are faster, but may overlook rows of weight below 1.
+        # TAP iterations are faster, but may ignore samples of weight below 1.
         by_rounds = "tap" if float(self.weight.min()) >= 1 else "ep"
         inference = "naive" if self.inference == "naive" else by_rounds
         result = mean_field.solve(problem, K, tol=TOL, budget=Budget(-1), inference=inference)
@@ -101,14 +101,14 @@ class LatentLandscape(Surface):
 
 
 class LatentTask(Task):
-    """A checked request for a Gaussian-process classifier."""
+    """Validated tuning request for a Gaussian-process classifier."""
 
     def landscape(self, rows: IntArray, observe: Callable[[Point], None]) -> LatentLandscape:
-        """Return the objective on some rows."""
+        """Return the objective on a subsample."""
         model = self.model
         path, base = self.path(rows)
-        # A row of zeros has no variance under a polynomial kernel, all rows together have some.
-        unit = float(path.kernel(base).diagonal().mean()) or 1.0  # rows of zeros have no scale
+        # Use the mean, as the variance of a zero sample may vanish under a polynomial kernel.
+        unit = float(path.kernel(base).diagonal().mean()) or 1.0  # zero if all samples are zero
         flips = (0.0, float(np.log1p(MOST_FLIPS / FLIP_UNIT)))
         first = float(np.log1p(FIRST_FLIPS / FLIP_UNIT))
         scales = [

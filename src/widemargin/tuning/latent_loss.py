@@ -1,47 +1,51 @@
-r"""Differentiate the leave-one-out log-loss and the evidence of a Gaussian-process classifier.
+r"""Gradients of the leave-one-out log-loss and the evidence of a Gaussian-process classifier.
 
-Problem: a binary one, its mean-field equations solved (:mod:`widemargin.problems.mean_field`, same
-symbols). Both losses are in nats a row, m rows counted by weight.
+The problem is binary and its mean-field equations are solved; the symbols are those of
+:mod:`widemargin.problems.mean_field`. Both losses are in nats per sample, with the total weight m
+as the number of samples.
 
-**Evidence**, :math:`J = -\frac1m \log p(y)`. The solution is a stationary point of the
-approximation in all that is solved for, at any flip noise. So only what stands there in plain
-sight is differentiated. For the naive theory that is
+**Evidence**, :math:`J = -\frac1m \log p(y)`. The solution is a stationary point of the approximate
+evidence with respect to all variables that are solved for, at any flip noise, so only the explicit
+dependence on the parameters contributes to the gradient. For the naive theory the evidence is
 
 .. math::
 
     \log p(y) = \tfrac12 A'KA - \tfrac12 \sum_i w_i c_i \alpha_i^2
     + \sum_i w_i \bigl[\log Z(z_i) - z_i \sqrt{\lambda_i}\, \alpha_i \bigr],
 
-stationary in z and :math:`\alpha`: its derivative with respect to K is :math:`\tfrac12 AA'`, to
-c (the diagonal of K, too) :math:`-\tfrac12 w (\alpha^2 + z\alpha/\sqrt\lambda)`, to v the last
-part of that, to :math:`\kappa` that of the log Z. For TAP it is the free energy of expectation
-propagation, stationary in its factors and its cavities (Minka 2001): with respect to K
-:math:`\tfrac12 (AA' - R)`, :math:`R = (K + \mathrm{diag}(1/n))^{-1}`, to v and :math:`\kappa` as
-before.
+stationary in z and :math:`\alpha`. Its derivative is :math:`\tfrac12 AA'` with respect to K,
+:math:`-\tfrac12 w (\alpha^2 + z\alpha/\sqrt\lambda)` with respect to c (which is also the diagonal
+of K), the second term of that with respect to v, and the derivative of log Z with respect to
+:math:`\kappa`. For TAP the evidence is the free energy of expectation propagation, stationary in
+its factors and its cavities (Minka 2001): the derivative with respect to K is
+:math:`\tfrac12 (AA' - R)`, :math:`R = (K + \mathrm{diag}(1/n))^{-1}`, and those with respect to v
+and :math:`\kappa` are as before.
 
-**Leave-one-out** (Opper and Winther 2000, (8.41), with nothing divided by n). Let
-:math:`\sigma = \min(1, w)/w` be the share of a row that is left out. Its field and variance are
-then
+**Leave-one-out** (Opper and Winther 2000, (8.41), without the division by n). Let
+:math:`\sigma = \min(1, w)/w` be the fraction of a sample's weight that is left out. Its field and
+variance are then
 
 .. math::
 
     m_l = f_l - \sigma_l A_l u_l, \qquad u_l = \frac{S_l}{1 - \sigma_l n_l S_l}, \qquad
     t_l = \frac{y_l m_l}{\sqrt{u_l + v}},
 
-and J is the mean of :math:`-\log Z(s\, t_l)`, the log-loss of the left-out probabilities. s is 1,
-or if the machine is calibrated it minimises
-:math:`G = -\sum_l w_l \log Z(s\, t_l) + \tfrac12 (\log s)^2`. J is G less its small last part,
-whence with x = log s
+and J is the mean of :math:`-\log Z(s\, t_l)`, the log-loss of the leave-one-out probabilities. The
+scale s is 1, or for a calibrated model the minimiser of
+:math:`G = -\sum_l w_l \log Z(s\, t_l) + \tfrac12 (\log s)^2`. Up to the factor m, J is G without
+its last term, hence with x = log s
 
 .. math:: dJ = J_t\, dt - \frac{J_x}{G_{xx}} G_{xt}\, dt , \qquad J_x = -x / m .
 
-All the rest is :mod:`widemargin.tuning.latent_response`.
+The derivatives of t with respect to the parameters follow from
+:mod:`widemargin.tuning.latent_response`.
 
-A calibrated machine of the naive theory may divide by the prior's standard deviation instead, where
-that predicts the left-out labels better. Tuning does not. Linear response leaves fields of the
-wrong sign too small when there is little noise, and u, which grows with them, makes up for it:
-against retraining (banana, 400 rows, gamma 3, v 0.001) J is 0.286 for 0.294 as defined here, and
-would be 0.210 for 0.261 with the prior's. A descent finds such a hole, and the noise goes to 0.
+A calibrated model of the naive theory may standardise by the prior variance instead, if that
+predicts the left-out labels better. Tuning always uses u. With little noise, linear response
+underestimates fields of the wrong sign, and u, which increases with them, compensates for it.
+Compared with refits (banana, 400 samples, gamma 3, v 0.001) J is 0.286 instead of 0.294 as defined
+here, and would be 0.210 instead of 0.261 with the prior variance. Gradient descent would exploit
+such an error and drive the noise to 0.
 """
 
 from __future__ import annotations
@@ -59,22 +63,22 @@ from widemargin.tuning.latent_response import (
     shrinkage,
 )
 
-FLAT = 1e-6  # slope of G in log s, relative to m, above which s stands at an end of its range
+FLAT = 1e-6  # slope of G in log s, relative to m, above which s is at an end of its range
 
 
 def evidence_loss(
     K: FloatArray, result: MeanFieldResult, *, self_consistent: bool
 ) -> LatentGradient:
-    """Return minus the log evidence a row, and its derivatives.
+    """Compute minus the log evidence per sample and its gradient.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
         Kernel matrix.
     result : MeanFieldResult
-        The solution.
+        The mean-field solution.
     self_consistent : bool
-        Whether it is TAP's, else that of the naive theory.
+        Whether it is the TAP solution, else that of the naive theory.
     """
     problem, A = result.problem, result.coefficients
     w, scale, rows = problem.weight, problem.scale, float(problem.weight.sum())
@@ -100,9 +104,9 @@ def evidence_loss(
 def left_out_loss(
     K: FloatArray, result: MeanFieldResult, *, self_consistent: bool, calibrate: bool
 ) -> LatentGradient:
-    """Return the leave-one-out log-loss and its derivatives; parameters as for `evidence_loss`.
+    """Compute the leave-one-out log-loss and its gradient; parameters as for `evidence_loss`.
 
-    With `calibrate` the fields are scaled to the labels.
+    With `calibrate`, the fields are scaled by maximum likelihood of the labels.
     """
     response = Response(K, result, self_consistent=self_consistent)
     problem, A = result.problem, result.coefficients
@@ -130,7 +134,7 @@ def _log_loss(
 ) -> tuple[float, FloatArray, FloatArray, float]:
     """Return the mean of -log Z(s t), t = y mean / sqrt(variance + v), and its derivatives.
 
-    They are with respect to the means, the variances and the flip noise.
+    The derivatives are with respect to the means, the variances and the flip noise.
     """
     spread = variance + problem.input_noise
     t = problem.label * mean / np.sqrt(spread)
@@ -150,7 +154,7 @@ def _log_loss(
 def _through_scale(
     t: FloatArray, weight: FloatArray, likelihood: Likelihood, s: float
 ) -> tuple[FloatArray, float]:
-    """Return what the derivatives of J owe to the change of s: none where s is at an end."""
+    """Return the contribution of s to the derivatives of J; zero if s is at a bound."""
     x, rows, scaled = np.log(s), float(weight.sum()), s * t
     strength, slope = likelihood.strength(scaled), likelihood.slope(scaled)[0]
     first = -float(weight @ (scaled * strength))  # of the sum in G

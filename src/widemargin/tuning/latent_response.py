@@ -1,10 +1,10 @@
-r"""Differentiate any loss of a mean-field solution by kernel and noise: the adjoint method.
+r"""Adjoint method for the gradient of a loss of a mean-field solution.
 
-Problem: a loss is known as a function of what a solution gives (:mod:`widemargin.problems.
-mean_field`, same symbols): the means f = KA, the coefficients A, the precisions
-:math:`n = w d / (v + c (1 - d))` and the variances :math:`S = \mathrm{diag}\,\Sigma`. Its
-derivative with respect to K, v and :math:`\kappa` is wanted, where the fields z, and for TAP the
-cavity variances c, move along so that
+The loss is a function of the means f = KA, the coefficients A, the precisions
+:math:`n = w d / (v + c (1 - d))` and the variances :math:`S = \mathrm{diag}\,\Sigma` of the
+solution; the symbols are those of :mod:`widemargin.problems.mean_field`. This module computes its
+derivatives with respect to K, v and :math:`\kappa`, where the fields z, and for TAP the cavity
+variances c, are implicit functions of these by
 
 .. math::
 
@@ -13,22 +13,23 @@ cavity variances c, move along so that
 and :math:`c = S / (1 - \tau S)`, :math:`\tau = n/w`. The naive theory has c = diag K instead.
 
 **Fields.** With :math:`B = (I + \mathrm{diag}(n) K)^{-1}` and :math:`q = 1 - c d / \lambda` the
-Jacobian of the first equations needs no factorisation of its own,
+Jacobian of the first equations does not need another factorisation,
 
 .. math:: r_z = -\,(I + K \mathrm{diag}(n))\, \mathrm{diag}(q\, y \sqrt\lambda), \qquad
     r_z^{-T} g = -B\, \frac{y\, g}{q \sqrt\lambda} =: p .
 
-The adjoint p of a derivative g with respect to z takes its place: dJ = -p'dr.
+A derivative g with respect to z contributes dJ = -p'dr, with its adjoint p.
 
 **Variances.** From :math:`d\Sigma = B' dK B - \Sigma\, \mathrm{diag}(dn)\, \Sigma` a derivative
 :math:`\bar S` becomes :math:`B \mathrm{diag}(\bar S) B'` with respect to K and
 :math:`-(\Sigma \circ \Sigma) \bar S` with respect to n.
 
 **Cavities** (TAP). Let :math:`Q = \mathrm{diag}(1 - \tau S)^{-2} (\mathrm{diag}(S^2/w) - \Sigma
-\circ \Sigma)`, the change of c with n, and N that of n with c, the fields following. Then a
-derivative g with respect to c has the adjoint :math:`(I - QN)^{-T} g`: one dense system.
+\circ \Sigma)` be the derivative of c with respect to n, and N that of n with respect to c,
+including the change of the fields. Then a derivative g with respect to c has the adjoint
+:math:`(I - QN)^{-T} g`, the solution of one dense system.
 
-Everything but that system and three products of matrices costs O(n^2).
+Apart from this system and three matrix products the cost is O(n^2).
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ from widemargin.problems.mean_field import Likelihood
 from widemargin.solvers.mean_field import MeanFieldResult
 from widemargin.tuning.kernel_paths import KernelGradient
 
-# 1/Z of an all but impossible row, in derivatives by the flip noise. A flip noise of 1e-4 bounds it
-# by itself; nearer to 0 such rows bend the loss within less than a descent can see.
+# Upper bound of 1/Z, for samples of very small probability, in derivatives with respect to the flip
+# noise. A flip noise of 1e-4 implies this bound; closer to 0, such samples change the loss over
+# distances too small for a descent to resolve.
 LARGEST_RARITY = 1e4
 
 
@@ -52,8 +54,8 @@ LARGEST_RARITY = 1e4
 class LatentGradient(KernelGradient):
     """Value of a loss and its derivatives with respect to the kernel matrix and the noise.
 
-    dJ = left' dK right + sum_ij W_ij dK_ij + by_input_noise dv + by_flip_noise dkappa. All rows
-    are support rows.
+    dJ = left' dK right + sum_ij W_ij dK_ij + by_input_noise dv + by_flip_noise dkappa. All samples
+    are support vectors.
     """
 
     by_input_noise: float
@@ -68,7 +70,7 @@ def flip_slopes(likelihood: Likelihood, z: FloatArray) -> tuple[FloatArray, Floa
 
 
 def shrinkage(K: FloatArray, precision: FloatArray) -> FloatArray:
-    """Return B = (I + diag(n) K)^-1, whatever the signs of n."""
+    """Return B = (I + diag(n) K)^-1, for precisions n of any sign."""
     system = precision[:, None] * K
     system[np.diag_indices_from(system)] += 1.0
     factor, pivots, failed = dgetrf(system.T, overwrite_a=1)
@@ -80,14 +82,14 @@ def shrinkage(K: FloatArray, precision: FloatArray) -> FloatArray:
 
 @dataclass
 class SolutionGradient:
-    """Derivatives of a loss with respect to what a solution gives, collected on the way back.
+    """Derivatives of a loss with respect to the quantities of a mean-field solution.
 
     Attributes
     ----------
     mean, coefficients, precision, variance : ndarray of shape (n,)
-        With respect to f, A, n and S.
+        Derivatives with respect to f, A, n and S.
     input_noise, flip_noise : float
-        With respect to v and kappa where they appear in the loss itself.
+        Partial derivatives with respect to v and kappa, where the loss depends on them explicitly.
     """
 
     mean: FloatArray
@@ -99,7 +101,7 @@ class SolutionGradient:
 
 
 class Response:
-    """The mean-field equations linearised at their solution.
+    """Linearisation of the mean-field equations at their solution.
 
     Parameters
     ----------
@@ -124,8 +126,9 @@ class Response:
         self.covariance = K @ self.B
         self.variance = np.diagonal(self.covariance).copy()
         self.kept = np.diagonal(self.B).copy()  # 1 - n S
-        # First derivatives at given cavity variances: of n by d, z and c (d' = F (1 - d) - d (z +
-        # F)), of A by z and by v or c, and of y sqrt(lambda) z by v at given z.
+        # Partial derivatives at fixed cavity variances: of n with respect to d, z and c
+        # (d' = F (1 - d) - d (z + F)), of A with respect to z and to v or c, and of
+        # y sqrt(lambda) z with respect to v at fixed z.
         root = np.sqrt(self.lam)
         bend = self.strength * self.rest - self.slope * (z + self.strength)
         self.precision_by_slope = problem.weight * self.lam / self.spread**2
@@ -136,7 +139,7 @@ class Response:
         self.field_by_noise = 0.5 * problem.label * z / root
 
     def gradient(self, loss: float, by: SolutionGradient) -> LatentGradient:
-        """Return the derivatives of a loss with respect to K, v and kappa."""
+        """Compute the derivatives of a loss with respect to K, v and kappa."""
         problem, A = self.result.problem, self.result.coefficients
         coefficients = by.coefficients + self.K @ by.mean
         if self.self_consistent:
@@ -168,18 +171,18 @@ class Response:
         )
 
     def _precision(self, by: SolutionGradient) -> FloatArray:
-        """Return the derivative with respect to n, variances following."""
+        """Return the derivative with respect to n, including that of the variances."""
         return by.precision - self.covariance**2 @ by.variance
 
     def _with_cavities(self, by: SolutionGradient, coefficients: FloatArray) -> SolutionGradient:
-        """Add to the derivatives with respect to n and S what they do by way of c."""
+        """Add the contribution of the cavity variances c to the derivatives for n and S."""
         weight = self.result.problem.weight
         follow = self._fields_by_cavity()
         precision = self._precision(by)
         fields = coefficients * self.coefficients_by_field + precision * self.precision_by_field
         direct = coefficients * self.coefficients_by_noise + precision * self.precision_by_cavity
         left = (1 - (1 - self.kept) / weight) ** 2
-        change = -(self.covariance**2)  # Q, but for the division by `left`
+        change = -(self.covariance**2)  # Q before the division by `left`
         change[np.diag_indices_from(change)] += self.variance**2 / weight
         moved = self.precision_by_field[:, None] * follow  # N
         moved[np.diag_indices_from(moved)] += self.precision_by_cavity
@@ -193,7 +196,7 @@ class Response:
         )
 
     def _fields_by_cavity(self) -> FloatArray:
-        """Return dz/dc by the first equations."""
+        """Return dz/dc, by implicit differentiation of r(z) = 0."""
         problem, A = self.result.problem, self.result.coefficients
         inner = self.covariance - self.B.T * (problem.cavity / problem.weight)  # B' (K - c/w)
         inner *= self.coefficients_by_noise

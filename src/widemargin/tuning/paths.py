@@ -1,4 +1,4 @@
-"""Regularisation paths of the machines that are linear programs."""
+"""Regularisation paths of the linear-programming machines."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ __all__ = ["RegularisationPath", "regularisation_path"]
 
 @dataclass(frozen=True, eq=False)
 class RegularisationPath:
-    """A machine at several values of its parameter; entry k of every array is that of value k.
+    """Fits along a grid of the regularisation parameter, one entry per value.
 
     Attributes
     ----------
     parameter : {"lam", "nu"}
-        What changes.
+        Name of the parameter.
     values : ndarray of shape (n_values,)
-        Its values, in the order in which they were given.
+        Its values, in the order in which they were passed.
     objective, dual : ndarray of shape (n_values,)
-        What the fit has reached and a lower bound of what it can reach; with several classes,
-        the sums over the machines. For nu it is the objective with the margin rho.
+        Primal and dual objective, summed over the binary problems of several classes. For nu it is
+        the objective with the margin rho.
     converged : ndarray of bool, shape (n_values,)
-        Whether all machines reached their tolerance.
+        Whether all binary problems reached their tolerance.
     slack : ndarray of shape (n_values,)
-        Sum of the slacks, by weight, in units of the margin.
+        Weighted sum of the slacks, in units of the margin.
     n_support : ndarray of int, shape (n_values,)
-        Number of support vectors; equal rows count once.
+        Number of support vectors; equal samples count once.
     training_error : ndarray of shape (n_values,)
-        Error rate on the training rows.
+        Training error rate.
     loo_bound : ndarray of shape (n_values,)
-        A bound on the leave-one-out error: the share of rows that the machine depends on.
+        Upper bound of the leave-one-out error: the fraction of samples that the model depends on.
     expression : ndarray of shape (n_values,)
-        The share of rows with a margin of zero or less when their own term is left out of the
-        sum, (2.2) of Smola et al. (2000). Of a support vector machine that bounds the
-        leave-one-out error; of these machines it is no bound.
+        Fraction of samples with a margin of zero or less when their own term is removed from the
+        sum, (2.2) of Smola et al. (2000). For a support vector machine it bounds the leave-one-out
+        error; for linear programs it does not.
     loo_error : ndarray of shape (n_values,) or None
-        Leave-one-out error, if it was asked for.
+        Leave-one-out error, if requested.
     loo_kind : tuple of str or None
-        What that is, "exact" or "estimate", for each value.
+        Kind of each leave-one-out error, "exact" or "estimate".
 
     Examples
     --------
@@ -99,36 +99,35 @@ def regularisation_path(
     *,
     leave_one_out: bool = False,
 ) -> RegularisationPath:
-    """Fit a machine at several values of its regularisation parameter and sum each fit up.
+    """Compute the regularisation path of a linear-programming machine.
 
-    Values of lam are worked through from the smallest to the largest, each fit starting from the
-    one before.
+    The fits for lam are warm-started, from the smallest value to the largest.
 
     Parameters
     ----------
     estimator : AdaptiveMarginSVC, LPSVC or NuLPSVC
-        The machine; its own lam (or nu) does not matter, it stays as it is. LOOSVC is
-        AdaptiveMarginSVC at lam = 1.
+        The estimator; its own lam (or nu) is ignored, and it is not modified. LOOSVC is
+        AdaptiveMarginSVC with lam = 1.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Training rows, or the kernel matrix when ``kernel="precomputed"``.
+        Training samples, or the kernel matrix if ``kernel="precomputed"``.
     y : array-like of shape (n_samples,)
         Class labels.
     values : array-like of shape (n_values,)
         Values of lam (of nu for NuLPSVC) in any order.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weight 2 means the same as the row twice.
+        A weight of 2 is equivalent to repeating the sample.
     leave_one_out : bool, default=False
-        Whether to leave rows out too, as :func:`widemargin.loo.result` does: exactly up to 500
-        rows, else by ten folds. That takes many times as long.
+        Whether to compute the leave-one-out error as :func:`widemargin.loo.result` does: exactly
+        for up to 500 samples, else by ten-fold cross-validation. This takes many times as long.
 
     Returns
     -------
     RegularisationPath
-        Arrays with one entry a value.
+        Arrays with one entry per value.
 
     See Also
     --------
-    AdaptiveMarginSVC, LPSVC, NuLPSVC : The machines it is for.
+    AdaptiveMarginSVC, LPSVC, NuLPSVC : The supported estimators.
 
     Examples
     --------
@@ -159,7 +158,7 @@ def regularisation_path(
         else:
             training = _moved(training, models[k])
         found[k] = _summary(training, leave_one_out)
-        if name == "nu":  # the record holds the equivalent LP machines
+        if name == "nu":  # the record holds the equivalent LP machines, with other objectives
             certificates = models[k].certificates_
             found[k] |= {
                 "objective": sum(c.primal for c in certificates),
@@ -170,7 +169,7 @@ def regularisation_path(
     kinds = tuple(columns.pop("loo_kind", ())) or None
     arrays = {key: np.array(column) for key, column in columns.items()}
     path = RegularisationPath(name, asked, **arrays, loo_kind=kinds)
-    if name == "lam" and not path.converged.all():  # for nu each fit has warned
+    if name == "lam" and not path.converged.all():  # for nu each fit has warned already
         warn(
             f"the relative gap is above tol={estimator.tol:g} at {name}="
             f"{asked[~path.converged].tolist()}: `objective` and `dual` say by how much. "
@@ -181,7 +180,7 @@ def regularisation_path(
 
 
 def _moved(training: ProgramTraining, estimator: Any) -> ProgramTraining:
-    """Return the machines at the parameters of an estimator, trained from where they are."""
+    """Refit the programs with the parameters of an estimator, warm-started."""
     with worker_threads() as threads:
         rows = Rows(training.kernel, training.data.X, training.centre, threads)
         machines = [
@@ -192,7 +191,7 @@ def _moved(training: ProgramTraining, estimator: Any) -> ProgramTraining:
 
 
 def _summary(training: ProgramTraining, leave_one_out: bool) -> dict[str, Any]:
-    """Sum up the machines at one value."""
+    """Return the entries of the path for one value of the parameter."""
     data = training.data
     weight = data.given_weight / data.given_weight.sum()
     machines = training.machines

@@ -1,4 +1,4 @@
-"""Search of a parameter grid by leave-one-out, with scikit-learn's search interface."""
+"""Grid search by leave-one-out, with the interface of scikit-learn's searches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _delegated(method: _Method) -> _Method:
-    """Hide a method where nothing is refitted or the estimator, fitted or not, does not have it."""
+    """Make a method available only if `refit` is True and the estimator has it."""
 
     def check(search: LOOSearch) -> bool:
         search._check_refit(method.__name__)
@@ -37,59 +37,60 @@ def _delegated(method: _Method) -> _Method:
 class LOOSearch(MetaEstimatorMixin, BaseEstimator):
     """Search a parameter grid by leave-one-out instead of cross-validation.
 
-    Each setting is solved once, on all rows, and scored by its leave-one-out error without
-    retraining; a Gaussian process also by its left-out probabilities or its evidence. SVC and SVR
-    on up to 1,500 rows share kernel matrices between settings of one kernel and start each C from
-    the one before. There is nothing random.
+    Each parameter setting is fitted once, on all samples, and scored by its leave-one-out error
+    without refits; Gaussian processes also by leave-one-out log-loss or evidence. With up to 1,500
+    samples, SVC and SVR share the kernel matrix between settings with the same kernel and
+    warm-start each C from the one before. The search is deterministic.
 
     Parameters
     ----------
     estimator : SVC, NuSVC, SVR, NuSVR, LinearSVC, MeanFieldGPClassifier, a linear program, Pipeline
-        What to tune. LOOSVC, AdaptiveMarginSVC, LPSVC and NuLPSVC are trained again for each row
-        that they depend on, on up to 500 rows, else by ten folds. Of a pipeline the last step is
-        left out; its other steps are fitted on all rows, without weights, once for each of their
-        own settings, so a step that looks at y (a feature selection) makes the scores optimistic.
+        The estimator to tune. LOOSVC, AdaptiveMarginSVC, LPSVC and NuLPSVC are refitted without
+        each sample that they depend on, for up to 500 samples, else by ten-fold cross-validation.
+        Leave-one-out concerns only the last step of a pipeline; the other steps are fitted on all
+        samples, without weights, once per setting of their own. So a step that uses y (such as
+        feature selection) makes the scores optimistic.
     param_grid : dict or list of dict
         Lists of values by parameter name, as for scikit-learn's GridSearchCV.
     method : {"exact", "linear_response"}, default="exact"
-        "exact" gives way to the linear response beyond 5,000 rows (to ten folds beyond 500 where
-        machines are trained again); MeanFieldGPClassifier has the linear response only. The column
-        ``loo_kind`` of `cv_results_` says which it was.
+        "exact" is replaced by linear response above 5,000 samples (by ten folds above 500 samples
+        for estimators that are refitted); MeanFieldGPClassifier has linear response only. The
+        column ``loo_kind`` of `cv_results_` reports the kind of result.
     scoring : {"error", "log_loss", "evidence"}, default="error"
-        What a setting is judged by: its leave-one-out error; or, for MeanFieldGPClassifier, the
-        mean logarithm of the left-out probabilities, or the log evidence of all rows, those of
-        several classes added up, for which nothing is left out.
+        The leave-one-out error; or, for MeanFieldGPClassifier only, the log-loss of the
+        leave-one-out probabilities, or the log evidence of all samples (summed over the latent
+        functions), which does not leave samples out.
     refit : bool, default=True
-        Whether to fit the best setting on all rows.
+        Whether to fit the best setting on all samples.
     n_jobs : int, default=None
-        Threads that work on different kernels at a time; None is 1, -1 all cores.
+        Number of threads, each for a different kernel; None means 1, -1 all cores.
     error_score : "raise" or float, default=nan
-        Score of a setting that cannot be fitted or left out; nan is the last rank.
+        Score of a setting that cannot be fitted or scored; nan is ranked last.
     verbose : int, default=0
         1 shows a progress bar.
 
     Attributes
     ----------
     cv_results_ : dict of arrays
-        A table with one row for each setting: ``params``, ``param_*``, ``mean_test_score`` (1 -
-        error for classifiers, minus the mean absolute error for regressors, minus the log-loss, or
-        the log evidence), ``std_test_score`` (its standard error over the rows left out; nan for
+        A table with one row per setting: ``params``, ``param_*``, ``mean_test_score`` (1 - error
+        for classifiers, minus the mean absolute error for regressors, minus the log-loss, or the
+        log evidence), ``std_test_score`` (its standard error over the left-out samples; nan for
         the evidence), ``rank_test_score``, ``loo_kind`` ("exact", "estimate", "evidence" or
         "failed"), ``mean_fit_time`` and ``mean_score_time``.
     best_estimator_ : estimator
-        Fitted with the best setting, if `refit`.
+        Estimator fitted with the best setting, if `refit`.
     best_score_, best_params_, best_index_
-        Of the best setting; of equal ones the first of the grid.
+        Score, parameters and index of the best setting, the first one in case of ties.
     n_splits_ : int
-        Number of rows that were left out, one at a time; 0 for the evidence.
+        Number of samples left out, one at a time; 0 for the evidence.
     refit_time_ : float
-        Seconds of the final fit.
+        Seconds for the final fit.
     n_features_in_, feature_names_in_, classes_
-        Of the best estimator, as far as it has them.
+        Attributes of the best estimator, if it has them.
 
     See Also
     --------
-    tune : Chooses parameters by gradient, without a grid.
+    tune : Gradient-based tuning, without a grid.
 
     Examples
     --------
@@ -139,24 +140,25 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LOOSearch:
-        """Score every setting by leave-one-out and fit the best one.
+        """Score every parameter setting by leave-one-out and fit the best one.
 
-        An interrupt keeps what is there: `cv_results_` and the best setting so far, but no model.
+        After an interrupt, `cv_results_` and the best setting so far are kept, without a fitted
+        model.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows.
+            Training samples.
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, of which one at a time is left out. Of a
-            pipeline, the last step gets them.
+            A weight of 2 is equivalent to repeating the sample; one copy at a time is left out.
+            The weights are passed to the last step of a pipeline.
 
         Returns
         -------
         self : LOOSearch
-            The search with its results.
+            The fitted search.
         """
         run = Run(self, self._check_parameters(), X, y, sample_weight)
         try:
@@ -173,7 +175,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _check_parameters(self) -> list[dict[str, Any]]:
-        """Check the parameters; return the settings of the grid."""
+        """Validate the parameters and return the settings of the grid."""
         from sklearn.model_selection import ParameterGrid
 
         require(self.method in METHODS, "method", self.method, '"exact" or "linear_response"')
@@ -192,7 +194,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         return settings
 
     def _check_setting(self, setting: dict[str, Any]) -> None:
-        """Check the names of a setting's parameters and what they make of the estimator."""
+        """Validate the parameter names of a setting and the estimator that it defines."""
         try:
             changed = changed_by(self.estimator, setting)
         except ValueError as unknown:
@@ -210,12 +212,12 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         require(self.scoring in scorings, "scoring", self.scoring, fix)
 
     def _keep(self, run: Run) -> None:
-        """Store the table of the settings scored so far and the best of them, if there is one."""
+        """Store `cv_results_` of the settings scored so far, and the best one if any."""
         settings, scores = run.done()
         if all(score.kind == "failed" for score in scores):
             return
         for name in ("best_estimator_", "refit_time_", "n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # may be left from an earlier fit
         self.cv_results_ = table(settings, scores, run.best_possible)
         self.n_splits_ = max(score.n_left_out for score in scores)
         self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
@@ -246,12 +248,12 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels or values.
+            Predicted labels or values.
         """
         return self._from_best("predict", X)
 
@@ -262,7 +264,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
@@ -278,7 +280,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
@@ -289,37 +291,37 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
 
     @_delegated
     def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithms of the class probabilities of the best estimator.
+        """Return the log-probabilities of the classes by the best estimator.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Logarithms of probabilities.
+            Log-probabilities.
         """
         return self._from_best("predict_log_proba", X)
 
     @_delegated
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the score of the best estimator on other data: accuracy or R^2.
+        """Return the score of the best estimator on the given data: accuracy or R^2.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
         y : array-like of shape (n_samples,)
-            Their targets.
+            True labels or targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Sample weights.
 
         Returns
         -------
         float
-            The estimator's own score.
+            Score by the `score` method of the best estimator.
         """
         check_is_fitted(self, "best_estimator_")
         return float(self.best_estimator_.score(X, y, sample_weight=sample_weight))

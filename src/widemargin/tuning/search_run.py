@@ -1,4 +1,4 @@
-"""Run a grid search: group the settings, score them, build the table of results."""
+"""Execution of a grid search: group the settings, score them, build the table of results."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from widemargin.tuning.candidates import (
 if TYPE_CHECKING:
     from widemargin.tuning.search import LOOSearch
 
-# What a setting can be judged by, and the name of what is then least.
+# Scorings, and the name of the loss that each of them minimises, for the progress bar.
 SCORINGS = {"error": "error", "log_loss": "log-loss", "evidence": "minus log evidence"}
 
 
 class Run:
-    """One run of a search: the settings and the scores so far."""
+    """State of a running search: the settings and their scores so far."""
 
     def __init__(
         self, search: LOOSearch, settings: list[dict[str, Any]], X: Any, y: Any, sample_weight: Any
@@ -47,7 +47,7 @@ class Run:
         shape = getattr(X, "shape", None) or np.asarray(X).shape
         self.n_rows = shape[0] if shape else 0
         accuracy = search.scoring == "error" and not is_regressor(search.estimator)
-        self.best_possible = 1.0 if accuracy else 0.0  # a score is this less the loss
+        self.best_possible = 1.0 if accuracy else 0.0  # score = best_possible - loss
         self.scores: dict[int, Score] = {}
         self.failures: dict[int, Exception] = {}
         self.threads = 1
@@ -66,7 +66,7 @@ class Run:
             self.threads = max(1, cores // jobs)
             for_each(self._score_group, groups, jobs)
         if len(self.failures) == len(self.settings):
-            raise next(iter(self.failures.values()))  # then it is not the settings
+            raise next(iter(self.failures.values()))  # the cause is not the setting
         for k, failure in sorted(self.failures.items()):
             warn(
                 f"the setting {self.settings[k]} could not be scored and gets "
@@ -74,13 +74,13 @@ class Run:
             )  # fmt: skip
 
     def _score_group(self, group: tuple[Branch, list[int]]) -> None:
-        """Score settings one after the other, each from the optimum of the one before."""
+        """Score the settings of a group in order, each warm-started from the one before."""
         branch, members = group
         kernel: SharedKernel | None = None
         for k in members:
             try:
                 kernel, score = self._score(branch, k, kernel)
-            except Exception as failure:  # users' transformers and kernels raise what they like
+            except Exception as failure:  # user-defined transformers and kernels raise anything
                 score = self._failed(failure, k)
             branch.forget(k)
             with self.lock:
@@ -92,7 +92,7 @@ class Run:
     def _score(
         self, branch: Branch, k: int, kernel: SharedKernel | None
     ) -> tuple[SharedKernel | None, Score]:
-        """Return the score of a setting, and what the next one of its group can start from."""
+        """Return the shared kernel of the group, for warm starts, and the score of a setting."""
         X, machine, method = branch.rows(), branch.machine_of(k), self.search.method
         if not can_share(machine, self.n_rows):
             scoring = self.search.scoring
@@ -106,33 +106,34 @@ class Run:
         if self.search.error_score == "raise":
             raise failure
         if self.failures:
-            failure = failure.with_traceback(None)  # its frames hold kernel matrices
+            failure = failure.with_traceback(None)  # its frames keep kernel matrices alive
         self.failures[k] = failure
         loss = self.best_possible - float(self.search.error_score)
         return Score(loss, float("nan"), 0, "failed", 0.0, 0.0)
 
     def done(self) -> tuple[list[dict[str, Any]], list[Score]]:
         """Return the settings that have a score, in the order of the grid, and their scores."""
-        with self.lock:  # after an interrupt another thread may still be at its last setting
+        with self.lock:  # after an interrupt another thread may still finish its setting
             scores = sorted(self.scores.items())
         return [self.settings[k] for k, _ in scores], [score for _, score in scores]
 
     def fitted(self, params: dict[str, Any]) -> Any:
-        """Return the estimator with a setting, fitted on all rows."""
+        """Fit the estimator with a parameter setting on all samples."""
         estimator = changed_by(self.search.estimator, params)
         if self.sample_weight is None:
             return estimator.fit(self.X, self.y)
         if not is_pipeline(estimator):
             return estimator.fit(self.X, self.y, sample_weight=self.sample_weight)
         weights = {f"{last_step(estimator)}__sample_weight": self.sample_weight}
-        with config_context(enable_metadata_routing=False):  # with it, steps have no such names
+        # With metadata routing, fit does not accept the names step__parameter.
+        with config_context(enable_metadata_routing=False):
             return estimator.fit(self.X, self.y, **weights)
 
 
 def table(
     settings: list[dict[str, Any]], scores: list[Score], best_possible: float
 ) -> dict[str, Any]:
-    """Return `cv_results_`."""
+    """Build `cv_results_` from the scores."""
     mean = best_possible - np.array([score.loss for score in scores])
     found: dict[str, Any] = {
         "mean_fit_time": np.array([s.fit_time for s in scores]),
@@ -153,7 +154,7 @@ def table(
 
 
 def _ranks(mean: FloatArray) -> IntArray:
-    """Return the place of each score; what differs by rounding only has the same one."""
+    """Return the rank of each score; scores that differ by rounding only have equal rank."""
     rounding = 1e-12 * np.abs(mean[np.isfinite(mean)]).max(initial=0.0)
     worst_last = np.where(np.isnan(mean), -np.inf, mean)
     better = [np.count_nonzero(worst_last > m + rounding) for m in worst_last]

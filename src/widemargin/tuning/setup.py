@@ -1,4 +1,4 @@
-"""Check what can be tuned, and build the objective and the starting points."""
+"""Validation of a tuning request, and construction of its objective and starting points."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ NAMES = ("C", "gamma", "ard")
 LATENT_NAMES = ("gamma", "ard", "input_noise", "flip_noise")
 CRITERIA = ("loo", "evidence")
 WIDTHS = (0.1, 1.0, 10.0)  # starts: multiples of gamma="scale"
-SCALES = (1.0, 2.0, 5.0)  # the same with one gamma a feature; only local kernels see noise features
-DENSE_ENTRIES = 20_000_000  # of sparse rows that one gamma a feature needs as an array
+SCALES = (1.0, 2.0, 5.0)  # for one gamma per feature; noise features affect local kernels only
+DENSE_ENTRIES = 20_000_000  # largest sparse X that is made dense for one gamma per feature
 
 
 def is_latent(model: Any) -> bool:
-    """Whether a machine has a latent function: noise in the place of a cost."""
+    """Return whether an estimator is a Gaussian process, with noise instead of a cost."""
     return "input_noise" in getattr(model, "tunable", ())
 
 
 def check_names(params: Any, model: Any) -> frozenset[str]:
-    """Return the names of the parameters to tune; None is what the machine has by default."""
+    """Validate the names of the parameters to tune; None selects the estimator's defaults."""
     latent = is_latent(model)
     if params is None:
         params = ("gamma", "input_noise") if latent else ("C", "gamma")
@@ -65,7 +65,7 @@ def check_names(params: Any, model: Any) -> frozenset[str]:
 
 
 def check_machine(model: Any, names: frozenset[str]) -> None:
-    """Raise an error that names the way out where these parameters cannot be tuned."""
+    """Raise ValueError if an estimator does not support tuning these parameters."""
     tunable = getattr(model, "tunable", ())
     if tunable == ("C",):
         fix = f'("C",) for {type(model).__name__}'
@@ -93,7 +93,7 @@ def check_machine(model: Any, names: frozenset[str]) -> None:
 
 
 def check_criterion(criterion: Any, model: Any) -> None:
-    """Refuse unknown criteria, and the evidence of machines that have none."""
+    """Reject unknown criteria, and the evidence for estimators that do not have one."""
     good = isinstance(criterion, str) and criterion in CRITERIA
     require(good, "criterion", criterion, 'one of "loo" (leave-one-out) and "evidence"')
     if criterion == "evidence" and not is_latent(model):
@@ -105,9 +105,9 @@ def check_criterion(criterion: Any, model: Any) -> None:
 
 
 class Task:
-    """A checked request: the model to be fitted, its training rows, what to tune and how.
+    """Validated tuning request: estimator, training set, parameters to tune, prior, criterion.
 
-    The data are checked as `fit` would; the other arguments are those of `tune`, checked before.
+    The data are validated as in `fit`; the other arguments are those of `tune`, validated before.
     """
 
     def __init__(
@@ -136,11 +136,11 @@ class Task:
 
     @property
     def hinge(self) -> bool:
-        """Whether the final machine has the hinge loss: then C is chosen in a step of its own."""
+        """Whether the estimator has the hinge loss, for which C is chosen in a separate step."""
         return bool(getattr(self.model, "loss", None) == "hinge")
 
     def sample(self, size: int, rng: np.random.Generator) -> IntArray:
-        """Return at most about `size` random rows with the classes in proportion."""
+        """Draw a stratified random subsample of at most about `size` samples."""
         n = len(self.codes)
         if n <= size:
             return np.arange(n)
@@ -151,7 +151,7 @@ class Task:
         return np.sort(np.concatenate(chosen))
 
     def landscape(self, rows: IntArray, observe: Callable[[Point], None]) -> Surface:
-        """Return the objective on some rows."""
+        """Return the objective on a subsample."""
         weight, codes = self.data.weight[rows], self.codes[rows]
         cost = weight * self.factors[codes]
         path, base = self.path(rows)
@@ -165,13 +165,13 @@ class Task:
             pairs.append(Pair(label, weight[chosen], cost[chosen], intercept))
         tune_cost = "C" in self.names or self.hinge
         scale = float(path.kernel(base).diagonal().mean()) * float(cost.mean())
-        # Rows of zeros have no scale of their own.
+        # The scale is zero if all samples are zero.
         C = 1.0 / (scale or 1.0) if tune_cost else float(self.model.C)
         scales = [Scale("C", C, COST_RANGE)] * tune_cost
         return Landscape(path, base, scales, {"C": C}, self.prior, observe, parts, pairs)
 
     def path(self, rows: IntArray) -> tuple[KernelPath, FloatArray]:
-        """Return the kernel as a function of log gamma, and log gamma on a natural scale."""
+        """Return the kernel as a function of log gamma, and the natural value of log gamma."""
         X, kernel = self.data.X, self.kernel
         if kernel.name == "precomputed":
             return self._fixed(X[np.ix_(rows, rows)]), np.empty(0)
@@ -198,7 +198,7 @@ class Task:
 
 
 def starting_points(task: Task, landscape: Surface, starts: Any) -> list[FloatArray]:
-    """Return coordinates to start from: the given ones, else a few on the data's own scale."""
+    """Return the starting coordinates: the user's, or multiples of the natural scale."""
     origin = np.zeros(len(landscape.bounds))
     offset = len(landscape.scales)
     origin[:offset] = [scale.start for scale in landscape.scales]
@@ -225,7 +225,7 @@ def _coordinates(landscape: Surface, origin: FloatArray, start: Any, fix: str) -
     for name in set(start) - {"gamma"}:
         require(name in scales, "starts", start, f'without "{name}", which is not tuned')
         place, scale = scales[name]
-        # Beyond its bounds a descent begins at them.
+        # Bounds are not checked: `descend` clips its start to them.
         given = f'starts["{name}"]'
         if scale.shift:
             require_number(given, start[name], "a number, not negative", least=0.0)
@@ -256,7 +256,7 @@ def _dense(X: Matrix) -> FloatArray:
 
 
 def _log_scales(X: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return log(1 / (n_features variance)) of each feature; constant ones get the median."""
+    """Return log(1 / (n_features variance)) per feature; constant ones get the median variance."""
     share = weight / weight.sum()
     variance = share @ (X - share @ X) ** 2
     varies = variance > 1e-12 * max(float(variance.max()), 1e-300)

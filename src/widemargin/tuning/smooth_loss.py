@@ -1,23 +1,23 @@
 r"""Smooth leave-one-out loss of the squared hinge and its exact gradient.
 
-For the squared-hinge machine with support vectors M let H = [[K_MM + V, 1], [1', 0]] (no border
-without intercept), v_l = 1/(2 C w_l) on the diagonal of V, P = H^-1 and [beta; b] = P [y; 0]. As
-long as no other row enters or leaves M, the margin of row l in the machine trained without it is
+For the squared-hinge problem with support vectors M let H = [[K_MM + V, 1], [1', 0]] (no border
+without intercept), v_l = 1/(2 C w_l) on the diagonal of V, P = H^-1 and [beta; b] = P [y; 0]. If no
+other sample enters or leaves M, the leave-one-out margin of sample l is
 
 .. math::
 
     t_l = 1 - y_l \beta_l / P_{ll} \quad (l \in M), \qquad
     t_l = y_l (K_{lM} \beta + b) \quad (l \notin M).
 
-A row of weight w stands for w equal rows and leaves out min(1, w) of itself. Its v then grows to
-v / r with r = max(0, w - 1) / w, and P_ll above becomes D_l = r/v_l + (1 - r) P_ll: repeating a row
-and weighting it are the same. The objective, with p_l = w_l / sum(w), is
+A sample of weight w represents w copies, of which min(1, w) is left out. Its v then increases to
+v / r with r = max(0, w - 1) / w, and P_ll above becomes D_l = r/v_l + (1 - r) P_ll, so that copies
+and weights are equivalent. The objective, with p_l = w_l / sum(w), is
 
 .. math:: J = \min_{s} \sum_l p_l \log(1 + \exp(-s t_l)), \qquad s \in [s_{min}, s_{max}] .
 
-s turns margins into log-odds. J is convex in s and s has its minimum at every point, so the
-derivative of s does not enter the gradient of J. With omega_l = dJ/dt_l, the adjoint of the linear
-system gives dJ for any change of K and V by
+The slope s maps margins to log-odds. J is convex in s and minimised over s, so the derivative of s
+does not enter the gradient of J. With omega_l = dJ/dt_l, the adjoint of the linear system yields
+for any change of K and V
 
 .. math::
 
@@ -25,7 +25,7 @@ system gives dJ for any change of K and V by
     u_N = \omega_N y_N, \; u_M = P q, \; c_l = \omega_l y_l \beta_l (1 - r_l) / D_l^2,
 
 q = omega_M y_M / D - [K_MN, 1]' (omega_N y_N). All c are negative, so the matrix of the second term
-is one symmetric product.
+is a symmetric rank-k product (dsyrk).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.solvers.soft_margin import SquaredHingeResult, solve_squared_hinge
 from widemargin.tuning.kernel_paths import KernelGradient
 
-SLOPES = (0.05, 50.0)  # s_min, s_max: without a bound s runs away where no margin is negative
+SLOPES = (0.05, 50.0)  # s_min, s_max: s would diverge if no margin is negative
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A binary problem: labels -1 and +1, weights, and the cost of each row at C = 1."""
+    """Binary problem: labels -1 and +1, sample weights, and the cost per sample at C = 1."""
 
     y: FloatArray
     weight: FloatArray
@@ -56,14 +56,14 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class LossGradient(KernelGradient):
-    """Value of J at (K, v) and its derivatives, in the factors of the module's formula.
+    """Value of J at (K, v) and its derivatives, in the notation of the module.
 
-    The support rows are M, and W is -P diag(c) P.
+    The support vectors are M, and W is -P diag(c) P.
 
     Attributes
     ----------
     margins : ndarray of shape (n,)
-        t, the left-out margins.
+        Leave-one-out margins t.
     v_gradient : ndarray of shape (n,)
         dJ/dv.
     """
@@ -75,7 +75,7 @@ class LossGradient(KernelGradient):
 def smooth_loss(
     K: FloatArray, pair: Pair, C: float, start: BoolArray | None = None
 ) -> LossGradient:
-    """Return J and its derivatives at a kernel matrix and a cost.
+    """Compute J and its derivatives for a kernel matrix and a cost.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def smooth_loss(
     C : float
         Cost.
     start : ndarray of shape (n,), optional
-        Support vectors of a nearby problem.
+        Mask of the support vectors of a nearby problem, as a warm start.
     """
     y, v = pair.y, 0.5 / (C * pair.cost)
     machine = solve_squared_hinge(K, y, v, intercept=pair.intercept, start=start)
@@ -106,8 +106,8 @@ def smooth_loss(
     q = u[M] / D - K[np.ix_(M, outside)] @ u[outside]
     u[M] = _solve(machine, q, -float(u[outside].sum()))
     common = omega[M] * alpha / D**2
-    P *= np.sqrt(np.maximum(-common * (1.0 - stays), 0.0))  # rounding leaves some at +0
-    W = dsyrk(1.0, P.T, trans=1, lower=1)  # P.T is in Fortran's order: nothing is copied
+    P *= np.sqrt(np.maximum(-common * (1.0 - stays), 0.0))  # may be positive by rounding
+    W = dsyrk(1.0, P.T, trans=1, lower=1)  # P.T is in Fortran order, so it is not copied
     right = np.zeros(len(y))
     right[M] = machine.beta
     v_gradient = np.zeros(len(y))
@@ -116,7 +116,7 @@ def smooth_loss(
 
 
 def log_loss(t: FloatArray, share: FloatArray) -> tuple[float, float]:
-    """Return J and s for given left-out margins; the shares add up to 1."""
+    """Return J and the slope s for leave-one-out margins t; `share` sums to 1."""
     slope = best_slope(t, share)
     return float(share @ np.logaddexp(0.0, -slope * t)), slope
 
@@ -138,7 +138,7 @@ def best_slope(t: FloatArray, share: FloatArray) -> float:
         curvature = s * second + first  # of J in log s, up to the factor s
         step = -first / (curvature if curvature > 0.1 * s * second else s * second + 1e-300)
         moved = min(max(x + step, least), most)
-        # Newton's step where it stays in the bracket, else its middle.
+        # Newton step if it stays inside the bracket, else bisection.
         moved = moved if low < moved < high else 0.5 * (max(low, least) + min(high, most))
         done = abs(moved - x) < 1e-10
         x = moved
@@ -148,7 +148,7 @@ def best_slope(t: FloatArray, share: FloatArray) -> float:
 
 
 def _inverse(machine: SquaredHingeResult) -> FloatArray:
-    """Return the block of P that belongs to M, as a full symmetric matrix in C's order."""
+    """Return the block P_MM as a full symmetric matrix in C order."""
     lower, _ = dpotri(machine.factor, lower=1)
     P = np.add(lower, lower.T, order="C")  # the factor is zero above its diagonal
     P.flat[:: len(P) + 1] *= 0.5
@@ -158,7 +158,7 @@ def _inverse(machine: SquaredHingeResult) -> FloatArray:
 
 
 def _solve(machine: SquaredHingeResult, q: FloatArray, last: float) -> FloatArray:
-    """Return the part of P [q; last] that belongs to M."""
+    """Return the entries of P [q; last] that belong to M."""
     z, _ = dpotrs(machine.factor, q, lower=1)
     lifted = machine.lifted
     if lifted is not None:

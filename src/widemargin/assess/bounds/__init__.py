@@ -1,1 +1,1 @@
-"""Generalisation bounds: the theorems, and which of them apply to a fitted model."""
+"""Generalisation bounds, and a summary of those that apply to a fitted model."""

@@ -1,8 +1,8 @@
-"""Select the theorems that apply to a fitted model, and evaluate them.
+"""Select and evaluate the generalisation bounds that apply to a fitted model.
 
-A margin that is chosen after the rows were seen needs a theorem that holds for all margins at once
-(1.8, 1.10, 2.1 of Smola et al. 2000; 2.3 of Herbrich et al. 2000). Theorem 1.5 does not: there
-delta is shared out over the margins B, B/2, B/4, ... so that all of them hold together.
+A margin that depends on the samples requires a theorem that holds uniformly over all margins (1.8,
+1.10, 2.1 of Smola et al. 2000; 2.3 of Herbrich et al. 2000). Theorem 1.5 does not; for it, delta is
+divided among the margins B, B/2, B/4, ... (union bound).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from widemargin.assess.bounds.view import LinearView
 from widemargin.fitted.record import find_model
 from widemargin.problems.training_bounds import perceptron
 
-CANDIDATES = 200  # margins that are tried where a theorem holds for all at once
+CANDIDATES = 200  # maximum number of margins to minimise over, for theorems uniform in the margin
 MOST_ROWS = 10**15
-ONE = 1e-6  # by so little may a margin of 1 be missed for rounding
+ONE = 1e-6  # tolerance of a margin of 1, for rounding
 NEEDS_C = "needs c, a constant that the theorem does not name: summary(..., c=...)"
 
 ABOUT_PLANES = (
@@ -38,7 +38,7 @@ Found = AppliedBound | str
 
 
 def linear_bounds(view: LinearView, delta: float, c: float | None) -> dict[str, Found]:
-    """Return what the theorems on linear functions say of a machine."""
+    """Evaluate the bounds for linear functions on a model."""
     if not 0.0 < view.radius < math.inf:
         why = f"needs rows whose length is a positive number; the longest one's is {view.radius:g}"
         return dict.fromkeys(ABOUT_PLANES, why)
@@ -69,7 +69,7 @@ def _by_distribution(view: LinearView, delta: float) -> Found:
     rho, D = float(candidates[best]), float(lacking[best])
 
     def at(m: int) -> Bound:
-        # As many times the rows, as many times the squares that D^2 is the sum of.
+        # D^2 is a sum over samples and hence proportional to m.
         return margin_distribution(m, R, D * math.sqrt(m / view.m), rho, delta)
 
     how = (
@@ -112,7 +112,7 @@ def _by_linear_margin(view: LinearView, delta: float, c: float) -> Found:
         return "no row is on the right side of the boundary"
 
     def at(m: int, rho: float) -> Bound:
-        # Half of delta for (1.45), half for (1.46): which is used depends on the rows.
+        # Half of delta for each of (1.45) and (1.46), as the samples decide which one is used.
         error = float((view.margins < rho).mean())
         return linear_margin(m, view.radius, rho, delta / 2.0, error, c)
 
@@ -182,7 +182,7 @@ def _by_updates(view: LinearView) -> Found:
 
 
 def _by_adaptive_margin(view: LinearView, delta: float) -> Found | None:
-    """Return what theorem 2.2 of Smola et al. (2000) says; None for machines it is not about."""
+    """Evaluate theorem 2.2 of Smola et al. (2000); return None for fixed-margin models."""
     model = find_model(view.machine)
     deficits = None if model is None else model.margin_deficits()
     if model is None or deficits is None:
@@ -204,7 +204,7 @@ def _by_adaptive_margin(view: LinearView, delta: float) -> Found | None:
 def mean_bounds(
     m: int, margins: FloatArray, h: float | None, delta: float, c: float | None
 ) -> dict[str, Found]:
-    """Return what theorem 1.10 says of a weighted mean of hypotheses of VC dimension h."""
+    """Evaluate theorem 1.10 on a convex combination of hypotheses of VC dimension h."""
     if h is None:
         return {"convex_combination": "the VC dimension of the base hypotheses is not known"}
     if c is None:
@@ -233,13 +233,13 @@ def applied(
     how: str,
     delta: float,
 ) -> AppliedBound:
-    """Return a theorem with its value at the number of rows, and its words."""
+    """Return a bound with its value for the given samples, its inputs and a description."""
     bound = with_unmet(at(view.m), view.unmet)
     return AppliedBound(function, bound, inputs, f"{how}. {promise(bound, delta, rows_needed(at))}")
 
 
 def some_margins(margins: FloatArray) -> FloatArray:
-    """Return positive margins, all of them or as many as are worth a try."""
+    """Return the distinct positive margins, at most CANDIDATES of them."""
     positive = np.unique(margins[margins > 0])
     if len(positive) <= CANDIDATES:
         return positive
@@ -247,19 +247,19 @@ def some_margins(margins: FloatArray) -> FloatArray:
 
 
 def with_unmet(bound: Bound, more: tuple[str, ...]) -> Bound:
-    """Return a bound with more conditions that are not met."""
+    """Return a bound with additional unmet conditions."""
     unmet = (*bound.unmet, *more)
     return Bound(float(bound), bound.name, unmet, bound.dimension, bound.of, bound.lower)
 
 
 def rows_needed(at: Callable[[int], Bound]) -> int | None:
-    """Return how many rows, else the same, bring a bound below 1; None if none do."""
+    """Return the number of samples, all else equal, for which a bound is below 1, or None."""
     high = 1
     while not at(high) < 1.0:
         high *= 2
         if high > MOST_ROWS:
             return None
-    low = high // 2
+    low = high // 2  # bisect to three digits, enough for display
     while high - low > max(1, high // 1000):
         middle = (low + high) // 2
         low, high = (low, middle) if at(middle) < 1.0 else (middle, high)
@@ -267,7 +267,7 @@ def rows_needed(at: Callable[[int], Bound]) -> int | None:
 
 
 def promise(bound: Bound, delta: float, needed: int | None) -> str:
-    """Say in plain words what a bound is worth."""
+    """Describe in one sentence what a bound guarantees."""
     if bound < 1.0:
         what = "pairs are in the wrong order" if "risk" in bound.of else "rows are misclassified"
         said = f"At most {100 * bound:.3g} % of new {what}, with probability {1 - delta:g}"
@@ -285,11 +285,11 @@ def _best_in_advance(
     delta: float,
     at: Callable[[int, float, float, float], Bound],
 ) -> tuple[float, float, float]:
-    """Return the best margin of those fixed in advance, its share of delta and its margin error.
+    """Return the best margin of a grid fixed in advance, its share of delta and margin error.
 
-    The shares delta / ((j + 1)(j + 2)) of the margins largest / 2^j add up to delta; each is halved
-    for (1.40) and (1.41). Margins that no row has are of no use, nor are those so small that the
-    class is too rich for m rows.
+    The shares delta / ((j + 1)(j + 2)) of the margins largest / 2^j sum to delta; each is halved
+    for (1.40) and (1.41). Margins that no sample attains are skipped, and the grid ends where the
+    class is too rich for m samples.
     """
     best, found = math.inf, (largest, delta / 4.0, 1.0)
     for j in range(max(1, math.ceil(math.log2(m)) + 1)):

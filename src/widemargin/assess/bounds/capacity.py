@@ -1,4 +1,4 @@
-"""Capacity of function classes: VC and fat-shattering dimensions, covering numbers."""
+"""Capacity of function classes: VC dimension, fat-shattering dimension, covering numbers."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from widemargin._base.validation import require
 
 
 def vc_margin_dimension(R: float, rho: float, N: float) -> float:
-    r"""Bound the VC dimension of planes that keep a distance from all points of a ball.
+    r"""Bound the VC dimension of hyperplanes with a margin on points in a ball.
 
     Smola et al. (2000), (1.35): decision functions :math:`\operatorname{sgn}(w \cdot x)` with
     :math:`\|w\| \le 1`, on points with :math:`\|x\| \le R` and :math:`|w \cdot x| \ge \rho`, have a
-    dimension of at most :math:`\min(R^2 / \rho^2, N) + 1`. A dimension is an integer, so this is
-    rounded down.
+    VC dimension of at most :math:`\min(R^2 / \rho^2, N) + 1`. A dimension is an integer, so the
+    bound is rounded down.
 
-    No bound on an error follows from it: new rows would have to keep the distance, too.
+    It does not imply an error bound, since new samples would also have to satisfy the margin.
 
     Parameters
     ----------
     R : float
         Radius of the ball.
     rho : float
-        Distance from the plane, positive.
+        The margin (distance from the hyperplane), positive.
     N : int or inf
-        Number of features; ``math.inf`` for a feature space without end.
+        Number of features; ``math.inf`` for an infinite-dimensional feature space.
 
     Returns
     -------
     int
-        The dimension; ``math.inf`` where there is no bound.
+        The VC dimension; ``math.inf`` if it is not bounded.
 
     Examples
     --------
@@ -62,9 +62,9 @@ def fat_linear(R: float, rho: float) -> float:
     r"""Bound the fat-shattering dimension of linear functions on a ball.
 
     Smola et al. (2000), theorem 1.7: functions :math:`w \cdot x` with :math:`\|w\| \le 1` on the
-    ball :math:`\|x\| \le R` about the origin shatter no more than :math:`(R / \rho)^2` points by
-    rho. A number of points is an integer, so this is rounded down. There is no threshold: count
-    it as the weight of one more feature, which is constant.
+    ball :math:`\|x\| \le R` about the origin shatter at most :math:`(R / \rho)^2` points at scale
+    rho. The bound is rounded down to an integer. It has no threshold; one can be included as the
+    weight of an additional constant feature.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def fat_linear(R: float, rho: float) -> float:
     Returns
     -------
     int
-        The dimension; ``math.inf`` where it is too large for a number.
+        The dimension; ``math.inf`` if it overflows.
 
     Examples
     --------
@@ -90,22 +90,22 @@ def fat_linear(R: float, rho: float) -> float:
 
 
 def fat_l1(R: float, eps: float, N: int, c: float) -> float:
-    r"""Bound the fat-shattering dimension of linear functions with a small sum of weights.
+    r"""Bound the fat-shattering dimension of linear functions with bounded l1 norm.
 
     Smola et al. (2000), theorem 1.9: functions :math:`w \cdot x` with
-    :math:`\|w\|_1 \le R` on rows with :math:`\|x\|_\infty \le 1` have at scale :math:`\epsilon` a
-    dimension of at most :math:`c (R / \epsilon)^2 \ln(2N + 2)`.
+    :math:`\|w\|_1 \le R` on samples with :math:`\|x\|_\infty \le 1` have at scale
+    :math:`\epsilon` a dimension of at most :math:`c (R / \epsilon)^2 \ln(2N + 2)`.
 
     Parameters
     ----------
     R : float
-        Largest sum of absolute weights (for rows with entries up to s: s times it).
+        Upper bound of :math:`\|w\|_1` (times s for samples with entries up to s).
     eps : float
         Scale, positive.
     N : int
         Number of features.
     c : float
-        The constant of the theorem, which says only that there is one.
+        The universal constant of the theorem, which does not specify its value.
 
     Returns
     -------
@@ -126,12 +126,12 @@ def fat_l1(R: float, eps: float, N: int, c: float) -> float:
 
 
 class CoveringNumber(NamedTuple):
-    """Bounds on the base-2 logarithm of a covering number.
+    """Lower and upper bound of the base-2 logarithm of a covering number.
 
     Attributes
     ----------
     log2_lower, log2_upper : float
-        The bounds. The lower one is right only if the dimension was exact or itself a lower bound.
+        The bounds. The lower one is valid only if the dimension was exact or a lower bound itself.
     unmet : tuple of str
         Conditions of the theorem that do not hold; `log2_upper` is then infinite.
 
@@ -150,7 +150,7 @@ class CoveringNumber(NamedTuple):
 def covering_number(
     eps: float, B: float, m: int, fat: float | Callable[[float], float]
 ) -> CoveringNumber:
-    r"""Bound the number of functions that stand for a whole class on any m points.
+    r"""Bound the covering number of a function class on any m points.
 
     Smola et al. (2000), theorem 1.4: for functions into [0, B] and
     :math:`m \ge \mathrm{fat}(\epsilon / 4)`,
@@ -165,19 +165,19 @@ def covering_number(
     eps : float
         Accuracy, positive.
     B : float
-        Length of the interval that holds all values. Linear functions with
-        :math:`\|w\| \le 1` on a ball of radius R have B = 2R.
+        Length of the interval that contains all values; B = 2R for linear functions with
+        :math:`\|w\| \le 1` on a ball of radius R.
     m : int
         Number of points.
     fat : float or callable
         The fat-shattering dimension: its value at the scale ``eps / 4``, or a function of the
-        scale, as ``lambda scale: bounds.fat_linear(R, scale)``. Only a function gives a lower bound
-        other than 0.
+        scale, such as ``lambda scale: bounds.fat_linear(R, scale)``. With a number, the lower bound
+        is 0.
 
     Returns
     -------
     CoveringNumber
-        Logarithms to the base 2, as the numbers themselves are beyond counting.
+        Logarithms to the base 2, since the numbers themselves may overflow.
 
     Examples
     --------
@@ -199,6 +199,6 @@ def covering_number(
     lower = math.log2(math.e) / 8.0 * coarse
     if fine > m:
         return CoveringNumber(lower, math.inf, (f"m >= fat(eps / 4) (m = {m}, fat = {fine:.4g})",))
-    # Where the accuracy exceeds all values one function will do; the logarithm ends at 0.
+    # If eps exceeds the range of values, one function is a cover: the logarithm is clipped at 0.
     width = math.log2(max(1.0, 4.0 * math.e * B * m / eps))
     return CoveringNumber(lower, 3.0 * fine * width * width)

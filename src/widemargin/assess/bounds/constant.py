@@ -1,4 +1,4 @@
-"""Bounds with a universal constant that the theorems do not state: the caller gives it."""
+"""Generalisation bounds up to a universal constant, which the caller must supply."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from widemargin._base.validation import require
 
 
 def vc(n: int, h: float, delta: float, empirical_risk: float, c: float) -> Bound:
-    r"""Bound the error of any decision function of a class by its VC dimension.
+    r"""Bound the error of any decision function of a class by the VC dimension of the class.
 
-    Smola et al. (2000), theorem 1.2: with probability 1 - delta over n rows, all functions g of a
-    class with VC dimension h have
+    Smola et al. (2000), theorem 1.2: with probability 1 - delta over n samples, all functions g of
+    a class with VC dimension h satisfy
 
     .. math::
 
         R(g) \le R_{\mathrm{emp}}(g)
             + \sqrt{\frac cn \left( h + \ln \frac1\delta \right)} . \quad (1.31)
 
-    With the smallest error in the class in place of :math:`R_{\mathrm{emp}}` it is (1.32), for the
-    function with the smallest training error.
+    With the smallest error in the class instead of :math:`R_{\mathrm{emp}}` this is (1.32), which
+    holds for the function with the smallest training error.
 
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of samples.
     h : float
-        VC dimension of the class. Planes with a threshold in N features have N + 1.
+        VC dimension of the class; N + 1 for hyperplanes with a threshold in N features.
     delta : float
-        Probability with which the bound may fail, in (0, 1).
+        Confidence parameter in (0, 1): the bound fails with probability at most delta.
     empirical_risk : float
-        Share of the rows that g gets wrong.
+        Training error rate of g.
     c : float
-        The constant of the theorem, which says only that there is one.
+        The universal constant of the theorem, which does not specify its value.
 
     Returns
     -------
     Bound
-        With h in `dimension`.
+        Its attribute `dimension` is h.
 
     Examples
     --------
@@ -61,9 +61,9 @@ def vc(n: int, h: float, delta: float, empirical_risk: float, c: float) -> Bound
 
 
 def vc_lower(n: int, h: float, delta: float, best_risk: float, c: float) -> Bound:
-    r"""Bound from below how well any algorithm learns a class with VC dimension h.
+    r"""Lower-bound the worst-case error of any algorithm on a class with VC dimension h.
 
-    Smola et al. (2000), theorem 1.3: for every algorithm there are distributions of rows such
+    Smola et al. (2000), theorem 1.3: for every algorithm there are distributions of samples such
     that with probability delta or more the error of its result g is at least
 
     .. math::
@@ -71,27 +71,27 @@ def vc_lower(n: int, h: float, delta: float, best_risk: float, c: float) -> Boun
         R(g) \ge \inf_{g' \in G} R(g')
             + \sqrt{\frac cn \left( h + \ln \frac1\delta \right)} . \quad (1.33)
 
-    It speaks of the worst distribution, not of the one at hand. The constant is not that of
-    :func:`vc`.
+    The bound concerns the worst distribution, not that of the data. The constant differs from that
+    of :func:`vc`.
 
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of samples.
     h : float
         VC dimension of the class, at least 1.
     delta : float
-        Probability with which the algorithm is that bad, in (0, 1).
+        Probability, in (0, 1), that the error reaches the bound.
     best_risk : float
-        Smallest error in the class, under that distribution.
+        Smallest error in the class under that distribution.
     c : float
-        The constant of the theorem, which says only that there is one.
+        The universal constant of the theorem, which does not specify its value.
 
     Returns
     -------
     Bound
-        A lower bound, with h in `dimension`. No error rate is above 1: a value beyond that means
-        that there are too few rows for the constant, and is marked so.
+        A lower bound, with h as `dimension`. A value above 1, which no error rate can reach, means
+        that there are too few samples for this c, and is reported as an unmet condition.
 
     Examples
     --------
@@ -112,8 +112,8 @@ def linear_margin(
 ) -> Bound:
     r"""Bound the error of a linear classifier by its margin error, up to a constant.
 
-    Smola et al. (2000), theorem 1.8: with probability 1 - delta over m rows in a ball of radius R
-    about the origin, for all margins rho and all :math:`\|w\| \le 1`, the error is at most
+    Smola et al. (2000), theorem 1.8: with probability 1 - delta over m samples in a ball of radius
+    R about the origin, for all margins rho and all :math:`\|w\| \le 1`, the error is at most
 
     .. math::
 
@@ -122,29 +122,29 @@ def linear_margin(
         R_\rho + \sqrt{\frac cm \left( \frac{R^2}{\rho^2} \ln^2 \frac{m R}{\rho}
             + \ln \frac1\delta \right)} \quad (1.46),
 
-    the first where no row has a margin below rho. Printed is :math:`\log(m / \rho)`, which
-    depends on the unit of length: in units of rho / m the class would cost nothing. R is the unit
-    here. :func:`margin_cover` is the same with all constants, for a rho fixed in advance.
+    the former if no sample has a margin below rho. The paper has :math:`\log(m / \rho)`, which
+    depends on the unit of length and vanishes in units of rho / m; here R is the unit.
+    :func:`margin_cover` is the same bound with all constants, for a rho fixed in advance.
 
     Parameters
     ----------
     m : int
-        Number of rows.
+        Number of samples.
     R : float
-        Radius of the ball that holds all rows, those to come included.
+        Radius of a ball that contains all samples, including future ones.
     rho : float
         The margin, positive.
     delta : float
-        Probability with which the bound may fail, in (0, 1).
+        Confidence parameter in (0, 1): the bound fails with probability at most delta.
     margin_error : float
-        Share of the rows with a margin below rho.
+        Fraction of the samples with a margin below rho.
     c : float
-        The constant of the theorem, which says only that there is one.
+        The universal constant of the theorem, which does not specify its value.
 
     Returns
     -------
     Bound
-        With :math:`R^2 / \rho^2` in `dimension`.
+        Its attribute `dimension` is :math:`R^2 / \rho^2`.
 
     Examples
     --------
@@ -170,37 +170,37 @@ def linear_margin(
 def convex_combination(
     m: int, h: float, rho: float, delta: float, margin_error: float, c: float
 ) -> Bound:
-    r"""Bound the error of a weighted mean of hypotheses, as boosting gives, up to a constant.
+    r"""Bound the error of a convex combination of hypotheses (boosting), up to a constant.
 
-    Smola et al. (2000), theorem 1.10: with probability 1 - delta over m rows, for all margins rho
-    and all convex combinations of functions into {-1, 1} from a class of VC dimension h,
+    Smola et al. (2000), theorem 1.10: with probability 1 - delta over m samples, for all margins
+    rho and all convex combinations of functions into {-1, 1} from a class of VC dimension h,
 
     .. math::
 
         R(f) \le R_\rho(f) + \sqrt{\frac cm \left( \frac{h \ln^2(m / h)}{\rho^2}
             + \ln \frac1\delta \right)} . \quad (1.50)
 
-    How many hypotheses are combined does not matter.
+    The bound does not depend on the number of hypotheses.
 
     Parameters
     ----------
     m : int
-        Number of rows.
+        Number of samples.
     h : float
-        VC dimension of the class of the hypotheses, at least 1.
+        VC dimension of the class of hypotheses, at least 1.
     rho : float
-        The margin, positive; margins of a convex combination lie between -1 and 1.
+        The margin, positive; margins of a convex combination are between -1 and 1.
     delta : float
-        Probability with which the bound may fail, in (0, 1).
+        Confidence parameter in (0, 1): the bound fails with probability at most delta.
     margin_error : float
-        Share of the rows with a margin below rho.
+        Fraction of the samples with a margin below rho.
     c : float
-        The constant of the theorem, which says only that there is one.
+        The universal constant of the theorem, which does not specify its value.
 
     Returns
     -------
     Bound
-        With h in `dimension`; infinite where there are fewer than h rows.
+        Its attribute `dimension` is h; the bound is infinite if m < h.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def convex_combination(
 
 
 def _vc_deviation(n: int, h: float, delta: float, c: float, least: float = 0) -> float:
-    """Return the root in (1.31) to (1.33)."""
+    """Return the square root in (1.31) to (1.33)."""
     check_rows("n", n)
     _check_dimension(h, least)
     check_probability("delta", delta)

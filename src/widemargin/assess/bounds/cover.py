@@ -1,4 +1,4 @@
-"""Bounds on the error by covering numbers: theorems 1.5 and 1.6 of Smola et al. (2000)."""
+"""Covering-number bounds on the error: theorems 1.5 and 1.6 of Smola et al. (2000)."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from widemargin._base.bound import (
 from widemargin._base.validation import require
 from widemargin.assess.bounds.capacity import CoveringNumber, covering_number, fat_linear
 
-HALVINGS = 200  # of the interval that holds the deviation: no float64 lies in between then
+HALVINGS = 200  # bisection steps, enough for the resolution of float64
 
 
 def margin_cover(m: int, rho: float, R: float, delta: float, margin_error: float) -> Bound:
     r"""Bound the error of a linear classifier by its margin error, with all constants.
 
-    Smola et al. (2000), theorem 1.5: for functions of a class F, and a margin rho that is fixed in
-    advance, with probability 1 - delta the error is at most
+    Smola et al. (2000), theorem 1.5: for functions of a class F and a margin rho fixed in advance,
+    with probability 1 - delta the error is at most
 
     .. math::
 
         \frac2m \log_2 \frac{2 \mathcal N}{\delta} \quad (1.40), \qquad
         R_\rho + \sqrt{\frac8m \ln \frac{2 \mathcal N}{\delta}} \quad (1.41),
 
-    the first where no row has a margin below rho, with
+    the former if no sample has a margin below rho, with
     :math:`\mathcal N = \mathcal N(\rho / 2, F, 2m)`. For functions :math:`w \cdot x` with
-    :math:`\|w\| \le 1` on a ball of radius R, theorems 1.4 and 1.7 give
+    :math:`\|w\| \le 1` on a ball of radius R, theorems 1.4 and 1.7 imply
     :math:`\log_2 \mathcal N \le 3 k \log_2^2(32 e R m / \rho)` with
     :math:`k = \lfloor (8 R / \rho)^2 \rfloor`, if :math:`2m \ge k`.
 
-    Either statement may fail with probability delta. Who does not know in advance which of them
-    will be used, or which rho, has to share delta among the candidates.
+    Each of the two bounds fails with probability at most delta. If the choice between them, or of
+    rho, depends on the samples, delta must be divided among the candidates.
 
     Parameters
     ----------
     m : int
-        Number of rows.
+        Number of samples.
     rho : float
         The margin, positive, fixed in advance.
     R : float
-        Radius of the ball about the origin that holds all rows, those to come included.
+        Radius of a ball about the origin that contains all samples, including future ones.
     delta : float
-        Probability with which the bound may fail, in (0, 1).
+        Confidence parameter in (0, 1): the bound fails with probability at most delta.
     margin_error : float
-        Share of the rows with a margin below rho (:func:`widemargin.margins.margin_error`).
+        Fraction of the samples with a margin below rho (:func:`widemargin.margins.margin_error`).
 
     Returns
     -------
     Bound
-        With k in `dimension`; infinite where k exceeds 2m.
+        Its attribute `dimension` is k; the bound is infinite if k exceeds 2m.
 
     Examples
     --------
@@ -74,9 +74,9 @@ def margin_cover(m: int, rho: float, R: float, delta: float, margin_error: float
 def cover_bound(
     name: str, m: int, rho: float, B: float, fat: float, delta: float, margin_error: float
 ) -> Bound:
-    """Return (1.40) or (1.41) for functions into an interval of length B.
+    """Return (1.40) or (1.41) for functions with values in an interval of length B.
 
-    `fat` is the dimension of their class at the scale rho / 8.
+    `fat` is the fat-shattering dimension of their class at the scale rho / 8.
     """
     check_rows("m", m)
     check_probability("delta", delta)
@@ -96,38 +96,38 @@ def cover_bound(
 def regression_cover(
     m: int, delta: float, empirical_risk: float, fat: float | Callable[[float], float]
 ) -> Bound:
-    r"""Bound the mean squared error of a regression with values in [0, 1].
+    r"""Bound the mean squared error of regression with values in [0, 1].
 
-    Smola et al. (2000), theorem 1.6: for functions into [0, 1] and targets there,
+    Smola et al. (2000), theorem 1.6: for functions and targets with values in [0, 1],
 
     .. math::
 
         \Pr\Bigl( \sup_{f \in F} |R(f) - R_{\mathrm{emp}}(f)| \ge \epsilon \Bigr)
             \le 4 \, \mathcal N(\epsilon / 16, F, 2m) \, e^{-\epsilon^2 m / 32} . \quad (1.42)
 
-    The smallest :math:`\epsilon` with a right side of delta or less is searched for; theorem 1.4
-    gives :math:`\mathcal N`, by the fat-shattering dimension at the scale
+    The smallest :math:`\epsilon` for which the right side is at most delta is found by bisection;
+    :math:`\mathcal N` is bounded by theorem 1.4, with the fat-shattering dimension at the scale
     :math:`\epsilon / 64`.
 
     Parameters
     ----------
     m : int
-        Number of rows.
+        Number of samples.
     delta : float
-        Probability with which the bound may fail, in (0, 1).
+        Confidence parameter in (0, 1): the bound fails with probability at most delta.
     empirical_risk : float
-        Mean squared error on the rows, in [0, 1].
+        Mean squared error on the training samples, in [0, 1].
     fat : float or callable
-        Fat-shattering dimension of the class: a function of the scale, or a number that holds at
-        all scales (for N linear features N + 1). For :math:`w \cdot x` with
+        Fat-shattering dimension of the class: a function of the scale, or a number that is valid
+        at all scales (N + 1 for linear functions of N features). For :math:`w \cdot x` with
         :math:`\|w\| \le W`, :math:`\|x\| \le R`, clipped to [0, 1], it is
         ``lambda scale: bounds.fat_linear(W * R, scale)``.
 
     Returns
     -------
     Bound
-        On the mean squared error on new rows, with the dimension that was used in `dimension`;
-        infinite where no :math:`\epsilon` below 1 will do.
+        Bound of the mean squared error on new samples, with the fat-shattering dimension as
+        `dimension`; infinite if no :math:`\epsilon` below 1 satisfies the condition.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def regression_cover(
 
     if not enough(1.0):
         return Bound(math.inf, name, ("epsilon < 1 (more rows are needed)",), None, of)
-    low, eps = 0.0, 1.0  # the smallest that is enough lies in between
+    low, eps = 0.0, 1.0  # bracket of the smallest sufficient epsilon
     for _ in range(HALVINGS):
         middle = 0.5 * (low + eps)
         if middle in (low, eps):

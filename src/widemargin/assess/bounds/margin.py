@@ -1,4 +1,4 @@
-"""Bounds on the error of machines with a large margin on most of their samples."""
+"""Margin bounds on the error of classifiers and ordinal models, with all constants."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ def margin_distribution(m: int, R: float, D: float, rho: float, delta: float) ->
             + \log_2 \frac{2m (28 + \log_2 m)}{\delta} \right), \qquad
         \kappa = \left\lfloor \frac{65 [(R + D)^2 + 2.25 R D]}{\rho^2} \right\rfloor,
 
-    for every margin :math:`\rho` that some row attains, if :math:`\kappa \le e m` and
-    :math:`m \ge \max(2/\epsilon, 6)`. The brackets of the printed (2.20) are floors.
+    for every margin :math:`\rho` that some sample attains, if :math:`\kappa \le e m` and
+    :math:`m \ge \max(2/\epsilon, 6)`. The brackets of (2.20) in the paper denote the floor.
 
     Parameters
     ----------
     m : int
-        Number of rows, positive.
+        Number of samples, positive.
     R : float
-        Radius of the ball that holds all rows, those to come included.
+        Radius of a ball that contains all samples, including future ones.
     D : float
-        :math:`\sqrt{\sum_i \max(0, \rho - y_i w'x_i)^2}`: how far rows fall short of the margin.
+        :math:`\sqrt{\sum_i \max(0, \rho - y_i w'x_i)^2}`, the l2 norm of the slacks.
     rho : float
         The margin, positive.
     delta : float
-        Probability with which the bound may fail, in (0, 1).
+        Confidence parameter in (0, 1): the bound fails with probability at most delta.
 
     Returns
     -------
     Bound
-        With kappa in `dimension`; infinite where kappa exceeds e m.
+        Its attribute `dimension` is kappa; the bound is infinite if kappa exceeds e m.
 
     Examples
     --------
@@ -76,27 +76,27 @@ def adaptive_margin(m: int, R: float, W: float, D: float, delta: float) -> Bound
         W^2 = \sum_{ij} \alpha_i \alpha_j y_i y_j k(x_i, x_j), \qquad
         D^2 = \sum_i \max(0, \xi_i - \lambda \alpha_i k(x_i, x_i))^2,
 
-    for coefficients and slacks that are feasible for (2.10)-(2.12), if some row has a margin of
-    at least 1. That row makes W R at least 1 and kappa at least 65, so some 40,000 rows are
-    needed before the bound falls below 1.
+    for coefficients and slacks that are feasible for (2.10)-(2.12), if some sample has a margin of
+    at least 1. Then W R is at least 1 and kappa at least 65, so about 40,000 samples are needed
+    for a bound below 1.
 
     Parameters
     ----------
     m : int
-        Number of rows, positive.
+        Number of samples, positive.
     R : float
-        Largest :math:`\sqrt{k(x, x)}`, rows to come included.
+        Largest :math:`\sqrt{k(x, x)}`, including future samples.
     W : float
-        Norm of the machine in feature space.
+        Norm of the decision function in feature space.
     D : float
-        Its slack beyond the adaptive part of the margins, as above.
+        Norm of the slacks beyond the adaptive part of the margins, as above.
     delta : float
-        Probability with which the bound may fail, in (0, 1).
+        Confidence parameter in (0, 1): the bound fails with probability at most delta.
 
     Returns
     -------
     Bound
-        With kappa in `dimension`; infinite where kappa exceeds e m.
+        Its attribute `dimension` is kappa; the bound is infinite if kappa exceeds e m.
 
     Examples
     --------
@@ -114,10 +114,10 @@ def adaptive_margin(m: int, R: float, W: float, D: float, delta: float) -> Bound
 
 
 def ordinal_margin(m: int, R: float, rho: float, delta: float, pairs: str = "disjoint") -> Bound:
-    r"""Bound the preference risk of a linear utility that orders its training rows without error.
+    r"""Bound the preference risk of a linear utility that ranks all training samples correctly.
 
     Herbrich et al. (2000), theorem 2.2: for a utility w'x with :math:`\|w\| = 1` and n independent
-    pairs of rows, each in the right order by at least :math:`\rho`,
+    pairs of samples, each in the right order by at least :math:`\rho`,
 
     .. math::
 
@@ -125,29 +125,30 @@ def ordinal_margin(m: int, R: float, rho: float, delta: float, pairs: str = "dis
             + \log_2 \frac{8n}{\delta} \right), \qquad
         k = \left\lfloor \left( \frac{8R}{\rho} \right)^2 \right\rfloor \le e n .
 
-    The theorem is printed with n = m - 1, for the pairs (1, 2), (2, 3), ... of m rows. These share
-    rows and are not independent, so that its (2.18) is false; n = floor(m / 2) pairs share none.
+    The paper states the theorem with n = m - 1, for the pairs (1, 2), (2, 3), ... of m samples.
+    These pairs share samples and are not independent, so that its (2.18) is false; n = floor(m / 2)
+    disjoint pairs are.
 
     Parameters
     ----------
     m : int
-        Number of rows, two at least. Pairs of equal rank have no order: where there are some, give
-        twice the number of disjoint pairs of different ranks; the bound then is one on the risk
-        among pairs of different ranks (``preference_risk(..., scaled=True)``).
+        Number of samples, at least 2. If some samples have equal rank, pass twice the number of
+        disjoint pairs of different ranks; the bound is then on the risk among pairs of different
+        ranks (``preference_risk(..., scaled=True)``).
     R : float
-        Largest distance between two rows in feature space, rows to come included.
+        Largest distance between two samples in feature space, including future ones.
     rho : float
         The margin: the smallest difference of utilities, higher rank minus lower, over the pairs
-        of different ranks. It is 1 / \|w\| for a machine that has no slack.
+        of different ranks. It is 1 / \|w\| for a model without slack.
     delta : float
-        Probability with which the bound may fail, in (0, 1).
+        Confidence parameter in (0, 1): the bound fails with probability at most delta.
     pairs : {"disjoint", "printed"}, default="disjoint"
-        n = floor(m / 2), or m - 1 as printed, which is not proved.
+        n = floor(m / 2), or n = m - 1 as in the paper, for which the bound is not proved.
 
     Returns
     -------
     Bound
-        With k in `dimension`; infinite where k exceeds e n.
+        Its attribute `dimension` is k; the bound is infinite if k exceeds e n.
 
     Examples
     --------
@@ -171,11 +172,11 @@ def ordinal_margin(m: int, R: float, rho: float, delta: float, pairs: str = "dis
 
 
 def shawe_taylor(m: int, k: float, delta: float) -> Bound:
-    r"""Bound the error of a classifier that gets all rows right, by its smallest margin.
+    r"""Bound the error of a classifier without training errors by its smallest margin.
 
     Herbrich et al. (2000), theorem 2.3, due to Shawe-Taylor et al. (1998): for a class of
-    functions f with a threshold fixed in advance, compared with which all m rows are on the right
-    side, the nearest at a distance of :math:`\rho_f`,
+    functions f with a threshold fixed in advance, if all m samples are on the right side of it and
+    their smallest margin is :math:`\rho_f`,
 
     .. math::
 
@@ -183,22 +184,22 @@ def shawe_taylor(m: int, k: float, delta: float) -> Bound:
             + \log_2 \frac{8m}{\delta} \right), \qquad
         k = \mathrm{fat}(\rho_f / 8) \le e m . \quad (2.20)
 
-    The margin need not be known in advance.
+    The margin need not be fixed in advance.
 
     Parameters
     ----------
     m : int
-        Number of rows, positive.
+        Number of samples, positive.
     k : float
-        Fat-shattering dimension of the class at an eighth of the margin, or a bound on it: for a
-        linear machine without threshold ``bounds.fat_linear(R, rho / 8)``.
+        Fat-shattering dimension of the class at an eighth of the margin, or an upper bound of it:
+        ``bounds.fat_linear(R, rho / 8)`` for a linear model without threshold.
     delta : float
-        Probability with which the bound may fail, in (0, 1).
+        Confidence parameter in (0, 1): the bound fails with probability at most delta.
 
     Returns
     -------
     Bound
-        With k in `dimension`; infinite where k exceeds e m.
+        Its attribute `dimension` is k; the bound is infinite if k exceeds e m.
 
     Examples
     --------
@@ -221,7 +222,7 @@ def _correct_on_all(
     unmet: tuple[str, ...] = (),
     of: str = "error rate on new rows",
 ) -> Bound:
-    """Return (2.20) of Herbrich et al. (2000) for n independent rows or pairs."""
+    """Return (2.20) of Herbrich et al. (2000) for n independent samples or pairs."""
     if k > math.e * n:
         return Bound(math.inf, name, (*unmet, f"k <= e n (is {k:.4g}, n = {n})"), k, of)
     cover = k * math.log2(8.0 * math.e * n / k) * math.log2(32.0 * n) if k else 0.0
@@ -229,7 +230,7 @@ def _correct_on_all(
 
 
 def _covered(name: str, m: int, size: float, delta: float, unmet: tuple[str, ...] = ()) -> Bound:
-    """Return (2.19) for the kappa that `size` rounds down to; infinite where kappa exceeds e m."""
+    """Return (2.19) for kappa = floor(size); infinite if kappa exceeds e m."""
     kappa = rounded_down(size)
     if kappa > math.e * m:
         unmet = (*unmet, f"kappa <= e m (is {kappa:.4g}, m = {m})")

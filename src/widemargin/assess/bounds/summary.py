@@ -1,4 +1,4 @@
-"""All bounds that apply to a fitted model: `bounds.summary`."""
+"""Summary of the generalisation bounds that apply to a fitted model (`bounds.summary`)."""
 
 from __future__ import annotations
 
@@ -58,38 +58,38 @@ def summary(
     c: float | None = None,
     R: float | None = None,
 ) -> BoundSummary:
-    r"""List all bounds that apply to a fitted model, smallest first, in plain words.
+    r"""Evaluate all generalisation bounds that apply to a fitted model, smallest first.
 
-    Nothing is claimed that a theorem does not say. A margin that was chosen by looking at the rows
-    is paid for (delta is shared out over a grid of margins where a theorem wants it fixed in
-    advance); a threshold counts as the weight of a constant feature, since the theorems have none;
-    what should have been fixed in advance and was not, such as ``gamma="scale"`` or a scaler in a
-    pipeline, makes a bound vacuous, and the list says so. That C or gamma were tuned on the same
-    rows cannot be seen and is not accounted for.
+    The conditions of the theorems are respected. Where a theorem requires a margin that is fixed
+    in advance, delta is divided among a grid of margins. A threshold counts as the weight of a
+    constant feature, since the theorems are for functions without one. If a quantity that should
+    be fixed in advance depends on the samples, such as ``gamma="scale"`` or a scaler in a pipeline,
+    the bound is marked as vacuous. Tuning C or gamma on the same samples cannot be detected and is
+    not accounted for.
 
     Parameters
     ----------
     estimator : estimator
-        A fitted classifier for two classes, a rank machine, or a pipeline that ends in one.
+        A fitted binary classifier or ordinal model, or a pipeline that ends in one.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The rows that the model was fitted to. Most bounds hold for any independent rows, but
-        these are what they are meant for; AdaBoost's and the adaptive margins' need them.
+        The training samples. Most bounds hold for any independent samples, but are intended for
+        these; those of AdaBoost and of adaptive margins require them.
     y : array-like of shape (n_samples,)
         Their labels.
     delta : float, default=0.05
-        Probability with which each bound may fail, in (0, 1).
+        Confidence parameter in (0, 1): each bound fails with probability at most delta.
     c : float, default=None
         The universal constant of theorems 1.2, 1.8, 1.9 and 1.10 of Smola et al. (2000), which do
-        not name it; without it these are not computed.
+        not specify its value; these are only evaluated if it is given.
     R : float, default=None
-        Length, in feature space, that no row exceeds, those to come included. None: that of the
-        longest row seen (1 for the Gaussian kernel, which is exact).
+        Upper bound of the norm of all samples in feature space, including future ones. None uses
+        the largest norm of X (1 for the Gaussian kernel, which is exact).
 
     Returns
     -------
     BoundSummary
-        Prints as a list; `rows` holds the theorems with their values, inputs and words, `others`
-        why the rest do not apply.
+        `rows` holds the bounds with their inputs and a description, `others` the reasons why the
+        remaining theorems do not apply; printing it shows a list.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def summary(
 def _found(
     est: Any, X: Any, y: Any, delta: float, c: float | None, R: float | None
 ) -> dict[str, Found]:
-    """Ask the theorems that are about machines of this kind."""
+    """Evaluate the bounds for this kind of model, by function name."""
     machine, seen = last_step(est, X)
     if not hasattr(machine, "classes_"):
         return {}
@@ -161,7 +161,7 @@ def _by_weighted_errors(machine: Any, found: FloatArray) -> Found:
 def stump_dimension(n_features: int) -> int:
     """Return the largest h with 2^h <= 2 n (h - 1) + 2, which bounds the VC dimension of stumps.
 
-    On h points a feature has h - 1 cuts, each read in two ways, and there are two constants.
+    On h points a feature has h - 1 cuts, each with two signs, and there are two constants.
     """
     h = 1
     while 2 ** (h + 1) <= 2 * n_features * h + 2:
@@ -170,7 +170,7 @@ def stump_dimension(n_features: int) -> int:
 
 
 def _of_ranks(est: Any, machine: Any, X: Any, y: Any, delta: float, R: float | None) -> Found:
-    """Return theorem 2.2 of Herbrich et al. (2000), with pairs that share no row."""
+    """Evaluate theorem 2.2 of Herbrich et al. (2000) on disjoint pairs of samples."""
     if not hasattr(machine, "thresholds_"):
         return "rows of different queries are not compared, so that they form no independent pairs"
     codes, utility = class_numbers(machine, y), machine.utility(X)
@@ -186,7 +186,7 @@ def _of_ranks(est: Any, machine: Any, X: Any, y: Any, delta: float, R: float | N
     if pairs == 0:
         return "no two neighbouring rows (1 and 2, 3 and 4, ...) have different ranks"
     kernel = fitted_kernel(machine)
-    # Values of the Gaussian kernel are positive, so that no two rows are at more than right angles.
+    # Gaussian kernel values are positive, so the angle between two samples is below 90 degrees.
     factor = math.sqrt(2.0) if kernel is not None and kernel.name == "rbf" else 2.0
     distance, rho = factor * length, gap / size
 

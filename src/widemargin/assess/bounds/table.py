@@ -1,4 +1,4 @@
-"""Result of `bounds.summary`: the bounds that apply to a model, and why others do not."""
+"""Result of `bounds.summary`: the bounds that apply to a model, and those that do not."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ THEOREMS = {
 
 @dataclass(frozen=True)
 class AppliedBound:
-    """A theorem that applies to a model.
+    """Bound that applies to a model.
 
     Attributes
     ----------
     function : str
         The function of :mod:`widemargin.bounds` that computed it.
     value : Bound or float
-        What it gave; a plain number where no error rate is bounded.
+        Its value; a plain number if it does not bound an error rate.
     inputs : dict
-        What it was given, or what that was made of.
+        The arguments of the function, or the quantities that they were computed from.
     words : str
-        What it says and what it takes for granted.
+        Description of the guarantee and its assumptions.
 
     Examples
     --------
@@ -62,17 +62,17 @@ class AppliedBound:
 
     @property
     def theorem(self) -> str:
-        """Where the theorem stands."""
+        """Reference of the theorem."""
         return THEOREMS[self.function]
 
     @property
     def on_new_rows(self) -> bool:
-        """Whether it is about rows to come, and not about training."""
+        """Whether the bound concerns new samples instead of training."""
         return "new rows" in getattr(self.value, "of", "")
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says nothing; a number that bounds no error rate always says something."""
+        """Whether the bound is vacuous; always False for numbers that do not bound an error."""
         return bool(getattr(self.value, "vacuous", False))
 
     def __str__(self) -> str:
@@ -84,14 +84,14 @@ class AppliedBound:
 
 @dataclass(frozen=True)
 class NotApplied:
-    """A theorem that does not apply to a model, or needs something that is not known.
+    """Bound that does not apply to a model, or requires an unknown quantity.
 
     Attributes
     ----------
     function : str
         The function of :mod:`widemargin.bounds`.
     why : str
-        Why not.
+        The reason.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class NotApplied:
 
     @property
     def theorem(self) -> str:
-        """Where the theorem stands."""
+        """Reference of the theorem."""
         return THEOREMS[self.function]
 
     def __str__(self) -> str:
@@ -117,32 +117,32 @@ class NotApplied:
 
 
 class BoundSummary:
-    """The bounds that apply to a model, smallest first, and why the others do not.
+    """Bounds that apply to a model, smallest first, and the reasons why others do not.
 
-    A bound with a condition that is not met comes after those that hold; what is not about new
-    rows comes last. Iteration is over :attr:`rows`.
+    Bounds with unmet conditions come after those that hold, and bounds that do not concern new
+    samples come last. Iteration is over :attr:`rows`.
 
     Parameters
     ----------
     model : str
         Name of the model.
     m : int
-        Number of rows.
+        Number of samples.
     delta : float
-        Probability with which each bound may fail.
+        Confidence parameter: each bound fails with probability at most delta.
     rows : list of AppliedBound
-        The theorems that apply, in any order.
+        The bounds that apply, in any order.
     others : list of NotApplied
-        Those that do not.
+        The bounds that do not apply.
 
     Attributes
     ----------
     rows : tuple of AppliedBound
-        Sorted.
+        The bounds that apply, sorted.
     others : tuple of NotApplied
-        As given.
+        The bounds that do not apply.
     best : AppliedBound or None
-        The smallest bound that says something about new rows.
+        The smallest bound on new samples that is not vacuous.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class BoundSummary:
 
     @property
     def best(self) -> AppliedBound | None:
-        """The smallest bound on the error on new rows that is not vacuous, if there is one."""
+        """Smallest non-vacuous bound of the error on new samples, or None."""
         for row in self.rows:
             if row.on_new_rows and not row.vacuous:
                 return row
@@ -186,7 +186,7 @@ class BoundSummary:
         return len(self.rows)
 
     def __getitem__(self, function: str) -> AppliedBound:
-        """Return the row of one function."""
+        """Return the bound of the given function name."""
         for row in self.rows:
             if row.function == function:
                 return row

@@ -1,7 +1,7 @@
-"""View a two-class machine as a hyperplane through the origin and samples in a ball.
+"""Represent a binary classifier as a hyperplane through the origin, with samples in a ball.
 
-A threshold b is the weight of one more feature with the constant value s = R. The rows then lie in
-a ball of radius sqrt(2) R, and the normal has the squared length |w|^2 + b^2 / R^2.
+A threshold b becomes the weight of an additional feature with the constant value R. The samples
+are then in a ball of radius sqrt(2) R, and the squared norm of the normal is |w|^2 + b^2 / R^2.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from widemargin.assess.planes import (
 from widemargin.estimators._base.inspection import fitted_kernel
 from widemargin.kernels import Kernel, is_mercer
 
-SOME_ROWS = 1_000  # on which kernels without a formula are checked
+SOME_ROWS = 1_000  # samples on which precomputed and callable kernels are tested
 
 
 @dataclass(frozen=True, eq=False)
 class LinearView:
-    """What the theorems on linear functions take.
+    """Quantities of a binary classifier that the bounds for linear functions depend on.
 
     Attributes
     ----------
     machine : estimator
-        The last step of a pipeline.
+        The estimator, or the last step of a pipeline.
     planes : Planes
-        Its plane.
+        Its hyperplane.
     signed : ndarray of shape (m,)
         Functional margins y f(x).
     size : float
-        Length of the normal, that of the constant feature included.
+        Norm of the normal, including the constant feature.
     radius : float
-        Radius of the ball, that feature included.
+        Radius of the ball, including the constant feature.
     row_length : float
-        Length of the longest row without that feature.
+        Largest norm of a sample, without the constant feature.
     longest_entry : float
-        Largest absolute value of a feature of the rows, as the machine is given them.
+        Largest absolute feature value of the samples after the earlier steps of a pipeline.
     dimension : float
-        Number of features in feature space, without that feature; may be infinite.
+        Dimension of the feature space, without the constant feature; may be infinite.
     unmet : tuple of str
-        What the theorems take to be fixed in advance, and is not.
+        Conditions of the theorems that do not hold.
     assumes : str
-        What they take for granted of new rows.
+        Assumptions on new samples.
     """
 
     machine: Any
@@ -71,27 +71,27 @@ class LinearView:
 
     @property
     def m(self) -> int:
-        """Number of rows."""
+        """Number of samples."""
         return len(self.signed)
 
     @property
     def threshold(self) -> float:
-        """The b of w'x + b."""
+        """Threshold b of w'x + b."""
         return float(self.planes.threshold[0])
 
     @property
     def margins(self) -> FloatArray:
-        """Distances from the plane through the origin."""
+        """Signed distances from the hyperplane through the origin."""
         return self.signed / self.size if self.size > 0 else np.zeros(self.m)
 
     @property
     def training_error(self) -> float:
-        """Share of the rows that are not on the right side."""
+        """Fraction of the samples that are not on the right side."""
         return float((self.signed <= 0).mean())
 
 
 def linear_view(est: Any, X: Any, y: Any, R: float | None) -> LinearView:
-    """Return a two-class machine with `coef_` or `dual_coef_` as the theorems see it."""
+    """Return the view of a binary classifier with `coef_` or `dual_coef_`."""
     machine, seen = last_step(est, X)
     codes = class_numbers(machine, y)
     planes = planes_of(machine, seen)
@@ -111,12 +111,12 @@ def linear_view(est: Any, X: Any, y: Any, R: float | None) -> LinearView:
 
 
 def plain(X: Any) -> Any:
-    """Return rows without names of features, as an array or a sparse matrix."""
+    """Return samples without feature names, as an array or a sparse matrix."""
     return X if sp.issparse(X) else np.asarray(X)
 
 
 def longest_row(machine: Any, X: Any, R: float | None) -> tuple[float, str]:
-    """Return the radius of the ball that holds the rows, and where it comes from."""
+    """Return the radius of a ball that contains the samples, and a note on its origin."""
     seen = math.sqrt(max(0.0, float(squared_lengths(machine, X).max())))
     kernel = fitted_kernel(machine)
     if R is not None:
@@ -129,20 +129,20 @@ def longest_row(machine: Any, X: Any, R: float | None) -> tuple[float, str]:
 
 
 def feature_dimension(machine: Any, X: Any) -> float:
-    """Return the number of features in feature space; infinite where it is not known."""
+    """Return the dimension of the feature space; infinite if it is not known."""
     kernel: Kernel | None = fitted_kernel(machine)
     n_features = int(X.shape[1])
     if kernel is None or kernel.name == "linear":
         return n_features
     if kernel.name == "poly" and float(kernel.degree).is_integer():
         degree = int(kernel.degree)
-        # Monomials of exactly that degree, or with a constant of up to it.
+        # Monomials of exactly this degree, or of up to this degree if coef0 is not zero.
         return math.comb(n_features + degree - (kernel.coef0 == 0), degree)
     return math.inf
 
 
 def not_in_advance(est: Any, machine: Any, X: Any) -> tuple[str, ...]:
-    """Return what was chosen after the rows were seen, though a theorem wants it before."""
+    """Return the unmet conditions: quantities not fixed in advance, or an indefinite kernel."""
     found: tuple[str, ...] = ()
     kernel = fitted_kernel(machine)
     if kernel is not None:
@@ -159,7 +159,7 @@ def not_in_advance(est: Any, machine: Any, X: Any) -> tuple[str, ...]:
 
 
 def _inner_product(kernel: Kernel, X: Any) -> bool:
-    """Whether a kernel has a feature space, by its formula or else by its values on some rows."""
+    """Return whether a kernel is positive semi-definite, by name or on the first samples."""
     if kernel.name == "precomputed":
         return is_mercer(X[:SOME_ROWS, :SOME_ROWS])
     if kernel.name == "callable":

@@ -1,1 +1,1 @@
-"""Base classes and mixins of the estimators."""
+"""Base classes and mixins shared by the estimators."""

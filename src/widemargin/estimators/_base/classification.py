@@ -1,7 +1,7 @@
-"""Mixins of the classifiers: prediction by scores, one-vs-one, one-vs-rest, probabilities.
+"""Classifier mixins: prediction from scores, one-vs-one, one-vs-rest, probabilities.
 
-They stand side by side in the bases of a classifier, those that define `decision_function` and
-`predict_proba` before `ScoredClassifier`.
+In the bases of a classifier, mixins that define `decision_function` or `predict_proba` precede
+`ScoredClassifier`.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from widemargin.fitted.record import record_of
 
 
 class ScoredClassifier(ClassifierMixin):
-    """Prediction from `decision_function`, and logarithms of `predict_proba` if there is one."""
+    """Mixin that derives `predict` from scores and `predict_log_proba` from `predict_proba`."""
 
     classes_: Any
 
     def predict(self, X: Any) -> Any:
-        """Return the predicted class of each row; where scores are equal, the first class.
+        """Predict the class of each sample; ties are resolved in favour of the first class.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to classify.
+            Samples to classify.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels.
+            Predicted class labels.
         """
         scores = self._deciding_scores(X)
         return self.classes_[predicted_class(scores)]
 
     def _deciding_scores(self, X: Any) -> FloatArray:
-        """Return scores that predict the same as `decision_function`, if others are cheaper."""
+        """Return the scores used by `predict`; subclasses override this with cheaper ones."""
         scores: FloatArray = self.decision_function(X)
         return scores
 
     @available_if(lambda self: hasattr(self, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithm of the probability of each class.
+        """Return the log-probability of each class.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
@@ -65,28 +65,28 @@ class ScoredClassifier(ClassifierMixin):
 
 
 class OneVsOneClassifier:
-    """Scores and calibrated probabilities of one machine per pair of classes."""
+    """Mixin for one-vs-one classifiers: scores and calibrated probabilities."""
 
     classes_: Any
     calibration: str
 
     def _pair_values(self, X: Any) -> FloatArray:
-        """Return the decision values of the pairs, shape (n_samples, n_pairs)."""
+        """Return the pairwise decision values, shape (n_samples, n_pairs)."""
         raise NotImplementedError
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the signed distance to the boundary in units of the margin.
+        """Return the decision function, which is +1 and -1 on the margins of a binary problem.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
+            Samples to score.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for ``classes_[1]``. More: won pairs plus a fraction from the
-            margins, so that the largest score is the predicted class.
+            Two classes: positive for ``classes_[1]``. More: number of pairs won plus a fraction
+            that grows with the sum of the margins; the largest score is the predicted class.
         """
         check_is_fitted(self)
         return combine(self._pair_values(X), len(self.classes_))
@@ -94,13 +94,13 @@ class OneVsOneClassifier:
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, calibrated on leave-one-out decision values.
 
-        The first call computes them for the training rows (see :mod:`widemargin.loo`); nothing is
-        refitted and nothing is random. The likeliest class is always the predicted one.
+        The first call computes the leave-one-out values of the training samples and caches them
+        (see :mod:`widemargin.loo`). The most probable class is always the predicted one.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
@@ -119,27 +119,27 @@ class OneVsOneClassifier:
 
 
 class OneVsRestClassifier:
-    """Scores of one machine per class against the others; two classes have one machine."""
+    """Mixin for one-vs-rest classifiers; two classes have a single binary submodel."""
 
     classes_: Any
 
     def _machine_values(self, X: Any) -> FloatArray:
-        """Return the decision values of the machines, shape (n_samples, n_machines)."""
+        """Return the decision values of the binary submodels, shape (n_samples, n_machines)."""
         raise NotImplementedError
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the values of the machines.
+        """Return the decision function, one score per class if there are more than two.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
+            Samples to score.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive for ``classes_[1]``. More: the value of each class's machine, so
-            that the largest score is the predicted class.
+            Two classes: positive for ``classes_[1]``. More: decision value of each class against
+            the others; the largest score is the predicted class.
         """
         check_is_fitted(self)
         values = self._machine_values(X)
@@ -147,21 +147,21 @@ class OneVsRestClassifier:
 
 
 class CalibratedOneVsRest:
-    """Calibrated probabilities of one machine per class; stands beside `OneVsRestClassifier`."""
+    """Mixin for calibrated probabilities; used together with `OneVsRestClassifier`."""
 
     calibration: str
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class, calibrated on left-out decision values.
+        """Return the probability of each class, calibrated on leave-one-out decision values.
 
-        The first call computes them for the training rows (see :mod:`widemargin.loo`). With more
-        than two classes the probabilities of the machines are normalised. The likeliest class is
-        always the predicted one.
+        The first call computes the leave-one-out values of the training samples and caches them
+        (see :mod:`widemargin.loo`). With more than two classes the one-vs-rest probabilities are
+        normalised. The most probable class is always the predicted one.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
@@ -176,24 +176,25 @@ class CalibratedOneVsRest:
 
 
 def set_per_machine(estimator: Any, **found: Any) -> None:
-    """Set attributes: the value itself for one machine, one value per machine for more."""
+    """Set fitted attributes: a single value for one binary problem, else one per problem."""
     for name, values in found.items():
         value = values[0] if len(values) == 1 else values
         setattr(estimator, name, value.item() if isinstance(value, np.generic) else value)
 
 
 def hyperplane_values(estimator: Any, X: Any) -> FloatArray:
-    """Return the values of the hyperplanes `coef_` and `intercept_`, one column per machine."""
+    """Return X @ coef_.T + intercept_, one column per hyperplane."""
     X = check_X(estimator, X)
     return np.asarray(safe_sparse_dot(X, estimator.coef_.T)) + estimator.intercept_
 
 
 def of_given_rows(values: FloatArray, data: TrainingSet) -> FloatArray:
-    """Return each machine's values of the user's rows; 0 for rows of zero weight (member -1)."""
+    """Map values per training-set row to the user's samples; 0 for samples of zero weight."""
+    # Member -1, a sample of zero weight, indexes the zero that is appended here.
     return np.pad(values, ((0, 0), (0, 1)))[:, data.member]
 
 
 def shared_by_weight(values: FloatArray, data: TrainingSet) -> FloatArray:
-    """Return `of_given_rows`, rows that were merged with others with their share by weight."""
+    """Map values as `of_given_rows`, and split those of merged samples in proportion to weight."""
     share = data.given_weight / np.append(data.weight, 1.0)[data.member]
     return of_given_rows(values, data) * share

@@ -1,4 +1,4 @@
-"""Mixins of the fitted estimators: leave-one-out, a compact copy, and what a notebook shows."""
+"""Mixins for fitted estimators: leave-one-out, compact copies, HTML representation."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ PROVED, OPEN = "#009E73", "#D55E00"
 
 
 class Displayed:
-    """The certificate, and the leave-one-out error if it is known already, in HTML diagrams.
+    """Mixin that adds the certificate and the leave-one-out error to HTML diagrams.
 
-    Nothing is computed to be shown. Stands before scikit-learn's BaseEstimator.
+    The error appears only if it has been computed before. Precedes scikit-learn's BaseEstimator in
+    the bases of an estimator.
     """
 
     def _known(self) -> tuple[Certificate | None, LOOResult | None]:
-        """Return what is known of the fit; nothing before it."""
+        """Return the certificate and the cached leave-one-out result, each None if missing."""
         proof = getattr(self, "certificate_", None)
         record = find_record(self)
         return proof, None if record is None else record.known_result()
@@ -41,7 +42,7 @@ class Displayed:
         return BLOCK.format(colour=colour, text=text) if lines else ""
 
     def _repr_html_inner(self) -> str:
-        """Return the diagram with the certificate below it; `_repr_html_` hands this out."""
+        """Return the HTML diagram followed by the certificate, for `_repr_html_`."""
         diagram: str = super()._repr_html_inner()  # type: ignore[misc]
         return diagram + self._block()
 
@@ -52,7 +53,7 @@ class Displayed:
         return shown
 
     def _sk_visual_block_(self) -> Any:
-        """Return the machine as a box of a diagram, a pipeline's for one, with a caption."""
+        """Return the box that represents the estimator in a diagram, e.g. that of a pipeline."""
         name = type(self).__name__
         return SimpleNamespace(
             kind="single",
@@ -75,8 +76,8 @@ class Displayed:
         return "; ".join(parts) or None
 
     def __dir__(self) -> list[str]:
-        # Both dir() and scikit-learn's list of fitted attributes read all that is listed here:
-        # properties that end in "_" are found when they are asked for, and that can take long.
+        # Tools that list fitted attributes read every name in dir(). Properties that end in "_"
+        # are omitted, since computing them (leave-one-out) can be expensive.
         kind = type(self)
         return [
             name
@@ -87,35 +88,36 @@ class Displayed:
 
 
 class Diagnosed:
-    """Leave-one-out of a machine that keeps its training record, and a copy without it.
+    """Mixin for estimators with a training record: leave-one-out and compact copies.
 
-    `loo_scorings` are the scores by which `LOOSearch` can choose its parameters.
+    `loo_scorings` lists the scorings that `LOOSearch` accepts for the estimator.
     """
 
     loo_scorings: ClassVar[tuple[str, ...]] = ("error",)
 
     def loo_decision_values(self, method: str = "auto") -> FloatArray:
-        """Return the decision value of each training row by the model without that row.
+        """Return the leave-one-out decision value of each training sample.
 
         Parameters
         ----------
         method : {"auto", "exact", "linear_response", "span", "folds"}, default="auto"
-            See :func:`widemargin.loo.decision_values`.
+            Leave-one-out method, see :func:`widemargin.loo.decision_values`.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Left-out values, in the order of the training rows.
+            Leave-one-out decision values (predictions of a regressor), in the order of the samples
+            passed to `fit`.
         """
         return record_of(self).decision_values(method)
 
     def loo_error(self, method: str = "auto") -> float:
-        """Return the leave-one-out error.
+        """Return the leave-one-out error of the fitted model.
 
         Parameters
         ----------
         method : str, default="auto"
-            See :func:`widemargin.loo.error`.
+            Leave-one-out method, see :func:`widemargin.loo.error`.
 
         Returns
         -------
@@ -125,15 +127,15 @@ class Diagnosed:
         return record_of(self).result(method).error
 
     def compact(self) -> Any:
-        """Return a copy without the training data, for storage.
+        """Return a copy of the model without its training data, for storage.
 
-        It predicts as before. Leave-one-out results and probabilities that were computed before
-        are kept; others need the training data and are refused.
+        Predictions are unchanged. Leave-one-out results and calibrations that have been computed
+        are kept; computing others raises ValueError, since they require the training data.
 
         Returns
         -------
         estimator
-            The smaller model.
+            The compact model.
         """
         smaller = copy.copy(self)
         smaller._record_ = record_of(self).compact()  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
-"""Give tuning, assessment and reports what they need of an estimator beyond its public interface.
+"""Access internals of the estimators for tuning, assessment and reports.
 
-These are functions and not methods, since they are of no use to a user of the estimators.
+These are functions rather than methods to keep them out of the public API of the estimators.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from widemargin.problems.soft_margin import SoftMargin
 
 
 def check_parameters(est: Any) -> None:
-    """Check the parameters that do not need the data, as `fit` does."""
+    """Validate the hyperparameters of an estimator as `fit` does before reading the data."""
     est._check_parameters()
 
 
 def training_set_for(est: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSet:
-    """Check the data of a kernel estimator as its fit does, and return them in canonical order."""
+    """Validate the data of a kernel estimator as `fit` does; return the training set."""
     data: TrainingSet = est._training_set(X, y, sample_weight, numeric=is_regressor(est))
     return data
 
 
 def kernel_for(est: Any, X: Matrix, weight: FloatArray) -> Kernel:
-    """Return the kernel that a fit on these rows would use, with numbers for its parameters."""
+    """Return the kernel that a fit on these samples would use, with numeric parameters."""
     kernel: Kernel = est._resolved_kernel(X, weight) if hasattr(est, "kernel") else Kernel("linear")
     return kernel
 
@@ -37,40 +37,40 @@ def kernel_for(est: Any, X: Matrix, weight: FloatArray) -> Kernel:
 def problems_for(
     est: Any, data: TrainingSet
 ) -> tuple[list[tuple[int, int]], list[tuple[IntArray, SoftMargin]]]:
-    """Return the pairs of classes of an SVC or SVR, and rows and problem of each machine."""
+    """Return the class pairs of an SVC or SVR, and sample indices and problem of each."""
     pairs, parts = est._problems(data)
     return pairs, parts
 
 
 def program_for(est: Any, problem: MarginProgram, rows: Rows) -> MarginProgram:
-    """Return a fitted linear program restated at the parameters of an estimator of its kind."""
+    """Return the linear program of a fitted model at the hyperparameters of another estimator."""
     program: MarginProgram = est._restated(problem, rows)
     return program
 
 
 def fitted_kernel(est: Any) -> Kernel | None:
-    """Return the kernel of a fitted estimator; None if it is a function of the features itself."""
+    """Return the kernel of a fitted estimator; None for linear models of the features."""
     kernel: Kernel | None = getattr(est, "_kernel_", None)
     return kernel
 
 
 def kernel_rows(est: Any, X: Matrix) -> Rows:
-    """Return rows seen through the kernel of a fitted estimator."""
+    """Return samples as `Rows` with the kernel of a fitted estimator."""
     return Rows(est._kernel_, X, est._centre_)
 
 
 def expansion_coefficients(est: Any) -> FloatArray:
-    """Return the coefficients of the support vectors, one column per machine."""
+    """Return the coefficients of the support vectors, one column per binary problem."""
     if hasattr(est, "_pair_coefficients"):
         return np.asarray(est._pair_coefficients())
     return np.asarray(est.dual_coef_).T
 
 
 def votes_by_pairs(est: Any) -> bool:
-    """Return whether several classes have one machine per pair of classes."""
+    """Return whether multiclass problems are handled one-vs-one."""
     return hasattr(est, "_pair_values")
 
 
 def pair_values(est: Any, X: Any) -> FloatArray:
-    """Return the decision values of the pairs of classes, one column per pair."""
+    """Return the pairwise decision values, one column per pair of classes."""
     return np.asarray(est._pair_values(X))

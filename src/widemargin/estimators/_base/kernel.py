@@ -1,4 +1,4 @@
-"""Base of the kernel estimators: parameters, kernels, training rows, decision values."""
+"""Base class of the kernel estimators: hyperparameters, kernel, training set, prediction."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ from widemargin._base.validation import (
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
 from widemargin.solvers.base import Budget, Monitor
 
-SINGLE_ERROR = 1e-3  # of a decision value, whose unit is the margin, by sums in float32
-# Of k(x, x): products of three such values, and one over it times a cost, still fit float64.
+# Largest rounding error of a float32 decision value that is accepted, relative to the margin.
+SINGLE_ERROR = 1e-3
+# Range of k(x, x) in which neither k(x, x)^3 nor a cost divided by k(x, x) overflows.
 SMALLEST_VALUE, LARGEST_VALUE = 1e-200, 1e100
-# Name, default and the kernels that use it.
+# Hyperparameter, default value, kernels that depend on it.
 KERNEL_PARAMETERS = (
     ("degree", 3, ("poly",)),
     ("coef0", 0.0, ("poly", "sigmoid")),
     ("gamma", "scale", ("poly", "rbf", "sigmoid")),
 )
-MERCER_ROWS = 2_000  # a principal block of this size is checked: an indefinite one proves it all
+# Only the leading block of this size is checked: if it is indefinite, so is the whole matrix.
+MERCER_ROWS = 2_000
 
 
 class KernelEstimator(BaseEstimator):
-    """Base of all estimators that expand their decision function in kernel values."""
+    """Base class of the estimators whose decision function is a kernel expansion."""
 
     def __init__(
         self,
@@ -74,7 +76,7 @@ class KernelEstimator(BaseEstimator):
     # -- parameters ------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        """Check every parameter that does not need the data."""
+        """Validate the hyperparameters that can be checked without the data."""
         known = self._knows_kernel()
         fix = f"one of {', '.join(NAMES)} or a function of two arrays"
         require(known, "kernel", self.kernel, fix)
@@ -92,7 +94,7 @@ class KernelEstimator(BaseEstimator):
             require_number("gamma", self.gamma, "a positive number")
         else:
             self._check_widths(np.asarray(self.gamma))
-        # Kernel parameters that were set although the kernel does not use them.
+        # A parameter that the kernel ignores is probably a mistake of the user.
         for name, default, users in KERNEL_PARAMETERS:
             value = getattr(self, name)
             changed = isinstance(value, np.ndarray) or value != default
@@ -104,7 +106,7 @@ class KernelEstimator(BaseEstimator):
         return callable(self.kernel) or (named and self.kernel in NAMES)
 
     def _check_widths(self, gamma: Any) -> None:
-        """Check a gamma that has one number per feature."""
+        """Validate an array of gammas, one per feature."""
         good = gamma.ndim == 1 and np.issubdtype(gamma.dtype, np.number)
         fix = '"scale", "auto", a number or one number per feature'
         require(good, "gamma", self.gamma, fix)
@@ -114,7 +116,7 @@ class KernelEstimator(BaseEstimator):
         require(finite, "gamma", self.gamma, "finite, not negative and not all zero")
 
     def _resolved_kernel(self, X: Matrix, weight: FloatArray) -> Kernel:
-        """Return the kernel with numbers for its parameters."""
+        """Return the kernel with "scale" and "auto" replaced by numbers."""
         if callable(self.kernel):
             return Kernel("callable", function=self.kernel)
         gamma: Any = self.gamma
@@ -129,7 +131,7 @@ class KernelEstimator(BaseEstimator):
         return Kernel(self.kernel, gamma, self.degree, self.coef0)
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
-        """Warn of kernels that are not positive semi-definite; return whether this one is not."""
+        """Warn about kernels that may be indefinite; return whether the matrix is known to be."""
         if kernel.name in ("poly", "sigmoid") and not kernel.is_mercer_by_name:
             warn(
                 f"kernel={kernel.name!r} with these parameters is not positive semi-definite in "
@@ -153,14 +155,14 @@ class KernelEstimator(BaseEstimator):
     def _training_set(
         self, X: Any, y: Any, sample_weight: Any, *, numeric: bool, always_merge: bool = False
     ) -> TrainingSet:
-        """Check the arguments of fit and bring the rows into their canonical order."""
+        """Validate the arguments of `fit` and return the training set in canonical order."""
         X, y, weight = self._checked_arguments(X, y, sample_weight, numeric=numeric)
         y = y.astype(np.float64) if numeric else y
         precomputed = self.kernel == "precomputed"
         return canonical(X, y, weight, precomputed=precomputed, always=always_merge)
 
     def _checked_arguments(self, X: Any, y: Any, sample_weight: Any, **checks: bool) -> Any:
-        """Return X, y and weights of fit as arrays; `checks` as for `check_fit`."""
+        """Return validated X, y and sample weights; `checks` are passed to `check_fit`."""
         precomputed = self.kernel == "precomputed"
         X, y, weight = check_fit(self, X, y, sample_weight, accept_sparse=not precomputed, **checks)
         if precomputed and X.shape[0] != X.shape[1]:
@@ -171,7 +173,7 @@ class KernelEstimator(BaseEstimator):
         return X, y, weight
 
     def _kernel_rows(self, data: TrainingSet) -> Rows:
-        """Return the training rows seen through the kernel; keep what prediction needs."""
+        """Return the training samples as `Rows` and store the kernel for prediction."""
         kernel = self._resolved_kernel(data.X, data.weight)
         self._indefinite = self._check_kernel_matrix(kernel, data.X)
         self.gamma_ = kernel.gamma
@@ -182,21 +184,22 @@ class KernelEstimator(BaseEstimator):
         return rows
 
     def _budget(self, watch: Monitor | None = None, *, default: int = -1) -> Budget:
-        """Return the steps and the memory that one solution may take."""
+        """Return the budget of one solver run: steps, monitor and memory."""
         steps = int(self.max_iter) if self.max_iter > 0 else default
         return Budget(steps, watch, self.cache_size * 1e6)
 
     def _keep_support(self, data: TrainingSet, rows: IntArray) -> None:
-        """Store the support vectors, given as rows of the training set."""
+        """Store the support vectors, given by their indices in the training set."""
         self.support_ = data.index[rows].astype(np.int32)
-        # A precomputed kernel has no vectors: prediction picks columns by support_.
+        # A precomputed kernel has no vectors; prediction selects columns of X by support_.
         self.support_vectors_ = np.empty((0, 0)) if self.kernel == "precomputed" else data.X[rows]
 
     def _keep_support_by_class(
         self, data: TrainingSet, rows: IntArray, codes: IntArray
     ) -> IntArray:
-        """Store the support vectors class by class; return their rows in that order."""
-        # In the canonical order within each class, so that sums have the same bits for any input.
+        """Store the support vectors grouped by class; return their indices in that order."""
+        # A stable sort keeps the canonical order within each class: sums over the support vectors
+        # are then bit-identical for any order of the input.
         rows = rows[np.argsort(codes[rows], kind="stable")]
         self._keep_support(data, rows)
         self.n_support_ = np.bincount(codes[rows], minlength=int(codes.max()) + 1).astype(np.int32)
@@ -205,9 +208,9 @@ class KernelEstimator(BaseEstimator):
     # -- prediction ------------------------------------------------------------------------
 
     def _expansion_values(self, X: Any, coefficients: FloatArray) -> FloatArray:
-        """Return sum_j coefficients_j k(x_j, x) for every row of X, j over the support."""
+        """Return sum_j coefficients_j k(x_j, x) over the support vectors, for each sample of X."""
         X = check_X(self, X, accept_sparse=self.kernel != "precomputed")
-        if not len(coefficients):  # a machine that has learnt nothing has no support vectors
+        if not len(coefficients):  # no support vectors: the decision function is constant
             return np.zeros((X.shape[0], *coefficients.shape[1:]))
         kernel = self._kernel_
         if kernel.name == "precomputed":
@@ -222,7 +225,7 @@ class KernelEstimator(BaseEstimator):
             return left.weighted_sum(np.arange(left.n), right, columns, coefficients, dtype)
 
     def _summing_precision(self, X: Matrix, coefficients: FloatArray) -> type:
-        """Return float32 for float32 rows, unless the result would have too few digits."""
+        """Return float32 for float32 samples if its rounding error is negligible, else float64."""
         bounded = self._kernel_.name in ("rbf", "sigmoid")
         rounding = float(np.finfo(np.float32).eps) * float(np.abs(coefficients).sum(axis=0).max())
         single = X.dtype == np.float32 and bounded and rounding < SINGLE_ERROR
@@ -230,10 +233,11 @@ class KernelEstimator(BaseEstimator):
 
 
 class CentredSamples:
-    """Mixin of estimators whose masses add up to zero: dense linear samples are centred.
+    """Mixin that centres dense samples for the linear kernel.
 
-    Far from the origin all digits of products of samples would be those of the offset. Stands
-    before the kernel estimator.
+    For estimators whose coefficients sum to zero, where an offset cancels in exact arithmetic. Far
+    from the origin, inner products of uncentred samples lose their significant digits. Precedes
+    `KernelEstimator` in the bases of an estimator.
     """
 
     _origin_: FloatArray | None
@@ -248,7 +252,7 @@ class CentredSamples:
 
 
 def same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
-    """Make both dense or both sparse; the model's side is the one that changes."""
+    """Convert the support vectors to the container of X, dense or sparse."""
     if sp.issparse(X) and not sp.issparse(support):
         return X, sp.csr_array(support)
     if sp.issparse(support) and not sp.issparse(X):
@@ -257,10 +261,10 @@ def same_container(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def check_range(rows: Rows) -> None:
-    """Refuse kernel values whose squares and sums would not fit float64."""
+    """Raise if kernel values are so large or small that float64 arithmetic fails."""
     if rows.kernel.name not in ("linear", "poly", "sigmoid"):
-        return  # the others are bounded, or given
-    # Of the sigmoid, which is bounded itself, the inner products.
+        return  # the other kernels are bounded or given by the user
+    # The sigmoid itself is bounded, so its inner products are checked instead.
     seen = Rows(Kernel("linear"), rows.X) if rows.kernel.name == "sigmoid" else rows
     with np.errstate(over="ignore", invalid="ignore"):
         largest = float(np.abs(seen.diagonal()).max())

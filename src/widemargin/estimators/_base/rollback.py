@@ -1,4 +1,4 @@
-"""Restore an estimator whose fit fails: a fit happens as a whole or not at all."""
+"""Make `fit` atomic: restore the estimator's attributes if it raises."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _Fitted = TypeVar("_Fitted")
 def whole_fit(
     fit: Callable[Concatenate[_Self, _Arguments], _Fitted],
 ) -> Callable[Concatenate[_Self, _Arguments], _Fitted]:
-    """Restore the attributes of an estimator if its fit raises.
+    """Decorate `fit` so that the estimator's attributes are restored if it raises.
 
-    ``fit`` learns one attribute after the other. Ctrl-C, an error or a warning that is treated as
-    one would leave some of the new fit beside some of the old: a mixture that predicts.
+    ``fit`` sets its attributes one by one. Interrupted by Ctrl-C, an error or a warning turned
+    into an error, it would leave a mixture of two fits that still predicts.
     """
 
     @functools.wraps(fit)

@@ -1,4 +1,4 @@
-"""Boosting as a large-margin method: AdaBoostClassifier."""
+"""AdaBoost and its regularised variant AdaBoost_Reg: AdaBoostClassifier."""
 
 from __future__ import annotations
 
@@ -41,95 +41,98 @@ from widemargin.solvers.boosting import BoostingResult, Learner, solve, stump_le
 
 
 class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifier, BaseEstimator):
-    r"""AdaBoost: a convex combination of weak classifiers, as a large-margin method.
+    r"""AdaBoost classifier, optionally regularised (AdaBoost_Reg).
 
-    Smola et al. (2000), Table 1.2. Each round adds the hypothesis :math:`g_t` of least weighted
-    error :math:`\varepsilon_t` with the coefficient
-    :math:`\alpha_t = \frac12 \ln \frac{1 - \varepsilon_t}{\varepsilon_t}` and shifts weight to the
-    rows that it gets wrong. The decision function
-    :math:`f = \sum_t \alpha_t g_t / \sum_t \alpha_t` is in [-1, 1]; :math:`y f(x)` is the margin of
-    a row, and theorem 1.12 bounds the share of training rows with small margins.
+    Each round adds the hypothesis :math:`g_t` of least weighted error :math:`\varepsilon_t` with
+    the coefficient :math:`\alpha_t = \frac12 \ln \frac{1 - \varepsilon_t}{\varepsilon_t}` and
+    increases the weights of the samples that it misclassifies (Smola et al. 2000, Table 1.2). The
+    decision function :math:`f = \sum_t \alpha_t g_t / \sum_t \alpha_t` is in [-1, 1];
+    :math:`y f(x)` is the margin of a sample, and theorem 1.12 bounds the fraction of training
+    samples with small margins.
 
-    The stumps that are built in minimise the weighted error exactly (scikit-learn's minimise the
-    Gini impurity), over all features, thresholds and signs, the constant included. Equal ones
-    (within 1e-12 of all weights) are settled by the smallest feature, then the smallest threshold,
-    then the sign +1.
+    The built-in decision stumps minimise the weighted error exactly (those of scikit-learn minimise
+    the Gini impurity) over all features, thresholds and signs, including the constant hypothesis.
+    Ties (errors within 1e-12 of the total weight) are broken by the smallest feature, then the
+    smallest threshold, then the sign +1.
 
-    Three and more classes: one machine for each class against all others.
+    Multiclass problems are one-vs-rest.
 
     Parameters
     ----------
     n_rounds : int, default=50
-        Largest number of rounds, positive.
+        Maximum number of rounds, positive.
     base : classifier, default=None
-        Any classifier of scikit-learn's whose fit takes sample_weight; None is the stumps built
-        in. It is cloned in every round, gets labels -1 and +1, weights that sum up to the sum of
-        the sample weights, and, where it takes seeds, a seed of the round's own.
+        Base learner: any scikit-learn classifier whose `fit` accepts sample_weight, or None for the
+        built-in decision stumps. It is cloned in every round and fitted to labels -1 and +1 with
+        weights that add up to the sum of the sample weights; its random_state parameters are set to
+        a new seed in every round.
     reg : float, default=0.0
-        C of AdaBoost_Reg: rows that have had much weight on average may have smaller margins. 0 is
-        AdaBoost. Weights of a round sum up to 1, so that useful values grow with the number of
-        rows to the power `reg_power`. See the notes.
+        Parameter C of AdaBoost_Reg, which allows smaller margins for samples with large average
+        weights; 0 is AdaBoost. As the weights of a round sum to 1, useful values grow with the
+        number of samples to the power `reg_power`. See the notes.
     reg_power : float, default=2
-        The power p of AdaBoost_Reg, at least 1.
+        Exponent p of AdaBoost_Reg, at least 1. No effect with ``reg=0``.
     binning : {"exact", "histogram"}, default="exact"
-        How stumps are found: over all thresholds, or over those between 255 bins with about
-        equally many rows. The two agree where no feature has more than 255 different values.
+        Candidate thresholds of the stumps: all, or those between 255 bins of about equal numbers of
+        samples. Both are equivalent if no feature has more than 255 distinct values. No effect with
+        another `base`.
     cache_size : float, default=4000
-        Megabytes that the bins may take: a byte for each entry of X, sparse or not.
+        Memory limit for the binned features of stumps, in megabytes: one byte per entry of X, dense
+        or sparse. `fit` raises ValueError if it would be exceeded.
     time_limit : float, default=None
-        Seconds after which no more rounds are begun.
+        Time limit in seconds, after which no further round is started. None: no limit.
     random_state : int, RandomState or None, default=None
-        For the seeds of `base`, and for the sample of rows whose quantiles are the bins. None is a
-        fixed seed.
+        Seed for `base`, and for the subsample whose quantiles define the bins. None is a fixed
+        seed.
     verbose : int, default=0
-        1 shows a progress bar.
+        If positive, display a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     alphas_ : ndarray of shape (n_hypotheses,)
-        Coefficients of the hypotheses (b / 2 of AdaBoost_Reg). With more than two classes, this
-        and the next ones are lists, an entry for each class.
+        Coefficients of the hypotheses (b / 2 for AdaBoost_Reg). With more than two classes,
+        `alphas_`, `errors_`, `estimators_` and `stopped_` are lists with one entry per class.
     errors_ : ndarray of shape (n_hypotheses,)
-        Weighted errors of the hypotheses, each in its round.
+        Weighted error of each hypothesis in its round.
     estimators_ : list
-        The hypotheses: stumps as named tuples (feature, threshold, sign), or classifiers.
+        Hypotheses: stumps as named tuples (feature, threshold, sign), or fitted clones of `base`.
     n_rounds_ : int
-        Number of hypotheses; with more than two classes, the largest.
+        Number of hypotheses; with more than two classes, the maximum over the classes.
     stopped_ : str
-        Why there are no more: "n_rounds", all were made; "perfect", a hypothesis had no error, and
-        is all of the model; "no_edge", the next one was no better than a coin; "no_edge_at_all",
-        nor was the first, and the model is a constant; "reg", along the next one the regularised
-        loss does not fall, or falls for ever; "time_limit".
+        Reason for stopping. "n_rounds": the maximum was reached. "perfect": a hypothesis had zero
+        error; the model consists of it alone. "no_edge": the weighted error of the next hypothesis
+        was not below 1/2. "no_edge_at_all": so for the first hypothesis; the model is constant.
+        "reg": adding the next hypothesis does not decrease the regularised loss, or decreases it
+        without bound. "time_limit": the time limit was reached.
     margins_ : ndarray of shape (n_samples,)
-        Margins of the training rows, y f(x); with more classes (f_y - largest other f) / 2. NaN for
-        rows of zero weight whose class no other row has.
+        Margins of the training samples, y f(x); with more than two classes (f_y - largest other
+        f) / 2. NaN for samples of zero weight whose class has no sample of positive weight.
     margin_limit_ : float or ndarray of shape (n_classes,)
-        Stumps only: no convex combination of stumps leaves every training row a margin above it,
-        so that the least of `margins_` is that close to the best there is. The stumps are those
-        that the search considers (`binning`).
+        Upper bound on the smallest training margin of any convex combination of the stumps that
+        `binning` admits; compare it with the minimum of `margins_`. Stumps only.
     feature_importances_ : ndarray of shape (n_features,)
-        Stumps only: the share of the coefficients that each feature's stumps have.
+        Share of each feature in the sum of the coefficients. Stumps only.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    RBFNetClassifier : A base to boost.
-    bounds.adaboost : The bound on the margins, theorem 1.12.
+    RBFNetClassifier : Radial basis function network, suitable as `base`.
+    bounds.adaboost : Bound on the training margins, theorem 1.12.
 
     Notes
     -----
     AdaBoost_Reg is a reconstruction of Raetsch, Onoda and Mueller (2001): with
-    :math:`\mu_i = \sum_t c_t w_i^t` the average weight of a row, the margins of its loss are
+    :math:`\mu_i = \sum_t c_t w_i^t` the average weight of a sample, the margins in its loss are
     :math:`\tilde\rho_i = y_i f(x_i) + C \mu_i^p`. The power and the scale of C may differ from the
     authors'; see :mod:`widemargin.problems.boosting`.
 
-    There is no class_weight: factors on the weights of the classes amount to a constant that is
-    added to the sum of the hypotheses, and counts for less the more of them there are.
+    There is no class_weight parameter: scaling the weights of a class is equivalent to adding a
+    constant to the sum of the hypotheses, whose effect decreases with the number of rounds.
 
-    An error within 1e-12 of 1/2 counts as 1/2. A score of exactly 0 is predicted as
+    A weighted error within 1e-12 of 1/2 counts as 1/2. A score of exactly 0 predicts
     ``classes_[0]``.
 
     Examples
@@ -218,11 +221,12 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows.
+            Training samples.
         y : array-like of shape (n_samples,)
-            Class labels of any kind, two or more classes.
+            Class labels; at least two classes must occur.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, 0 the same as its absence.
+            Sample weights, not negative: weight 2 is equivalent to repeating the sample, weight 0
+            to omitting it. None: all weights are 1.
 
         Returns
         -------
@@ -268,7 +272,7 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
     def _boosted(
         self, problems: list[BoostingProblem], learners: Sequence[Learner]
     ) -> list[BoostingResult]:
-        """Run the rounds of each machine."""
+        """Run boosting for each binary problem."""
         name, n_rounds = type(self).__name__, int(self.n_rounds)
         watch = Watch(name, 1.0, 0, self.time_limit)
         with Bar(name, self.verbose, len(problems) * n_rounds) as bar:
@@ -283,7 +287,7 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
             ]
 
     def _keep(self, results: list[BoostingResult]) -> None:
-        """Store the machines."""
+        """Store the ensembles and their coefficients."""
         ensemble: Any = StumpEnsemble.of if self.base is None else ClassifierEnsemble
         self._ensembles_ = [ensemble(result.hypotheses) for result in results]
         self._alphas_ = [result.alpha for result in results]
@@ -296,7 +300,7 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
         self.n_rounds_ = max(len(result.alpha) for result in results)
 
     def _training_margins(self, data: TrainingSet, results: list[BoostingResult]) -> FloatArray:
-        """Return the margins of the given rows, those of zero weight included."""
+        """Return the margins of the user's samples, including those of zero weight."""
         values = np.empty((len(data.member), len(results)))
         used = data.member >= 0
         values[used] = np.column_stack([result.F for result in results])[data.member[used]]

@@ -1,4 +1,4 @@
-"""Any scikit-learn classifier as the base learner of boosting."""
+"""Base learner of boosting that fits clones of a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sklearn.utils.validation import has_fit_parameter
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 
-SEEDS = 2**31 - 1  # the largest seed that scikit-learn takes
+SEEDS = 2**31 - 1  # exclusive upper end of the seeds; scikit-learn requires 32-bit integers
 
 
 def check_base(base: Any) -> None:
-    """Refuse a base estimator that cannot be boosted."""
+    """Raise if a base estimator cannot be boosted."""
     if isinstance(base, type) or not (hasattr(base, "fit") and hasattr(base, "get_params")):
         raise ValueError(
             f"base must be None or a classifier with scikit-learn's interface; got base={base!r}"
@@ -35,22 +35,22 @@ def check_base(base: Any) -> None:
 
 
 class ClassifierLearner:
-    """Learner of :func:`widemargin.solvers.boosting.solve`: clones of a classifier.
+    """Base learner of :func:`widemargin.solvers.boosting.solve` that fits clones of a classifier.
 
     Parameters
     ----------
     base : classifier
-        Cloned in every round, with a seed of its own wherever it takes one.
+        Classifier, cloned in every round with a new seed for each of its random_state parameters.
     X : ndarray or CSR matrix of shape (n_rows, n_features)
-        Training rows.
+        Training samples.
     positive : ndarray of bool of shape (n_rows,)
         Whether the label is +1.
     total : float
-        Sum of the weights that the clones are given: that of the sample weights, so that in the
-        first round they see these, and parameters that compare weights with a penalty mean what
-        they mean without boosting.
+        Sum of the weights passed to the clones. It equals the sum of the sample weights, so that
+        the first round uses these as they are and a penalty of the classifier, which is relative to
+        the weights, has its usual meaning.
     seed : sequence of int
-        From which the seeds of the rounds are drawn.
+        Seed of the generator that draws the seeds of the rounds.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ClassifierLearner:
         self.random = np.random.default_rng(seed)
 
     def learn(self, mass: FloatArray, changed: IntArray | None) -> Any:
-        """Fit a clone to the weighted rows."""
+        """Fit a clone to the weighted samples."""
         hypothesis = clone(self.base)
         names = sorted(hypothesis.get_params())
         seeded = [name for name in names if f"__{name}".endswith("__random_state")]
@@ -70,10 +70,10 @@ class ClassifierLearner:
         return hypothesis.fit(self.X, self.y, sample_weight=weight)
 
     def predictions(self, hypothesis: Any) -> BoolArray:
-        """Tell for each training row whether the classifier says +1."""
+        """Return for each training sample whether the classifier predicts +1."""
         return np.asarray(hypothesis.predict(self.X) == 1)
 
     def constant(self, positive: bool) -> Any:
-        """Return a classifier that always says the same."""
+        """Return a classifier with a constant prediction."""
         says = 1 if positive else -1
         return DummyClassifier(strategy="constant", constant=says).fit(self.X[:1], [says])

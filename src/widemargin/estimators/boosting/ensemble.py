@@ -1,4 +1,4 @@
-"""The hypotheses of a boosted model, and their weighted votes on new samples."""
+"""Ensembles of weak hypotheses and their weighted votes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from widemargin.solvers.boosting import Stump, add_stumps
 
 @dataclass(frozen=True)
 class StumpEnsemble:
-    """The stumps of a machine, as arrays.
+    """Ensemble of decision stumps, stored as arrays.
 
     Attributes
     ----------
     feature, threshold, sign : ndarray of shape (n_rounds,)
-        Each stump says `sign` where the feature exceeds the threshold, ``-sign`` elsewhere.
+        A stump predicts `sign` if the feature exceeds the threshold, otherwise ``-sign``.
     """
 
     has_stumps: ClassVar[bool] = True
@@ -31,7 +31,7 @@ class StumpEnsemble:
 
     @classmethod
     def of(cls, stumps: Sequence[Stump]) -> StumpEnsemble:
-        """Return some stumps as arrays."""
+        """Build the ensemble from a sequence of stumps."""
         return cls(
             np.array([stump.feature for stump in stumps], dtype=np.intp),
             np.array([stump.threshold for stump in stumps], dtype=np.float64),
@@ -39,12 +39,12 @@ class StumpEnsemble:
         )
 
     def members(self) -> list[Stump]:
-        """Return the stumps one by one."""
+        """Return the list of stumps."""
         parts = zip(self.feature.tolist(), self.threshold.tolist(), self.sign, strict=True)
         return [Stump(feature, threshold, int(sign)) for feature, threshold, sign in parts]
 
     def staged(self, X: Matrix, alpha: FloatArray) -> Iterator[FloatArray]:
-        """Yield the sum of alpha_t g_t after each round; the array is used again."""
+        """Yield the sum of alpha_t g_t after each round, always in the same array."""
         feature, X = self._used(X)
         total = np.zeros(X.shape[0])
         for t in range(len(alpha)):
@@ -60,16 +60,16 @@ class StumpEnsemble:
         return total
 
     def feature_shares(self, alpha: FloatArray, n_features: int) -> FloatArray:
-        """Return the share of the coefficients that the stumps of each feature have."""
-        moves = np.isfinite(self.threshold)  # a constant stump looks at no feature
+        """Return the share of each feature in the sum of the coefficients."""
+        moves = np.isfinite(self.threshold)  # a constant stump uses no feature
         return np.bincount(self.feature[moves], alpha[moves], n_features) / alpha.sum()
 
     def _used(self, X: Matrix) -> tuple[IntArray, Matrix]:
-        """Return X as it is if dense, else the dense columns that stumps look at."""
+        """Return feature indices and a dense X, restricted to the features in use if sparse."""
         most = X.shape[1]
         if not len(self.feature) == len(self.threshold) == len(self.sign) or (
             len(self.feature) and not 0 <= self.feature.min() <= self.feature.max() < most
-        ):  # of a file that was tampered with: compiled loops do not look
+        ):  # a corrupt or manipulated file; compiled loops do not check bounds
             raise ValueError(f"the stumps of this model do not fit rows of {most} features")
         if not sp.issparse(X):
             return self.feature, X
@@ -79,17 +79,17 @@ class StumpEnsemble:
 
 @dataclass(frozen=True)
 class ClassifierEnsemble:
-    """The classifiers of a machine, whose labels are -1 and +1."""
+    """Ensemble of classifiers with labels -1 and +1."""
 
     has_stumps: ClassVar[bool] = False
     classifiers: list[Any]
 
     def members(self) -> list[Any]:
-        """Return the classifiers."""
+        """Return the list of classifiers."""
         return list(self.classifiers)
 
     def staged(self, X: Matrix, alpha: FloatArray) -> Iterator[FloatArray]:
-        """Yield the sum of alpha_t g_t after each round; the array is used again."""
+        """Yield the sum of alpha_t g_t after each round, always in the same array."""
         total = np.zeros(X.shape[0])
         for step, classifier in zip(alpha, self.classifiers, strict=True):
             total += np.where(classifier.predict(X) == 1, step, -step)
@@ -100,5 +100,5 @@ class ClassifierEnsemble:
         return deque(self.staged(X, alpha), maxlen=1).pop()
 
     def feature_shares(self, alpha: FloatArray, n_features: int) -> FloatArray:
-        """Refuse: classifiers need not tell which features they use."""
+        """Raise AttributeError: the features used by a classifier are not known in general."""
         raise AttributeError("feature_importances_ is there for stumps only (base=None)")

@@ -1,4 +1,4 @@
-"""Predict by a boosted model, at the end and after each round."""
+"""Prediction with boosted ensembles, final and staged by round."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from widemargin.problems.boosting import margins_of
 
 
 class BoostedPrediction:
-    """Mixin of the weighted votes of hypotheses, one ensemble for two classes, else one per class.
+    """Mixin for prediction by weighted votes; one ensemble for two classes, else one per class.
 
-    Stands before OneVsRestClassifier and ScoredClassifier.
+    Precedes OneVsRestClassifier and ScoredClassifier in the bases of a classifier.
     """
 
     classes_: Any
@@ -42,7 +42,7 @@ class BoostedPrediction:
         return check_X(self, X, accept_sparse=self._takes_sparse())
 
     def _totals(self, X: Matrix) -> FloatArray:
-        """Return the sums of alpha_t g_t, a column for each machine."""
+        """Return the sums of alpha_t g_t, one column per ensemble."""
         pairs = zip(self._ensembles_, self._alphas_, strict=True)
         return np.column_stack([ensemble.total(X, alpha) for ensemble, alpha in pairs])
 
@@ -52,21 +52,22 @@ class BoostedPrediction:
     # -- the model -------------------------------------------------------------------------
 
     def _machine_values(self, X: Any) -> FloatArray:
-        """Return f, the weighted mean of the votes of the hypotheses, in [-1, 1]."""
+        """Return f, the weighted mean of the hypotheses, in [-1, 1]."""
         return normalised(self._totals(self._checked(X)), self._alpha_sums())
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return probabilities by the logistic link, p = 1 / (1 + exp(-2 F)).
+        """Return the probability of each class by the logistic link, p = 1 / (1 + exp(-2 F)).
 
-        F is the sum of alpha_t g_t, of which AdaBoost's loss makes half the log-odds (Friedman,
-        Hastie and Tibshirani 2000). They are **not calibrated**: the more rounds, the closer they
-        are to 0 and 1. ``sklearn.calibration.CalibratedClassifierCV`` gives better ones. With more
-        than two classes the machines' probabilities are normalised.
+        F is the sum of alpha_t g_t, an estimate of half the log-odds under AdaBoost's exponential
+        loss (Friedman, Hastie and Tibshirani 2000). The probabilities are **not calibrated**: they
+        approach 0 and 1 with the number of rounds. For calibrated ones use
+        ``sklearn.calibration.CalibratedClassifierCV``. With more than two classes the one-vs-rest
+        probabilities are normalised.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
@@ -79,14 +80,14 @@ class BoostedPrediction:
 
     @property
     def estimators_(self) -> list[Any]:
-        """The hypotheses, round by round; a list for each class if there are more than two."""
+        """Hypotheses in the order of the rounds; one list per class if there are more than two."""
         check_is_fitted(self)
         members = [ensemble.members() for ensemble in self._ensembles_]
         return members if len(members) > 1 else members[0]
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """The share of the coefficients that each feature's stumps have."""
+        """Share of each feature in the sum of the coefficients (stumps only)."""
         check_is_fitted(self)
         total = np.zeros(self.n_features_in_)
         for ensemble, alpha in zip(self._ensembles_, self._alphas_, strict=True):
@@ -95,10 +96,10 @@ class BoostedPrediction:
 
     @property
     def margin_limit_(self) -> Any:
-        """A margin that no convex combination of stumps exceeds on all training rows.
+        """Upper bound on the smallest training margin of any convex combination of stumps.
 
-        By duality: under any weights of the rows, the weighted mean of the margins of a
-        combination is at most that of the best stump. It is the least 1 - 2 error of the rounds.
+        By duality: for any sample weights, the weighted mean margin of a convex combination is at
+        most that of the best stump. The bound is the smallest value of 1 - 2 error of all rounds.
         """
         check_is_fitted(self)
         if not self._ensembles_[0].has_stumps:
@@ -108,13 +109,13 @@ class BoostedPrediction:
         return np.array(limits) if len(limits) > 1 else float(limits[0])
 
     def _each(self, of_machines: Any) -> list[Any]:
-        """Return a list with an entry for each machine."""
+        """Return an attribute as a list with one entry per ensemble."""
         return of_machines if len(self._alphas_) > 1 else [of_machines]
 
     # -- round by round --------------------------------------------------------------------
 
     def _staged_values(self, X: Any) -> Iterator[FloatArray]:
-        """Yield the normalised values after each round; machines that have ended stay."""
+        """Yield f after each round; ensembles with fewer rounds keep their final values."""
         X = self._checked(X)
         runs = [e.staged(X, a) for e, a in zip(self._ensembles_, self._alphas_, strict=True)]
         totals = np.zeros((X.shape[0], len(runs)))
@@ -125,17 +126,17 @@ class BoostedPrediction:
             yield normalised(totals, scale)
 
     def staged_decision_function(self, X: Any) -> Iterator[FloatArray]:
-        """Yield the decision function of the model after each round.
+        """Yield the decision function after each round.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
+            Samples to score.
 
         Yields
         ------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            As :meth:`decision_function` returns them.
+            Scores as returned by :meth:`decision_function`.
         """
         for values in self._staged_values(X):
             yield values[:, 0] if len(self.classes_) == 2 else values
@@ -146,30 +147,30 @@ class BoostedPrediction:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to classify.
+            Samples to classify.
 
         Yields
         ------
         ndarray of shape (n_samples,)
-            Labels.
+            Predicted class labels.
         """
         for scores in self.staged_decision_function(X):
             yield self.classes_[predicted_class(scores)]
 
     def staged_margins(self, X: Any, y: Any) -> Iterator[FloatArray]:
-        """Yield the margins of some rows after each round.
+        """Yield the margins of labelled samples after each round.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
         y : array-like of shape (n_samples,)
-            Their labels, all among `classes_`.
+            True labels, all of them in `classes_`.
 
         Yields
         ------
         ndarray of shape (n_samples,)
-            y f(x) in [-1, 1]; with more than two classes (f_y - largest other f) / 2.
+            Margins y f(x) in [-1, 1]; with more than two classes (f_y - largest other f) / 2.
         """
         X = self._checked(X)
         codes = self._codes(y, X.shape[0])
@@ -189,23 +190,23 @@ class BoostedPrediction:
         return np.searchsorted(self.classes_, y)
 
     def margin_bound(self, rho: float) -> Bound:
-        r"""Return the bound of theorem 1.12 on the share of training rows with a margin below rho.
+        r"""Return the bound of theorem 1.12 on the fraction of training margins below rho.
 
         Smola et al. (2000), (1.86):
         :math:`\prod_t 2 \sqrt{\varepsilon_t^{1-\rho} (1 - \varepsilon_t)^{1+\rho}}`. At rho = 0 it
-        equals the mean exponential loss of the training rows. Rows count by their weights. With
-        more than two classes it is the sum of the machines' bounds: a margin is below rho only if
-        it is so for a machine.
+        equals the mean exponential loss of the training samples. Samples are counted by weight.
+        With more than two classes it is the sum of the one-vs-rest bounds (union bound): a margin
+        is below rho only if it is below rho in one of the binary problems.
 
         Parameters
         ----------
         rho : float
-            The margin.
+            Margin threshold.
 
         Returns
         -------
         Bound
-            A float; 1 or more says nothing.
+            A float; values of 1 or more are vacuous.
         """
         check_is_fitted(self)
         if self.reg != 0:
@@ -222,5 +223,5 @@ class BoostedPrediction:
 
 
 def normalised(totals: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return F / sum of alpha, which rounding must not take out of [-1, 1]."""
+    """Return F divided by the sum of alpha, clipped to [-1, 1] against rounding."""
     return np.clip(totals / scale, -1.0, 1.0)

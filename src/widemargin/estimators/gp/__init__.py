@@ -1,4 +1,4 @@
-"""Gaussian-process classification by mean field: MeanFieldGPClassifier."""
+"""Mean-field Gaussian process classification: MeanFieldGPClassifier."""
 
 from __future__ import annotations
 
@@ -46,100 +46,100 @@ from widemargin.problems.mean_field import naive
 from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field import MeanFieldResult
 
-BLOCK_ROWS = 2_048  # new rows whose kernel values are held at once
+BLOCK_ROWS = 2_048  # test samples per block: bounds the memory of their kernel values
 
 
 class MeanFieldGPClassifier(
     OneVsRestClassifier, ScoredClassifier, Diagnosed, Displayed, KernelEstimator
 ):
-    r"""Gaussian-process classification with leave-one-out and evidence from the fit itself.
+    r"""Gaussian process classification by mean-field approximations.
 
-    A latent function with covariance k gives labels by its sign, after Gaussian noise of variance
-    `input_noise` and flips of probability `flip_noise` (Opper and Winther 2000, sections 8.2 and
-    8.3). The posterior is approximated by mean field. The naive theory at flip noise 0 is a convex
-    problem that Newton's method solves in a few steps; TAP and expectation propagation agree with
-    each other, cost several times as much, and have better means and variances.
+    The label is the sign of a latent Gaussian process with covariance k plus Gaussian noise of
+    variance `input_noise`, flipped with probability `flip_noise` (Opper and Winther 2000, sections
+    8.2 and 8.3). The posterior is approximated by mean-field theory. The naive theory without flip
+    noise is a convex problem, solved by Newton's method; TAP and expectation propagation have the
+    same solution, cost several times as much and give better means and variances.
 
-    Leave-one-out by (8.41) costs one factorisation and no fit. It is found when `loo_error_`,
-    `loo_proba_`, a probability or a decision value is asked for. Its fields set the one scalar by
-    which the latent mean is scaled before it becomes a probability: means of the naive theory are
-    too large or too small as they are. For the naive theory they also tell whether the mean is
-    better divided by the posterior standard deviation or by that of the prior (see `readings_`).
-    The decision function is that quotient: the normal distribution function of it is the
-    probability, but for flips and normalisation.
+    Leave-one-out by (8.41) requires one factorisation per latent function and no refit. It is
+    computed when `loo_error_`, `loo_proba_`, a probability or a decision value is first needed. The
+    leave-one-out means calibrate the probabilities: they determine a scale factor of the latent
+    mean and, for the naive theory, whether the mean is divided by the posterior or the prior
+    standard deviation (see `readings_`). The decision function is this standardised mean; its
+    normal distribution function is the probability, before flip noise and normalisation.
 
-    Three and more classes: one latent function a class, against the rest; their probabilities are
-    normalised.
+    Multiclass problems are one-vs-rest, one latent function per class, with normalised
+    probabilities.
 
     Parameters
     ----------
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
-        Covariance of the latent function, positive semi-definite. A precomputed one must have a
-        constant diagonal for probabilities, because new rows come without theirs.
+        Covariance function, positive semi-definite. For probabilities, a precomputed kernel matrix
+        must have a constant diagonal, because k(x, x) of new samples is not known.
     degree : float, default=3
-        Degree of the polynomial kernel.
+        Degree of the "poly" kernel, positive.
     gamma : {"scale", "auto"}, float or array of shape (n_features,), default="scale"
-        Coefficient of rbf and poly, as for :class:`SVC`.
+        Coefficient of "rbf" and "poly", as for :class:`SVC`.
     coef0 : float, default=0.0
-        Constant of poly.
+        Constant term of "poly".
     inference : {"naive", "tap", "ep"}, default="naive"
-        Which mean-field theory. "ep" is expectation propagation, another algorithm for the
-        solution of "tap".
+        Approximation: naive mean field, TAP, or expectation propagation, which is another
+        algorithm for the solution of TAP.
     input_noise : float, default=1.0
-        Variance v of the noise that is added to the latent function, in units of k(x, x) (1 for
-        the rbf kernel). 0 asks for classes that can be separated.
+        Variance of the Gaussian noise added to the latent function, on the scale of k(x, x), which
+        is 1 for "rbf". Not negative; 0 requires separable classes.
     flip_noise : float, default=0.0
-        Probability, below 0.5, that a label is flipped wherever it is: robust to wrong labels. The
-        problem is then no longer convex.
+        Probability, in [0, 0.5), that a label is wrong irrespective of x. Positive values make the
+        model robust to label noise, but the problem is then not convex.
     mean_variance : float, default=0.0
-        Variance of the Gaussian prior of a constant mean (threshold); 0 means that there is none.
+        Variance of the Gaussian prior of a constant mean (an intercept); 0 is no constant mean.
     solver : {"auto", "newton", "newton_cg", "table"}, default="auto"
-        For the naive theory and TAP: Newton's method by factorisation or conjugate gradients;
-        "table" is the iteration of Table 8.1, naive only, for study.
+        Newton's method by factorisation or by conjugate gradients; "table" is the iteration of
+        Table 8.1, for the naive theory only. "auto" chooses by size; it is required for "ep".
     calibrate : bool, default=True
-        Scale the latent mean by leave-one-out, see above.
+        Whether to scale the latent mean by leave-one-out, see above.
     tol : float, default=1e-10
-        Largest error of the equations, relative to max(1, embedding strength).
+        Largest residual of the mean-field equations, relative to max(1, embedding strength).
     cache_size : float, default=4000
-        Megabytes that the n x n matrices of a fit may take, factors for prediction included.
+        Memory limit for the n x n matrices of fit and prediction, in megabytes. `fit` raises
+        ValueError if they would exceed it.
     max_iter : int, default=-1
-        Largest number of steps; -1 is a budget that depends on the method.
+        Maximum number of steps per latent function; -1 is a default that depends on the method.
     time_limit : float, default=None
-        Seconds after which the fit stops with the model reached.
+        Time limit in seconds; `fit` then stops and keeps the current model. None: no limit.
     verbose : int, default=0
-        1 shows a progress bar.
+        If positive, display a progress bar.
 
     Attributes
     ----------
     alpha_ : ndarray of shape (n_samples,) or (n_classes, n_samples)
         Embedding strengths, not negative: the latent mean is sum_i y_i alpha_i k(x, x_i) with
-        labels y of -1 and +1. They add up over the repetitions that a sample weight stands for.
+        labels y of -1 and +1. A sample of weight w has the sum of the strengths of w copies.
     omega_ : ndarray of the same shape
-        Omega of (8.42); infinite for rows that do not constrain the latent function, negative for
-        those that flip noise explains away.
+        Omega of (8.42); infinite for samples that do not constrain the latent function, negative
+        for those that flip noise explains.
     log_evidence_ : float or ndarray of shape (n_classes,)
-        Approximation of log p(y).
+        Approximate log evidence, log p(y).
     residual_ : float
-        Largest error of the equations that is left, in the units of `tol`.
+        Largest residual of the mean-field equations, in the units of `tol`.
     certificate_ : Certificate or None
-        Naive theory at flip noise 0, whose equations are those of the minimum of a convex function
-        of the coefficients: `primal` is its value at `alpha_`, `dual` Fenchel's lower bound at the
-        means of the training rows, `kkt_violation` the residual. All three are recomputed from
-        `alpha_` and the kernel matrix; the worst of all classes. None for the others, whose
-        equations are not those of an optimum.
+        For the naive theory without flip noise, whose equations are the optimality conditions of a
+        convex function of the coefficients: `primal` is its value at `alpha_`, `dual` Fenchel's
+        lower bound at the means of the training samples, `kkt_violation` the residual, all
+        recomputed from `alpha_` and the kernel matrix; the worst of `certificates_`. None for the
+        other approximations, which are not optimisation problems.
     certificates_ : list of Certificate
-        Those of all classes, or none.
+        Certificates, one per latent function; empty if `certificate_` is None.
     n_iter_ : int
-        Steps taken, of all classes the most.
+        Maximum number of steps over the latent functions.
     classes_, gamma_
-        Class labels, and the gamma used.
+        Class labels, sorted, and value of gamma used in the fit.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    tune : Chooses kernel and noise by leave-one-out or evidence.
-    SVC : The same kind of model without variances.
+    tune : Choose kernel parameters and noise by leave-one-out or evidence.
+    SVC : Kernel classifier without predictive variances.
 
     References
     ----------
@@ -156,7 +156,7 @@ class MeanFieldGPClassifier(
     0.023
     """
 
-    tunable = ("gamma", "ard", "input_noise", "flip_noise")  # by `tune`
+    tunable = ("gamma", "ard", "input_noise", "flip_noise")  # hyperparameters that `tune` accepts
     loo_scorings = ("error", "log_loss", "evidence")
 
     def __init__(
@@ -206,7 +206,7 @@ class MeanFieldGPClassifier(
         check_method(self.inference, self.solver)
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
-        """Check nothing: `covariance` refuses what is not positive semi-definite."""
+        """Skip the check here; `covariance` raises if the matrix is not positive semi-definite."""
         return False
 
     # -- fitting ---------------------------------------------------------------------------
@@ -218,11 +218,12 @@ class MeanFieldGPClassifier(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the kernel matrix when ``kernel="precomputed"``.
+            Training samples, or their kernel matrix if ``kernel="precomputed"``.
         y : array-like of shape (n_samples,)
-            Class labels of any kind, two or more classes.
+            Class labels; at least two classes must occur.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, 0 the same as its absence.
+            Sample weights, not negative: weight 2 is equivalent to repeating the sample, weight 0
+            to omitting it. None: all weights are 1.
 
         Returns
         -------
@@ -248,7 +249,7 @@ class MeanFieldGPClassifier(
     def _solve(
         self, K: FloatArray, label: FloatArray, weight: FloatArray, watch: Watch
     ) -> MeanFieldResult:
-        """Solve for one latent function."""
+        """Solve the mean-field equations of one latent function."""
         watch.next_part()
         noise, flips = float(self.input_noise), float(self.flip_noise)
         return solve_function(
@@ -262,7 +263,7 @@ class MeanFieldGPClassifier(
         )
 
     def _keep(self, data: TrainingSet, results: list[MeanFieldResult]) -> None:
-        """Store what predicts and, in the order of the given rows, the solutions."""
+        """Store the latent functions, and the solutions in the order of the user's samples."""
         self._latent_ = LatentFunctions(
             data.X,
             self._kernel_,
@@ -287,7 +288,7 @@ class MeanFieldGPClassifier(
         self.n_iter_ = max(1, *(result.n_iter for result in results))
 
     def _certify(self, K: FloatArray, results: list[MeanFieldResult], evaluations: int) -> None:
-        """Certify the convex problems; note the largest error of the equations."""
+        """Compute certificates for convex problems, and the largest residual."""
         self.certificates_: list[Certificate] = []
         if self.inference == "naive" and self.flip_noise == 0:
             self.certificates_ = certificates(K, results, self.tol, evaluations)
@@ -298,7 +299,7 @@ class MeanFieldGPClassifier(
     # -- prediction ------------------------------------------------------------------------
 
     def _blocks(self, X: Any) -> Iterator[tuple[Matrix, FloatArray]]:
-        """Yield rows, a block at a time, with their kernel values."""
+        """Yield blocks of samples with their kernel values against the training samples."""
         check_is_fitted(self)
         X = check_X(self, X, accept_sparse=self.kernel != "precomputed")
         latent = self._latent_
@@ -312,18 +313,18 @@ class MeanFieldGPClassifier(
             yield block, latent.cross(block)
 
     def predict_latent(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance of the latent function, without the input noise.
+        """Return mean and variance of the latent function, without input noise.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
         mean, variance : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: of the one function, positive for ``classes_[1]``. The mean is not scaled
-            by leave-one-out.
+            One column per class if there are more than two; with two classes, a positive mean
+            favours ``classes_[1]``. The mean is not scaled by leave-one-out.
         """
         means, variances = [], []
         for block, cross in self._blocks(X):
@@ -334,7 +335,7 @@ class MeanFieldGPClassifier(
         return (mean[:, 0], variance[:, 0]) if len(self.classes_) == 2 else (mean, variance)
 
     def _machine_values(self, X: Any) -> FloatArray:
-        """Return the standardised fields, a column for each latent function."""
+        """Return the standardised latent means, one column per latent function."""
         found = []
         for block, cross in self._blocks(X):
             prior = self._latent_.prior_variance(block)
@@ -342,19 +343,19 @@ class MeanFieldGPClassifier(
         return np.concatenate(found)
 
     def _deciding_scores(self, X: Any) -> FloatArray:
-        """Return the mean for two classes: its sign needs no variances and no leave-one-out."""
+        """Return scores for `predict`: for two classes the latent mean, whose sign suffices."""
         check_is_fitted(self)
         if len(self.classes_) > 2:
             return self.decision_function(X)
         return np.concatenate([self._latent_.mean(cross) for _, cross in self._blocks(X)])[:, 0]
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class; the likeliest one is always the predicted one.
+        """Return the probability of each class; the largest is that of the predicted class.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
@@ -368,31 +369,31 @@ class MeanFieldGPClassifier(
 
     @property
     def loo_error_(self) -> float:
-        """Leave-one-out error rate of the training rows, by linear response; no fit is repeated."""
+        """Leave-one-out error rate of the training samples by linear response, without refits."""
         return self.loo_error()
 
     @property
     def loo_proba_(self) -> FloatArray:
-        """Probabilities of the training rows, each by the model without the row."""
+        """Leave-one-out probabilities of the training samples."""
         fields = record_of(self).left_out().values
         return probabilities(self._latent_, fields)
 
     @property
     def readings_(self) -> list[Reading]:
-        """How each latent function becomes a probability, as leave-one-out has found."""
+        """Scale and variance that map each latent function to probabilities, by leave-one-out."""
         return readings(record_of(self))
 
     def compact(self) -> Any:
-        """Return a copy without what only leave-one-out needs; it predicts as before.
+        """Return a copy of the model without labels, weights and solutions, for storage.
 
-        The training rows stay, because the latent function depends on all of them: what is dropped
-        are the labels, the weights and the solutions. The scale of probabilities is found first.
-        Leave-one-out results that were computed before are kept; others are refused.
+        Predictions are unchanged. The training samples are kept, because the latent function needs
+        all of them. The scale of the probabilities is computed first. Leave-one-out results that
+        have been computed are kept; computing others raises ValueError.
 
         Returns
         -------
         MeanFieldGPClassifier
-            The copy.
+            The compact model.
         """
         readings(record_of(self))
         return super().compact()

@@ -1,4 +1,4 @@
-"""Steps of a mean-field fit: check the inputs, compute the covariance, solve and certify."""
+"""Fit one latent function: validate, compute the covariance, solve and certify."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from widemargin.solvers.mean_field import (
     matrices_needed,
 )
 
-MERCER_MATRICES = 6  # that is_mercer and its argument take
-NOTHING = 1e-250  # a variance that is no more than what underflow has left of it
-DOUBTFUL = 0.01  # rounding of I + T K T from which on it may have negative eigenvalues
+MERCER_MATRICES = 6  # n x n matrices that is_mercer needs, its argument included
+NOTHING = 1e-250  # variances below this are the result of underflow
+DOUBTFUL = 0.01  # rounding error of I + T K T above which it may have negative eigenvalues
 
 
 def check_method(inference: str, solver: str) -> None:
-    """Refuse a solver that the approximation does not have."""
+    """Raise if the solver is not available for the approximation."""
     require_choice("inference", inference, INFERENCES)
     require_choice("solver", solver, METHODS)
     if inference == "ep":
@@ -43,8 +43,8 @@ def check_method(inference: str, solver: str) -> None:
 
 
 def check_memory(rows: Rows, n_functions: int, inference: str, cache_size: float) -> None:
-    """Refuse a fit that exceeds cache_size, before anything of size n x n is allocated."""
-    # Leave-one-out holds K, a factor for each latent function and two inverse factors.
+    """Raise if the n x n matrices would exceed cache_size, before they are allocated."""
+    # Leave-one-out holds K, one factor per latent function and two inverse factors.
     matrices = max(matrices_needed(inference), 3 + n_functions)
     if not rows.kernel.is_mercer_by_name:
         matrices = max(matrices, MERCER_MATRICES)
@@ -60,9 +60,9 @@ def check_memory(rows: Rows, n_functions: int, inference: str, cache_size: float
 
 
 def covariance(rows: Rows, kernel: Any, mean_variance: float, input_noise: float) -> FloatArray:
-    """Return the covariance of the latent function at the samples, or refuse it.
+    """Return the covariance matrix of the latent function; raise if it is not usable.
 
-    `kernel` is the parameter of the estimator, for messages.
+    `kernel` is the estimator's parameter, used in error messages.
     """
     K = kernel_matrix(rows, float(mean_variance))
     if not np.isfinite(K).all():
@@ -89,12 +89,12 @@ def solve_function(
     inference: str,
     kernel: Any,
 ) -> MeanFieldResult:
-    """Solve the equations of one latent function; refuse matrices that rounding has spoilt."""
+    """Solve the equations of one latent function; raise if rounding makes them unsolvable."""
     try:
         result = mean_field.solve(
             problem, K, tol=tol, budget=budget, method=method, inference=inference
         )
-        # Raise now what predictions would raise: rounding errors of K that outweigh the noise.
+        # Factorise here so that `fit` raises, not `predict`, if rounding in K outweighs the noise.
         precision = result.precision()
         largest = float((np.abs(precision) * np.diagonal(K)).max())
         if len(K) * np.finfo(np.float64).eps * largest > DOUBTFUL:
@@ -110,7 +110,7 @@ def solve_function(
 def certificates(
     K: FloatArray, results: list[MeanFieldResult], tol: float, evaluations: int
 ) -> list[Certificate]:
-    """Certify the minima of convex problems by their coefficients."""
+    """Return the certificates of convex problems at the fitted coefficients."""
     return [
         result.problem.certificate(
             "naive mean field",
@@ -127,7 +127,7 @@ def certificates(
 def warn_unconverged(
     name: str, results: list[MeanFieldResult], residual: float, tol: float, solver: str
 ) -> None:
-    """Warn of equations that are not solved, say why and what would help."""
+    """Warn about equations that are not solved, with the reason and a remedy."""
     worst = max(results, key=lambda result: result.residual)
     reason, fix = reason_of([worst.status])
     if worst.status == "stalled" and not worst.problem.is_convex:

@@ -1,4 +1,4 @@
-"""Nearest points of reduced convex hulls as a classifier: ReducedHullSVC."""
+"""Support vector classification by reduced convex hulls: ReducedHullSVC."""
 
 from __future__ import annotations
 
@@ -54,88 +54,88 @@ SOLVERS = ("auto", "smo", "qp", "implicit", "sampling")
 
 
 def _cut_is_theta(model: ReducedHullSVC) -> bool:
-    """Tell whether there are probabilities; scikit-learn shows the error as the reason."""
+    """Return whether probabilities are available; raise AttributeError with the reason if not."""
     if model.cut == "hull":
         raise AttributeError(f"probabilities {NEEDS_THETA}")
     return True
 
 
 class ReducedHullSVC(CentredSamples, SupportClassifier):
-    r"""Classifier between the nearest points of the classes' reduced convex hulls.
+    r"""Support vector classification by the nearest points of reduced convex hulls.
 
-    A class may put at most the mass D = 1/k on any one example: its hull shrinks as k grows, and up
-    to about k examples of each class may lie on the wrong side. The machine minimises
+    In the reduced convex hull of a class, the mass of each sample is at most D = 1/k: the hull
+    shrinks as k grows, and up to about k samples of each class may be on the wrong side. Minimises
     :math:`\frac12 |w|^2 - (\theta_+ - \theta_-) + \sum_i D_i \xi_i` subject to
-    :math:`\langle w, \phi(x_i) \rangle \ge \theta_+ - \xi_i` for the positive examples and
+    :math:`\langle w, \phi(x_i) \rangle \ge \theta_+ - \xi_i` for the positive samples and
     :math:`\le \theta_- + \xi_i` for the negative ones (P2 of Balcázar et al. 2008). k = 1 is
-    the hard margin. The same boundary is that of ``NuSVC(nu=nu_)`` and ``SVC(C=equivalent_C_)``;
-    what is new is that k counts examples, and that the smallest workable k is found.
+    the hard margin. ``NuSVC(nu=nu_)`` and ``SVC(C=equivalent_C_)`` have the same decision boundary;
+    here k is a number of samples, and the smallest feasible k can be computed.
 
     Parameters
     ----------
     k : "auto", number, or pair (k_plus, k_minus), default="auto"
-        How many examples share the mass of a class at least. A number from 1 on counts examples
-        (by weight); a float in (0, 1) is a fraction of the class. "auto" is the smallest
-        integer at which the hulls are apart (for kernels other than the linear one: by more
-        than 1e-5 of the data's extent); where no common k works it is, with a warning, the smallest
-        pair in proportion to the sizes of the classes. In a pair, plus is ``classes_[1]``; with
-        more than two classes, the earlier class of each pair of them.
+        Minimum number of samples that share the unit mass of a class. A number from 1 up to the
+        class size counts samples (by weight); a float in (0, 1) is a fraction of the class. "auto"
+        is the smallest integer for which the reduced hulls are disjoint (for nonlinear kernels: by
+        more than 1e-5 of the extent of the data). If no common k separates them, it is the smallest
+        pair in proportion to the class sizes, with a warning. In a pair, plus is ``classes_[1]``;
+        with more than two classes, the first class of each pair of classes.
     D : number or pair (D_plus, D_minus), default=None
-        1/k, instead of k. More than 1 is the same as 1.
+        Largest mass of a sample, 1/k; an alternative to k. Values above 1 are equivalent to 1.
     kernel : {"linear", "rbf", "poly", "sigmoid", "precomputed"} or callable, default="linear"
-        As for :class:`SVC`. With narrow kernels every set of points is separable, so that
-        k="auto" is 1 and follows every label: give a k with these.
+        As for :class:`SVC`. Narrow kernels separate any samples, so that k="auto" is 1 and the
+        model overfits; choose k explicitly for these.
     degree, gamma, coef0
         As for :class:`SVC`.
     cut : {"theta", "hull"}, default="theta"
-        Where the boundary is: in the middle of the thresholds, as for :class:`SVC`, or in the
-        middle of the nearest points.
+        Position of the boundary: midway between the thresholds, as for :class:`SVC`, or midway
+        between the nearest points. With "hull" there are no probabilities and no leave-one-out.
     solver : {"auto", "qp", "smo", "implicit", "sampling"}, default="auto"
-        "smo" is the solver of :class:`SVC`, for any kernel. The others are exact, for the linear
-        kernel and dense rows: "qp" by interior points, "implicit" by the same on rows near the
-        thresholds, in a few reads of the data, "sampling" by random samples as in Balcázar et
-        al. (2008), Fig. 3, for small k. "auto" is "qp" or "implicit" up to 100 features, else
-        "smo".
+        "smo" is the solver of :class:`SVC`, for any kernel. The others are exact and require the
+        linear kernel and dense samples: "qp" is an interior-point method, "implicit" applies it to
+        the samples near the thresholds in a few passes over the data, and "sampling" solves random
+        subsamples as in Balcázar et al. (2008), Fig. 3, for small k. "auto" is "qp" or "implicit"
+        for dense samples, the linear kernel and up to 100 features, otherwise "smo".
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         As for :class:`SVC`.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, in units of half the margin
-        theta_plus - theta_minus, as it is for :class:`SVC`.
+        Tolerance for stopping: largest violation of the KKT conditions, in units of half the
+        margin theta_plus - theta_minus, as for :class:`SVC`.
     cache_size, max_iter, time_limit, random_state, verbose
         As for :class:`SVC`.
 
     Attributes
     ----------
     theta_plus_, theta_minus_ : float, or ndarray of shape (n_pairs,) for more than two classes
-        Thresholds of w.x in the scale of the problem.
+        Thresholds on w.x, in the scale of the problem above.
     k_ : number or pair, or a list with one for each pair of classes
-        The k used; (k_plus, k_minus) where they differ.
+        Value of k used in the fit, or (k_plus, k_minus) if these differ.
     outliers_ : ndarray
-        Training rows beyond the threshold of their class (xi > 0), in any pair of classes.
+        Indices of the training samples beyond the threshold of their class (xi > 0) in any pair.
     nu_ : float, or ndarray of shape (n_pairs,)
-        2 / sum(D): nu of the machine with the same boundary. For the hard margin, k = 1, D is
-        taken as 2 here and below: any D > 1 has the same answer, and the other machines are then
-        unique too.
+        2 / sum(D), the nu of :class:`NuSVC` with the same boundary. For the hard margin, k = 1,
+        D = 2 is used here and below: any D > 1 gives the same boundary, and with D = 2 the
+        solutions of the equivalent problems are unique as well.
     equivalent_C_ : float or pair, or a list with one for each pair of classes
-        2 D / (theta_plus - theta_minus): C of the machine with the same boundary, as a pair
-        where k_plus and k_minus differ.
+        2 D / (theta_plus - theta_minus), the C of :class:`SVC` with the same boundary; a pair if
+        k_plus and k_minus differ.
     history_ : list of dict, or a list of them for more than two classes
-        Rounds of "implicit" and "sampling": rows worked on, violators, bounds; else empty.
+        Rounds of "implicit" and "sampling": samples used, violators, bounds. Otherwise empty.
     dual_coef_, intercept_
-        In the scale of that C-machine: `decision_function` is +1 at theta_plus and -1 at
-        theta_minus (with ``cut="hull"`` the same function less its value at the cut).
+        As for :class:`SVC` with C = `equivalent_C_`: `decision_function` is +1 at theta_plus and -1
+        at theta_minus (with ``cut="hull"``, shifted to be 0 at that boundary).
     coef_ : ndarray of shape (n_pairs, n_features)
-        Weights of the linear kernel in that scale.
+        Weights of the features in the same scale; linear kernel only.
     certificate_, certificates_
-        Primal and dual of the problem in its own scale; the KKT violation in units of tol.
+        Objectives in the scale of the problem above, KKT violation in the units of tol.
     classes_, support_, support_vectors_, n_support_, gamma_, n_iter_
         As for :class:`SVC`.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    NuSVC : The same boundary, by a fraction of the rows.
+    NuSVC : Same boundary, controlled by the fraction of margin errors.
 
     Examples
     --------
@@ -188,7 +188,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
         check_sizes(self.k, self.D)
 
     def _asked_sizes(self, m_plus: float, m_minus: float) -> Sizes | None:
-        """Return the k that the parameters ask for; None for the smallest that works."""
+        """Return (k_plus, k_minus) as set by the parameters; None for "auto"."""
         return asked_sizes(self.k, self.D, m_plus, m_minus)
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
@@ -199,7 +199,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
         return weight
 
     def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
-        """Return the hulls at k = 1: they are shrunk when the kernel is known."""
+        """Return the hulls with k = 1; `_fit_pair` shrinks them, since "auto" needs the kernel."""
         return reduced_hulls(y, cost)
 
     # -- fitting ---------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
             sizes = smallest_sizes(problem, part, how) if asked is None else asked
             hulls = shrink(problem, *sizes)
             found = reduced_hull.solve(hulls, part, tol=self.tol, **how)
-            # Of an indefinite kernel, which was warned of, no distance says anything.
+            # For an indefinite kernel a zero distance does not imply that the hulls meet.
             certain = found.status in ("converged", "stalled") and not self._indefinite
             if not found.separable and certain:
                 raise ValueError(why_not(sizes, problem, part, how))
@@ -260,7 +260,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
             history_=[m.history for m in pairs],
             equivalent_C_=[single(c) for c in costs],
         )
-        outlier = np.zeros(len(data.weight) + 1, dtype=bool)  # the last entry: rows of no weight
+        outlier = np.zeros(len(data.weight) + 1, dtype=bool)  # last: zero weight
         for m in pairs:
             outlier[m.machine.rows[m.outlier]] = True
         self.outliers_ = np.flatnonzero(outlier[data.member])
@@ -293,13 +293,13 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, see :meth:`SVC.predict_proba`.
 
-        With ``cut="hull"`` there are none: they rest on leave-one-out, which is that of the
-        machine at its equivalent C, and its boundary is the other one.
+        Not available with ``cut="hull"``: the calibration uses leave-one-out decision values of
+        the equivalent :class:`SVC`, whose boundary is that of ``cut="theta"``.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------

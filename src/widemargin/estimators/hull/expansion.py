@@ -1,4 +1,4 @@
-"""Express a solution of the reduced hulls in the scale of the C-machine with the same boundary."""
+"""Rescale a solution of the reduced-hull problem to that of the equivalent SVC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from widemargin.problems.reduced_hull import NearestPoints, equivalent_cost
 from widemargin.problems.soft_margin import SoftMargin, c_classification
 from widemargin.solvers.reduced_hull import HullResult
 
-AT_BOUND = 1e-9  # relative: a mass this near its bound is at it
+AT_BOUND = 1e-9  # relative distance from the upper bound that is attributed to rounding
 NEEDS_THETA = (
     "need cut='theta': leave-one-out is that of the machine at its equivalent C, whose boundary "
     "is the middle of the thresholds; this model has cut='hull'"
@@ -25,12 +25,12 @@ NEEDS_THETA = (
 
 @dataclass(frozen=True)
 class HullExpansion(Expansion):
-    """A fitted pair of classes with the hulls that it stands between."""
+    """Kernel expansion of one pair of classes, with its reduced hulls."""
 
     sizes: Sizes
     hulls: SoftMargin
     points: NearestPoints
-    outlier: BoolArray  # over the rows of the pair
+    outlier: BoolArray  # one entry per sample of the pair
     history: list[dict[str, Any]]
 
     @classmethod
@@ -44,7 +44,7 @@ class HullExpansion(Expansion):
         sizes: Sizes,
         cut: str,
     ) -> HullExpansion:
-        """Divide by the unit, half the margin."""
+        """Return the solution divided by `unit`, half the margin, so that its margin is 1."""
         alpha, points = found.alpha, found.points
         at_bound = np.abs(alpha) >= (1.0 - AT_BOUND) * (hulls.upper - hulls.lower)
         beyond = points.slack(hulls, found.f) > AT_BOUND * unit

@@ -1,4 +1,4 @@
-"""Check k and D of ReducedHullSVC, find the smallest k, and explain why a k does not work."""
+"""Validate k and D of ReducedHullSVC and compute the smallest feasible k."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_PAIR = (
 
 
 def check_sizes(k: Any, D: Any) -> None:
-    """Check what does not need the data."""
+    """Validate k and D as far as possible without the data."""
     automatic = isinstance(k, str)
     if D is not None:
         require(automatic and k == "auto", "k", k, '"auto" where D is given')
@@ -39,7 +39,7 @@ def check_sizes(k: Any, D: Any) -> None:
 
 
 def asked_sizes(k: Any, D: Any, m_plus: float, m_minus: float) -> Sizes | None:
-    """Return what the parameters ask for; None for the smallest that works."""
+    """Return (k_plus, k_minus) from k or D and the class sizes; None for "auto"."""
     if D is not None:
         D_plus, D_minus = _pair(D)
         return max(1.0, 1.0 / D_plus), max(1.0, 1.0 / D_minus)
@@ -53,7 +53,7 @@ def asked_sizes(k: Any, D: Any, m_plus: float, m_minus: float) -> Sizes | None:
 
 
 def check_limits(sizes: Sizes | None, most: Sizes, name: str) -> None:
-    """Refuse a k beyond the size of its class: a class must have mass 1."""
+    """Raise if k exceeds the size of its class, whose total mass would be less than 1."""
     if sizes is None:
         return
     for k, m in zip(sizes, most, strict=True):
@@ -67,9 +67,9 @@ def check_limits(sizes: Sizes | None, most: Sizes, name: str) -> None:
 
 
 def smallest_sizes(hulls: SoftMargin, rows: Rows, how: dict[str, Any]) -> Sizes:
-    """Return the smallest common k that works, or else the smallest pair, with a warning.
+    """Return the smallest feasible common k, or the smallest pair with a warning.
 
-    `how` holds budget, method and seed of the solver.
+    `how` contains the budget, method and seed of the solver.
     """
     most = min(class_masses(hulls))
     k = smallest_k(hulls, rows, **how)
@@ -88,7 +88,7 @@ def smallest_sizes(hulls: SoftMargin, rows: Rows, how: dict[str, Any]) -> Sizes:
 
 
 def why_not(sizes: Sizes, hulls: SoftMargin, rows: Rows, how: dict[str, Any]) -> str:
-    """Say that the hulls meet at this k, and which k would do."""
+    """Return the error message for hulls that meet, with the smallest feasible k."""
     meet = f"k={single((tidy(sizes[0]), tidy(sizes[1])))} is too small: the "
     meet += "classes are not separable" if sizes == (1.0, 1.0) else "reduced hulls meet"
     k = smallest_k(hulls, rows, **how)
@@ -105,17 +105,17 @@ def why_not(sizes: Sizes, hulls: SoftMargin, rows: Rows, how: dict[str, Any]) ->
 
 
 def tidy(k: float) -> float | int:
-    """Return whole numbers as int."""
+    """Convert a float with an integral value to int."""
     return int(k) if float(k).is_integer() else float(k)
 
 
 def single(pair: tuple[Any, Any]) -> Any:
-    """Return one number where both are the same."""
+    """Return a single value if both entries of a pair are equal, else the pair."""
     return pair[0] if pair[0] == pair[1] else pair
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
-    """Return the values for the two classes."""
+    """Return a pair as it is, and a single value as a pair of equal values."""
     if isinstance(value, tuple | list | np.ndarray) and len(value) == 2:
         return value[0], value[1]
     return value, value

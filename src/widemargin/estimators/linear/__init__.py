@@ -1,4 +1,4 @@
-"""Linear support vector classification: LinearSVC."""
+"""Linear support vector classification, in memory or out of core: LinearSVC."""
 
 from __future__ import annotations
 
@@ -49,74 +49,76 @@ METHODS = {"auto": "auto", "newton": "smoothed_newton", "sampling": "out_of_core
 
 
 class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, BaseEstimator):
-    r"""Linear support vector classifier for many rows or many features.
+    r"""Linear support vector classification for many samples or many features.
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \ell(1 - y_i (w \cdot x_i + b))`, the problem of
-    ``SVC(kernel="linear")``: the intercept is not penalised (LIBLINEAR penalises it), so both
-    have the same optimum. Time grows in proportion to the data, which need not fit the memory:
-    `fit` also takes files, Dask collections and data sets of :mod:`widemargin.sources`.
+    ``SVC(kernel="linear")``. In contrast to LIBLINEAR the intercept is not penalised, so that both
+    estimators have the same optimum. Multiclass problems are one-vs-one. The time is proportional
+    to the size of the data, which may exceed the memory: `fit` also accepts files, Dask collections
+    and data sets of :mod:`widemargin.sources`.
 
     Parameters
     ----------
     C : float, default=1.0
-        Cost of a unit of slack.
+        Cost per unit of slack, positive. The larger C, the weaker the regularisation.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Linear or squared slack.
+        Loss function: the hinge loss, linear in the slack, or its square.
     fit_intercept : bool, default=True
-        Whether there is a threshold b.
+        Whether to fit an intercept b.
     solver : {"auto", "newton", "sampling"}, default="auto"
-        "newton" smooths the hinge less and less and works in memory. "sampling" takes a sample's
-        word for the rows far from the margin and solves for the others exactly, in about four
-        reads of the data (hinge; dense rows); the squared hinge needs a read for each Newton step.
-        "auto" is "sampling" for half a million dense rows and more of up to 30 features, and for
-        data in parts.
+        "newton" is Newton's method on a smoothed hinge, whose smoothing width is decreased; it
+        requires data in memory. "sampling" screens samples far from the margin by means of a
+        subsample and solves for the others exactly, in about four passes over the data (hinge
+        loss, dense samples); with the squared hinge, for data in parts only, each Newton step is
+        one pass. "auto" is "sampling" for data in parts, and in memory for the hinge loss and at
+        least 500,000 dense samples of at most 30 features; otherwise "newton".
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
-        As for :class:`SVC`.
+        As for :class:`SVC`. Data in parts are calibrated on the decision values of a subsample.
     tol : float, default=1e-4
-        Largest relative duality gap.
+        Tolerance for stopping: largest relative duality gap.
     class_weight : dict or "balanced", default=None
-        Factor of C for each class.
+        Factor of C per class label; "balanced" uses inverse class frequencies. None: 1 for all.
     max_iter : int, default=1000
-        Largest number of Newton steps (or rounds of "sampling") for each pair of classes.
+        Maximum number of Newton steps (or rounds of "sampling") per pair of classes.
     time_limit : float, default=None
-        Seconds after which the fit stops with the model reached.
+        Time limit in seconds; `fit` then stops and keeps the current model. None: no limit.
     random_state : int, RandomState or None, default=None
-        Seed of the samples that predict the solution on large data; it moves the result within
-        the tolerance only. None is a fixed seed.
+        Seed for the subsamples used for warm starts on large data; it changes the result only
+        within the tolerance. None is a fixed seed.
     checkpoint : path, default=None
-        File that keeps the state of "sampling" after every round: a fit that was killed goes on
-        from there and ends at the same model. Removed at the end.
+        For data in parts: file in which the state is saved after every round. An interrupted fit
+        resumes from it and reaches the same model. The file is removed on convergence.
     verbose : int, default=0
-        1 shows a progress bar.
+        If positive, display a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     coef_ : ndarray of shape (n_pairs, n_features)
-        Weights; one row for two classes, else one for each pair in the order of
-        ``itertools.combinations``, positive for the first class of the pair.
+        Weights of the features; one row for two classes, otherwise one per pair of classes in the
+        order of ``itertools.combinations``, positive for the first class of the pair.
     intercept_ : ndarray of shape (n_pairs,)
-        Thresholds.
+        Intercepts, one per pair of classes.
     certificate_ : Certificate
-        The worst of `certificates_`.
+        The worst of `certificates_`: unconverged ones first, then the largest relative gap.
     certificates_ : list of Certificate
-        One for each pair of classes. Of data in parts, the objectives and the KKT violation are
-        what the last read found at the model; with the squared hinge the violation is NaN.
+        Certificates of optimality, one per pair of classes. For data in parts, the objectives and
+        the KKT violation are those of the last pass; with the squared hinge the violation is NaN.
     n_iter_ : int
-        Largest number of Newton steps (or rounds) of a pair.
+        Maximum number of Newton steps (or rounds) over the pairs of classes.
     history_ : list of list of dict
-        "sampling": for each pair of classes its rounds, with passes, explicit rows, violators and
-        bounds on the optimum.
+        Rounds of "sampling" per pair of classes: passes, explicit samples, violators and bounds on
+        the optimum.
     passes_ : float
-        "sampling": reads of the data, all pairs together; data in parts are described by one
-        more.
+        Number of passes of "sampling" over the data, summed over the pairs of classes. The initial
+        pass that describes data in parts is not included.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    SVC : Soft margin with kernels.
+    SVC : Support vector classification with kernels.
 
     Examples
     --------
@@ -130,7 +132,7 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
     True
     """
 
-    tunable = ("C",)  # by `tune`
+    tunable = ("C",)  # hyperparameters that `tune` accepts
 
     def __init__(
         self,
@@ -184,13 +186,14 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or data in parts
-            Training rows. Data in parts are a :class:`~widemargin.sources.Dataset`, a Dask array
+            Training samples. Data in parts are a :class:`~widemargin.sources.Dataset`, a Dask array
             or DataFrame, a large memory map, or the paths of files.
         y : array-like of shape (n_samples,), default=None
-            Class labels of any kind, two or more classes. A Dataset carries its own; for files it
-            is the name of the column.
+            Class labels; at least two classes must occur. Not needed for a Dataset, which contains
+            them; for files, the name of the column of labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, 0 the same as its absence.
+            Sample weights, not negative: weight 2 is equivalent to repeating the sample, weight 0
+            to omitting it. None: all weights are 1.
 
         Returns
         -------
@@ -231,7 +234,7 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
         watch: Watch,
         threads: int,
     ) -> tuple[LinearResult, Certificate, Machine]:
-        """Fit and certify the hyperplane between two classes in memory."""
+        """Fit and certify the hyperplane of one pair of classes, in memory."""
         rows, label = pair_rows(codes, pair)
         if len(rows) < len(codes):
             X, costs = X[rows], costs[rows]
@@ -254,7 +257,7 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
         return result, certificate, Machine(rows, problem, result.alpha, result.intercept)
 
     def _fit_dataset(self, dataset: Dataset) -> LinearSVC:
-        """Fit on data in parts."""
+        """Fit the model on data in parts."""
         require(
             self.solver != "newton", "solver", self.solver, '"auto" or "sampling" for data in parts'
         )
@@ -294,7 +297,7 @@ class LinearSVC(OneVsOneClassifier, ScoredClassifier, Diagnosed, Displayed, Base
     def _keep(
         self, results: list[LinearResult], certificates: list[Certificate], X: Matrix
     ) -> None:
-        """Store the hyperplanes and how they were found; warn where one is not certified."""
+        """Store hyperplanes, history and certificates; warn if one has not converged."""
         self.coef_ = np.array([result.coef for result in results])
         self.history_ = [list(result.history) for result in results]
         self.passes_ = float(sum(result.passes for result in results))

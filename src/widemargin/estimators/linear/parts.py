@@ -1,4 +1,4 @@
-"""Fit LinearSVC on data in parts: files, Dask collections, arrays larger than memory."""
+"""Fit LinearSVC out of core: files, Dask collections, arrays larger than memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from widemargin.solvers.base import Budget
 from widemargin.solvers.out_of_core import OutOfCoreResult, draw_sample, solve
 from widemargin.sources import Checkpoint, Dataset, Description, TrainingSource
 
-CALIBRATION_ROWS = 20_000
+CALIBRATION_ROWS = 20_000  # samples on which probabilities are calibrated
 
 
 def fit_pairs(
@@ -33,7 +33,7 @@ def fit_pairs(
     checkpoint: Any,
     watch: Watch,
 ) -> list[tuple[OutOfCoreResult, Certificate, TrainingSource]]:
-    """Fit one hyperplane for each pair of classes; its checkpoint is removed when it is done."""
+    """Fit one hyperplane per pair of classes; remove its checkpoint once it has converged."""
     classes = found.classes
     assert classes is not None
     centre = found.mean if problem.intercept else None
@@ -69,7 +69,7 @@ def fit_pairs(
 
 
 def check_labels(found: Description) -> Any:
-    """Return the classes of a data set, two at least."""
+    """Return the classes of a data set; raise unless there are at least two."""
     if found.classes is None:
         raise ValueError("y must hold class labels; it has more than 1,000 distinct values")
     if len(found.classes) < 2:
@@ -82,11 +82,11 @@ def check_labels(found: Description) -> Any:
 def calibrations_of(
     sources: list[TrainingSource], coef: FloatArray, intercept: FloatArray, method: str
 ) -> list[Calibration]:
-    """Calibrate probabilities on a sample of the rows.
+    """Calibrate probabilities on a subsample, using in-sample decision values.
 
-    With far more rows than features a row has no influence on its own decision value that could
-    be seen (leave-one-out values differ from fitted ones on the free rows only, as many as there
-    are features), so fitted values will do.
+    With far more samples than features, a sample has no noticeable influence on its own decision
+    value: leave-one-out and in-sample values differ only on the free support vectors, which are
+    about as many as there are features.
     """
     found = []
     for source, w, b in zip(sources, coef, intercept, strict=True):

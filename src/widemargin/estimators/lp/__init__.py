@@ -1,4 +1,4 @@
-"""Linear-programming machines, whose coefficients have a small sum: LPSVC and NuLPSVC."""
+"""Linear-programming machines with an l_1 penalty on the coefficients: LPSVC, NuLPSVC."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from widemargin.solvers.linear_program import ProgramResult, solve
 
 
 class LPSVC(ProgramClassifier):
-    r"""Linear-programming support vector machine: few support vectors.
+    r"""Linear-programming support vector machine with sparse coefficients.
 
-    The decision function :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, :math:`\alpha \ge 0`, has
-    no threshold. It minimises :math:`\sum_i \xi_i + \lambda \sum_i \alpha_i` subject to
-    :math:`y_i f(x_i) \ge 1 - \xi_i, \; \xi_i \ge 0` (Smola et al. 2000, (2.17)-(2.18)). The same
-    with the norm of f in place of the sum, (2.15), is ``SVC(fit_intercept=False, C=1/(2 lam))``.
+    Minimises :math:`\sum_i \xi_i + \lambda \sum_i \alpha_i` subject to
+    :math:`y_i f(x_i) \ge 1 - \xi_i, \; \xi_i \ge 0` over decision functions without intercept,
+    :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, :math:`\alpha \ge 0` (Smola et al. 2000,
+    (2.17)-(2.18)). The problem with the norm of f in place of the sum of the coefficients, (2.15),
+    is ``SVC(fit_intercept=False, C=1/(2 lam))``. Multiclass problems are one-vs-rest.
 
     Parameters
     ----------
     lam : float, default=1.0
-        Price of a unit of the coefficients, not negative; in units of k, as it were: twice the
-        kernel with twice the lam is half the coefficients.
+        Regularisation parameter: cost per unit of the coefficients, not negative. It scales with
+        the kernel: doubling both k and lam halves the coefficients.
     kernel, degree, gamma, coef0, calibration, tol, class_weight
         As for :class:`LOOSVC`; k(x, x) may be negative.
     cache_size, max_iter, time_limit, random_state, verbose
@@ -39,20 +40,20 @@ class LPSVC(ProgramClassifier):
     alpha_, slack_, certificate_, certificates_, n_iter_
         As for :class:`LOOSVC`.
     lam_max_ : float or ndarray of shape (n_classes,)
-        From lam = ``lam_max_`` on all coefficients are zero.
+        Smallest lam for which all coefficients are zero.
     classes_, support_, support_vectors_, n_support_, dual_coef_, gamma_
         As for :class:`LOOSVC`.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    NuLPSVC : The same machine, by a fraction of margin errors.
-    regularisation_path : Errors and support vectors along lam.
+    NuLPSVC : Same models, controlled by the fraction of margin errors.
+    regularisation_path : Errors and support vectors as functions of lam.
 
     Notes
     -----
-    Which of several optima it is, limits and ties: see :class:`LOOSVC`.
+    See :class:`LOOSVC` for the choice among several optima, the limit of the coefficients and ties.
 
     Examples
     --------
@@ -103,21 +104,21 @@ class LPSVC(ProgramClassifier):
 
 
 class NuLPSVC(ProgramClassifier):
-    r"""Linear-programming support vector machine controlled by the fraction of margin errors.
+    r"""Linear-programming support vector machine parameterised by nu.
 
     Minimises :math:`-\nu \rho + \frac1m \sum_i \xi_i` subject to
     :math:`y_i f(x_i) \ge \rho - \xi_i, \; \xi_i \ge 0` with
     :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, :math:`\alpha \ge 0`,
-    :math:`\sum_j \alpha_j = 1` (Graepel et al. 1999): at most a fraction nu of the rows has a
-    margin below rho, at least that fraction one of rho or less. The model is stored divided by
-    rho, so that its margin is 1; it is then that of ``LPSVC(lam=lam_)``.
+    :math:`\sum_j \alpha_j = 1` (Graepel et al. 1999): at most a fraction nu of the samples has a
+    margin below rho, and at least a fraction nu has a margin of at most rho. The fitted model is
+    divided by rho, so that its margin is 1; it is then a solution of ``LPSVC(lam=lam_)``.
 
     Parameters
     ----------
     nu : float, default=0.2
-        In [0, 1]. 0 is the hard margin, as is any nu below the share of the lightest row. Rows that
-        no coefficients can separate need more than some nu_min: below that there is no margin, and
-        a warning names it.
+        Upper bound on the fraction of margin errors, in [0, 1]. 0 is the hard margin, as is any nu
+        below the share of the lightest sample. If the samples are not separable, nu must exceed
+        some nu_min; otherwise there is no margin, and a warning reports nu_min.
     kernel, degree, gamma, coef0, calibration, tol
         As for :class:`LOOSVC`; k(x, x) may be negative.
     cache_size, max_iter, time_limit, random_state, verbose
@@ -126,24 +127,24 @@ class NuLPSVC(ProgramClassifier):
     Attributes
     ----------
     rho_ : float or ndarray of shape (n_classes,)
-        Margin in the scale of the problem: ``alpha_ * rho_`` has the sum 1. Where it is not
-        positive there is no margin, and `alpha_` is in the scale of the problem.
+        Margin in the scale of the problem: ``alpha_ * rho_`` sums to 1. If it is not positive,
+        there is no margin, and `alpha_` is not rescaled.
     lam_ : float or ndarray of shape (n_classes,)
-        lam of the :class:`LPSVC` with the same model; 0 where there is no margin.
+        Parameter lam of :class:`LPSVC` with the same solution; 0 if there is no margin.
     alpha_, slack_, n_iter_
         As for :class:`LOOSVC`.
     lam_max_ : float or ndarray of shape (n_classes,)
-        Largest `lam_` that any nu amounts to.
+        Largest possible `lam_`, over all nu.
     certificate_, certificates_
-        Of the problem above, in its own scale.
+        Certificates of the problem above, in its own scale.
     classes_, support_, support_vectors_, n_support_, dual_coef_, gamma_
         As for :class:`LOOSVC`.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    LPSVC : The same machine, by a price of the coefficients.
+    LPSVC : Same models, controlled by the cost lam of the coefficients.
 
     Examples
     --------
@@ -194,11 +195,11 @@ class NuLPSVC(ProgramClassifier):
     def _fit_one(
         self, y: FloatArray, weight: FloatArray, kernel: KernelData, seed: int, watch: Watch
     ) -> BinaryFit:
-        """Turn the optimum into that of the equivalent LP machine, if there is one.
+        """Solve the nu program and rescale it to the equivalent LP machine, if there is a margin.
 
-        The objective at rho > 0 is rho times the mean slack of alpha / rho at the margin 1, less
-        nu: it is negative if and only if nu is above nu_min, the least such mean. A margin so small
-        that alpha / rho is beyond the limits of all machines is none.
+        For rho > 0 the objective is rho times (mean slack of alpha / rho at margin 1, minus nu). It
+        is negative if and only if nu exceeds nu_min, the smallest such mean slack. A margin so
+        small that alpha / rho exceeds the limits of the coefficients counts as no margin.
         """
         found = super()._fit_one(y, weight, kernel, seed, watch)
         problem, result = found.problem, found.result
@@ -221,11 +222,11 @@ class NuLPSVC(ProgramClassifier):
         return replace(found, problem=equivalent, result=scaled, rho=rho)
 
     def _why_no_margin(self, rho: float, errors: MarginProgram, least: ProgramResult) -> str:
-        """Return a warning that names nu_min, the least mean slack that any coefficients have."""
+        """Return the warning for a missing margin, with nu_min, the smallest mean slack."""
         nu_min = errors.primal(least.alpha, least.f) / float(errors.weight.sum())
         if least.status == "converged" and nu_min >= self.nu:
             reason = f"rows like these need more than nu_min = {nu_min:.6g}. Raise nu"
-        else:  # nu_min is some number below this one, and a margin as small is not told from none
+        else:  # only an upper bound of nu_min is known
             reason = f"nu_min is not known but for nu_min <= {nu_min:.6g}. Raise nu, or tol is too "
             reason += f"coarse ({self.tol:g}), or the kernel so wide that rows hardly differ in it"
         return f"nu={self.nu:g} leaves no margin (rho_ = {rho:.1e}): {reason}"

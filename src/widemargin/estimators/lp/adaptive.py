@@ -1,4 +1,4 @@
-"""Adaptive-margin machines, the leave-one-out machine among them: LOOSVC, AdaptiveMarginSVC."""
+"""Leave-one-out and adaptive-margin support vector machines: LOOSVC, AdaptiveMarginSVC."""
 
 from __future__ import annotations
 
@@ -10,96 +10,98 @@ from widemargin.problems.linear_program import MarginProgram, adaptive_margin
 
 
 class LOOSVC(ProgramClassifier):
-    r"""Leave-one-out support vector machine: a soft margin without a parameter to choose.
+    r"""Leave-one-out support vector machine: a soft margin without regularisation parameter.
 
-    The decision function :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, :math:`\alpha \ge 0`, has
-    no threshold. It minimises :math:`\sum_i \xi_i` subject to
+    Decision functions :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, :math:`\alpha \ge 0`, have no
+    intercept. Minimises :math:`\sum_i \xi_i` subject to
 
     .. math:: y_i \sum_{j \ne i} \alpha_j y_j k(x_j, x_i) \ge 1 - \xi_i, \quad \xi_i \ge 0:
 
-    every row has to be classified by the others (Smola et al. 2000, (2.7)-(2.9)). A row that the
-    others do not support is given up, however hard it is: outliers have no influence. The values
-    k(x_i, x_i) play no part in that, but they do in f.
+    each sample has to be classified correctly by the others (Smola et al. 2000, (2.7)-(2.9)). A
+    large coefficient does not help a sample to meet its own constraint, so that outliers have
+    little influence. The values k(x_i, x_i) do not enter the problem, but they enter f.
 
     Parameters
     ----------
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        See :class:`widemargin.kernels.Kernel`. It need not be positive semi-definite, but
-        symmetric, and k(x, x) must not be negative.
+        Kernel function, as for :class:`SVC`. It must be symmetric with k(x, x) not negative, but
+        need not be positive semi-definite.
     degree : float, default=3
-        Degree of the polynomial kernel.
+        Degree of the "poly" kernel, positive. Other kernels ignore it.
     gamma : {"scale", "auto"}, float or array of shape (n_features,), default="scale"
-        Coefficient of rbf, poly and sigmoid, as for :class:`SVC`.
+        Coefficient of "rbf", "poly" and "sigmoid", as for :class:`SVC`.
     coef0 : float, default=0.0
-        Constant of poly and sigmoid.
+        Constant term of "poly" and "sigmoid". Other kernels ignore it.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
-        How `predict_proba` turns decision values into probabilities, as for :class:`SVC`.
+        Map from decision values to probabilities in `predict_proba`, as for :class:`SVC`.
     tol : float, default=1e-6
-        Largest relative duality gap.
+        Tolerance for stopping: largest relative duality gap.
     class_weight : dict or "balanced", default=None
-        Factor of the weights of each class.
+        Factor of the sample weights per class label; "balanced" uses inverse class frequencies.
+        None: 1 for all classes.
     cache_size : float, default=500
-        Megabytes for kernel values.
+        Memory for kernel values, in megabytes.
     max_iter : int, default=-1
-        Largest number of steps of the solver for each machine, Newton steps or sweeps of pivots;
-        -1 is 100.
+        Maximum number of solver steps (Newton steps or sweeps of pivots) per binary problem; -1 is
+        100.
     time_limit : float, default=None
-        Seconds after which the fit stops with the model reached.
+        Time limit in seconds; `fit` then stops and keeps the current model. None: no limit.
     random_state : int, RandomState or None, default=None
-        Seed of the solver and of the folds of leave-one-out; it moves the model within the
-        tolerance only. None is a fixed seed.
+        Seed for the solver and for the folds of leave-one-out; it changes the model only within
+        the tolerance. None is a fixed seed.
     verbose : int, default=0
-        1 shows a progress bar.
+        If positive, display a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels. With more than two there is a machine for each class against the rest.
+        Class labels, sorted. With more than two classes, the binary problems are one-vs-rest.
     alpha_ : ndarray of shape (n_samples,) or (n_classes, n_samples)
-        Coefficients of the training rows. Equal rows of a class count as one row, whose
-        coefficient they share in proportion to their weights.
+        Coefficients of the training samples. Equal samples of a class share one coefficient in
+        proportion to their weights.
     slack_ : ndarray of shape (n_samples,) or (n_classes, n_samples)
-        xi; rows of zero weight have none. The rows with xi > 1 are those that the others get wrong.
+        Slacks xi; 0 for samples of zero weight. The other samples misclassify those with xi > 1.
     support_ : ndarray of shape (n_SV,)
-        Rows with a coefficient in any machine, by class; of equal rows the first stands for all.
+        Indices of the samples with a nonzero coefficient in any binary problem, grouped by class;
+        equal samples are represented by the first one.
     support_vectors_ : ndarray or CSR of shape (n_SV, n_features)
-        These rows.
+        Support vectors.
     n_support_ : ndarray of shape (n_classes,)
-        Their number in each class.
+        Number of support vectors per class.
     dual_coef_ : ndarray of shape (1, n_SV) or (n_classes, n_SV)
-        y alpha of the support vectors for each machine.
+        Coefficients y alpha of the support vectors, one row per binary problem.
     lam_max_ : float or ndarray of shape (n_classes,)
-        From lam = ``lam_max_`` on, :class:`AdaptiveMarginSVC` has no coefficient but zero. A
-        machine with ``lam_max_`` <= 1 here has learnt nothing, and says so.
+        Smallest lam for which all coefficients of :class:`AdaptiveMarginSVC` are zero. If it is at
+        most 1, all coefficients of this model are zero, and `fit` warns.
     certificate_ : Certificate
-        The worst of `certificates_`.
+        The worst of `certificates_`: unconverged ones first, then the largest relative gap.
     certificates_ : list of Certificate
-        One for each machine: the objective of the model and a lower bound, both computed with the
-        true kernel. The objective is never above the sum of the weights.
+        Certificates of optimality, one per binary problem: objective and lower bound, computed
+        with the exact kernel. The objective is at most the sum of the weights.
     gamma_ : float or ndarray
-        The gamma used.
+        Value of gamma used in the fit.
     n_iter_ : ndarray of shape (n_machines,)
-        Steps taken.
+        Number of solver steps per binary problem.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    AdaptiveMarginSVC : The same with a parameter for the margin of a row.
-    LPSVC : Coefficients have a price instead.
+    AdaptiveMarginSVC : Generalisation with a parameter for the margins.
+    LPSVC : Linear program with an l_1 penalty on the coefficients instead.
 
     Notes
     -----
-    Where all rows have their margin (the objective is 0) the optimum is not unique: of all
-    coefficients with objective 0 those of the least sum of alpha_i k(x_i, x_i) are returned. Other
-    data have one optimum as a rule. Where they have several, the one that is found depends on the
-    data alone, not on the order of the rows (for kernels other than "precomputed").
+    If all samples reach their margin (the objective is 0), the optimum is not unique: among the
+    optima, the one with the smallest sum of alpha_i k(x_i, x_i) is returned. Otherwise the optimum
+    is usually unique. If it is not, the one returned depends only on the data, not on the order of
+    the samples (for kernels other than "precomputed").
 
-    No alpha_i k(x_i, x_i) is above 1e8. A kernel so narrow that rows do not see each other would
-    have coefficients without bound; such a fit ends with a warning that names the width.
+    alpha_i k(x_i, x_i) is bounded by 1e8. If the kernel is so narrow that samples have no influence
+    on each other, the coefficients would be unbounded; `fit` warns and reports the kernel width.
 
-    Where a decision value is exactly 0, as everywhere from ``lam_max_`` on, the prediction is
-    ``classes_[0]``.
+    A decision value of exactly 0 predicts ``classes_[0]``; with lam of at least ``lam_max_`` all
+    decision values are 0.
 
     Examples
     --------
@@ -145,21 +147,23 @@ class LOOSVC(ProgramClassifier):
 
 
 class AdaptiveMarginSVC(ProgramClassifier):
-    r"""Adaptive-margin support vector machine, robust to outliers.
+    r"""Adaptive-margin support vector machine.
 
-    The decision function :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, :math:`\alpha \ge 0`, has
-    no threshold. It minimises :math:`\sum_i \xi_i` subject to
+    Decision functions :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, :math:`\alpha \ge 0`, have no
+    intercept. Minimises :math:`\sum_i \xi_i` subject to
 
     .. math:: y_i f(x_i) \ge 1 - \xi_i + \lambda \alpha_i k(x_i, x_i), \quad \xi_i \ge 0
 
-    (Smola et al. 2000, (2.10)-(2.12)): the more a row contributes to f, the larger a margin it
-    must have. Nothing else regularises f; lam = 1 is :class:`LOOSVC`. lam = 0 minimises the
-    training error alone, and from `lam_max_` on all coefficients are zero.
+    (Smola et al. 2000, (2.10)-(2.12)): the margin required of a sample grows with its own
+    contribution to f, which limits the influence of outliers. This is the only regularisation.
+    lam = 1 is :class:`LOOSVC`, lam = 0 minimises the training loss alone, and with lam of at least
+    `lam_max_` all coefficients are zero.
 
     Parameters
     ----------
     lam : float, default=1.0
-        How much the margin of a row grows with its own contribution, not negative.
+        Factor of the sample's own contribution in its margin, not negative; larger values
+        regularise more.
     kernel, degree, gamma, coef0, calibration, tol, class_weight
         As for :class:`LOOSVC`.
     cache_size, max_iter, time_limit, random_state, verbose
@@ -172,16 +176,16 @@ class AdaptiveMarginSVC(ProgramClassifier):
     classes_, support_, support_vectors_, n_support_, dual_coef_, gamma_
         As for :class:`LOOSVC`.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    LOOSVC : The member of the family with lam = 1.
-    regularisation_path : Errors and support vectors along lam.
+    LOOSVC : The special case lam = 1.
+    regularisation_path : Errors and support vectors as functions of lam.
 
     Notes
     -----
-    Which of several optima it is, limits and ties: see :class:`LOOSVC`.
+    See :class:`LOOSVC` for the choice among several optima, the limit of the coefficients and ties.
 
     Examples
     --------

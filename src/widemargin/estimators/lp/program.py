@@ -1,4 +1,4 @@
-"""Base class of the classifiers that are linear programs over kernel expansions."""
+"""Base class of the linear-programming classifiers with kernel expansions."""
 
 from __future__ import annotations
 
@@ -40,27 +40,29 @@ from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam
 from widemargin.solvers.base import Budget, Monitor
 from widemargin.solvers.linear_program import ProgramResult, solve, zero_result
 
-DEFAULT_STEPS = 100  # Newton steps, or sweeps of pivots; the solvers need far fewer as a rule
-ASYMMETRY = {"f": 1e-5, "d": 1e-8}  # of a kernel matrix by dtype, in units of its largest entry
-AT_LIMIT = 1 - 1e-6
-ALONE = 1e-3  # largest value of k(x, .) for other rows, in units of k(x, x)
-BLOCK = 512
+DEFAULT_STEPS = 100  # Newton steps or sweeps of pivots; usually far fewer are needed
+# Asymmetry of a kernel matrix attributed to rounding, by dtype, relative to its largest entry.
+ASYMMETRY = {"f": 1e-5, "d": 1e-8}
+AT_LIMIT = 1 - 1e-6  # fraction of its limit from which a coefficient counts as limited
+ALONE = 1e-3  # a sample is isolated if all other k(x, .) are below this fraction of k(x, x)
+BLOCK = 512  # rows of the kernel matrix per block: bounds the memory of temporaries
 
 
 @dataclass(frozen=True, eq=False)
 class KernelData:
-    """The training rows as the programs see them: through the kernel.
+    """Training samples with the kernel quantities that all binary problems share.
 
     Attributes
     ----------
     rows : Rows
-        The rows seen through the kernel.
+        The samples with their kernel.
     diagonal : ndarray
         k(x_i, x_i).
     limit : ndarray
-        Largest coefficients, see `problems.linear_program.limits`.
+        Upper bounds of the coefficients, see `problems.linear_program.limits`.
     equal : ndarray or None
-        The same number for equal rows of different classes; None where there are none.
+        Group number of each sample, equal for equal samples of different classes; None if there
+        are no such samples.
     """
 
     rows: Rows
@@ -71,9 +73,9 @@ class KernelData:
 
 @dataclass(frozen=True, eq=False)
 class BinaryFit:
-    """One binary machine: its program, the optimum, the proof and a warning for the user, if any.
+    """Solution of one binary problem: program, optimum, certificate and an optional warning.
 
-    `rho` is what the coefficients were divided by to have the margin 1.
+    `rho` is the margin by which the coefficients have been divided.
     """
 
     problem: MarginProgram
@@ -85,17 +87,17 @@ class BinaryFit:
 
     @property
     def gap_scale(self) -> float:
-        """What the tolerance of the gap is relative to."""
+        """Scale to which the duality gap is relative."""
         return self.problem.scale(self.result.alpha, self.result.f)
 
     @property
     def slack(self) -> FloatArray:
-        """How much each row lacks of its margin."""
+        """Slack of each sample."""
         return self.problem.slack(self.result.alpha, self.result.f)
 
     @property
     def at_limit(self) -> BoolArray:
-        """Which coefficients are as large as they may be; the nu machine's have a sum of 1."""
+        """Mask of the coefficients at their upper bound; none for the nu program."""
         alpha, limit = self.result.alpha, self.problem.limit
         return np.asarray((limit > 0) & (alpha >= AT_LIMIT * limit) & (self.problem.nu is None))
 
@@ -108,23 +110,23 @@ class ProgramClassifier(
     Displayed,
     KernelEstimator,
 ):
-    """One-vs-rest classification by a linear program; subclasses state the program."""
+    """Base of the one-vs-rest linear-programming classifiers; subclasses define the program."""
 
-    # -- what the machines differ in -------------------------------------------------------
+    # -- to be defined by subclasses -------------------------------------------------------
 
-    path_parameter: ClassVar[str] = ""  # the one that `regularisation_path` changes
-    _lam_times_diagonal = False  # whether lam is a multiple of k(x, x)
+    path_parameter: ClassVar[str] = ""  # parameter that `regularisation_path` varies
+    _lam_times_diagonal = False  # whether lam multiplies k(x, x)
 
     def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
-        """Return the program of one machine."""
+        """Return the linear program of one binary problem."""
         raise NotImplementedError
 
     def _lam(self) -> float | None:
-        """Return lam, if the machine has one."""
+        """Return lam, or None if the estimator has no such parameter."""
         raise NotImplementedError
 
     def _restated(self, problem: MarginProgram, rows: Rows) -> MarginProgram:
-        """State the program of a fitted machine of this kind at this estimator's parameters."""
+        """Return the program of a fitted model with this estimator's parameters."""
         kernel = KernelData(rows, rows.diagonal(), problem.limit, None)
         return self._program(problem.y, problem.weight, kernel)
 
@@ -137,11 +139,12 @@ class ProgramClassifier(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the symmetric kernel matrix when ``kernel="precomputed"``.
+            Training samples, or their symmetric kernel matrix if ``kernel="precomputed"``.
         y : array-like of shape (n_samples,)
-            Class labels of any kind, two or more classes.
+            Class labels; at least two classes must occur.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, 0 the same as its absence.
+            Sample weights, not negative: weight 2 is equivalent to repeating the sample, weight 0
+            to omitting it. None: all weights are 1.
 
         Returns
         -------
@@ -172,7 +175,7 @@ class ProgramClassifier(
         check_calibration(self.calibration)
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
-        """Accept kernels that are indefinite: nothing in a linear program needs them not to be."""
+        """Accept any kernel: a linear program does not require positive semi-definiteness."""
         return False
 
     def _kernel_data(self, data: TrainingSet) -> KernelData:
@@ -185,7 +188,7 @@ class ProgramClassifier(
         return KernelData(rows, diagonal, limit, _equal_rows(data) if several else None)
 
     def _check_diagonal(self, diagonal: FloatArray) -> None:
-        """Refuse values of k(x, x) that the program has no meaning for."""
+        """Raise if k(x, x) is negative and the margins depend on it."""
         worst_row = int(diagonal.argmin())
         if self._lam_times_diagonal and (self._lam() or 0.0) > 0 and diagonal[worst_row] < 0:
             raise ValueError(
@@ -197,7 +200,7 @@ class ProgramClassifier(
     def _fit_one(
         self, y: FloatArray, weight: FloatArray, kernel: KernelData, seed: int, watch: Watch
     ) -> BinaryFit:
-        """Solve one program and certify the result."""
+        """Solve one binary problem and certify the solution."""
         watch.next_part()
         rows = kernel.rows
         evaluations = rows.evaluations
@@ -230,7 +233,8 @@ class ProgramClassifier(
         return BinaryFit(problem, result, certificate, lam_max)
 
     def _lam_max(self, problem: MarginProgram, of_weights: FloatArray, kernel: KernelData) -> float:
-        """Return the lam from which on nothing is learnt; a pull within its rounding is none."""
+        """Return the smallest lam for which all coefficients are zero."""
+        # Gradients at zero that are within their rounding error count as zero.
         pull = problem.y * of_weights
         certain = pull > SHORT_SUM_ROUNDING * problem.kernel_sizes() * problem.weight.sum()
         unit = kernel.diagonal if self._lam_times_diagonal else np.ones(kernel.rows.n)
@@ -239,10 +243,10 @@ class ProgramClassifier(
     def _budget(self, watch: Monitor | None = None, *, default: int = DEFAULT_STEPS) -> Budget:
         return super()._budget(watch, default=default)
 
-    # -- what is kept ----------------------------------------------------------------------
+    # -- fitted attributes -----------------------------------------------------------------
 
     def _keep_model(self, data: TrainingSet, codes: IntArray, fits: list[BinaryFit]) -> None:
-        """Set the fitted attributes: support vectors by class, coefficients, certificates."""
+        """Store support vectors, coefficients, slacks and certificates."""
         alpha = np.array([fit.result.alpha for fit in fits])
         support = np.flatnonzero(alpha.any(axis=0))
         support = self._keep_support_by_class(data, support, codes)
@@ -258,7 +262,7 @@ class ProgramClassifier(
         )
 
     def _keep_record(self, data: TrainingSet, fits: list[BinaryFit], seed: int) -> None:
-        """Keep what leave-one-out and everything that rests on it need."""
+        """Store the record that leave-one-out and calibration are computed from."""
         budget = self._budget()
         machines = [
             ProgramMachine(
@@ -276,7 +280,7 @@ class ProgramClassifier(
     # -- warnings --------------------------------------------------------------------------
 
     def _warn(self, data: TrainingSet, fits: list[BinaryFit], kernel: KernelData) -> None:
-        """Warn of what the user has to know of the fit, and of a gap that is above tol."""
+        """Warn about zero or limited coefficients, a missing margin, and a gap above tol."""
         messages = [fit.warning for fit in fits] + [self._nothing_learnt(fits)]
         limited = np.flatnonzero(np.any([fit.at_limit for fit in fits], axis=0))
         if len(limited):
@@ -289,7 +293,7 @@ class ProgramClassifier(
         warn_unconverged(name, self.certificate_, statuses, self.tol, data.X, "gap", scale)
 
     def _nothing_learnt(self, fits: list[BinaryFit]) -> str:
-        """Return which machines have no coefficients as lam is too large; "" if all have some."""
+        """Return the warning for classes whose coefficients are all zero, or an empty string."""
         lam = self._lam()
         zero = [k for k, fit in enumerate(fits) if lam is not None and lam >= fit.lam_max]
         if not zero:
@@ -304,7 +308,7 @@ class ProgramClassifier(
         )
 
     def _why_limited(self, row: int, kernel: KernelData) -> str:
-        """Return why a coefficient is at its limit: the row is alone, or like the others."""
+        """Return the warning for a coefficient at its limit: kernel too narrow or too wide."""
         rows = kernel.rows
         values = np.abs(rows.block(np.array([row]), rows, np.arange(rows.n))[0])
         values[row] = 0.0
@@ -329,7 +333,7 @@ class ProgramClassifier(
 
 
 def _symmetric(K: Matrix) -> Matrix:
-    """Return a kernel matrix that is symmetric to the last bit; refuse one that is not at all."""
+    """Return an exactly symmetric kernel matrix; raise if the asymmetry exceeds rounding."""
     exact, largest, worst_pair = True, 0.0, (0.0, 0, 0)
     for start in range(0, len(K), BLOCK):
         strip, mirrored = K[start : start + BLOCK], K[:, start : start + BLOCK].T
@@ -351,7 +355,7 @@ def _symmetric(K: Matrix) -> Matrix:
 
 
 def _row_sizes(rows: Rows, diagonal: FloatArray) -> FloatArray:
-    """Return a bound on the kernel values of each row."""
+    """Return an upper bound on abs(k(x_i, x_j)) for each row of the kernel matrix."""
     if rows.kernel.is_mercer_by_name:  # Cauchy-Schwarz
         return np.sqrt(np.maximum(diagonal, 0.0) * max(0.0, float(diagonal.max())))
     everything = np.arange(rows.n)
@@ -360,16 +364,16 @@ def _row_sizes(rows: Rows, diagonal: FloatArray) -> FloatArray:
 
 
 def _equal_rows(data: TrainingSet) -> IntArray | None:
-    """Number the rows so that equal ones have the same number, None where all are different."""
+    """Return a group number per sample, shared by equal samples; None if all are distinct."""
     one_class = canonical(data.X, np.zeros(len(data.weight)), data.weight, always=True)
     return one_class.member if len(one_class.weight) < len(data.weight) else None
 
 
 def _split(alpha: FloatArray, y: FloatArray, weight: FloatArray, equal: IntArray) -> FloatArray:
-    """Share coefficients of equal rows with equal labels by weight: their sum is all that counts.
+    """Split the coefficients of equal samples with equal labels in proportion to their weights.
 
-    Of the optima that differ in nothing else this one treats the rows alike. The merging of equal
-    rows does that within a class; here they are of two classes that are both among the rest.
+    Only their sum enters the problem, so this chooses the symmetric one of equivalent optima. Equal
+    samples of one class are merged before; here they belong to two classes of the same label.
     """
     group = 2 * equal + (y > 0)
     share = weight / np.bincount(group, weights=weight)[group]
@@ -377,5 +381,5 @@ def _split(alpha: FloatArray, y: FloatArray, weight: FloatArray, equal: IntArray
 
 
 def check_lam(lam: Any) -> None:
-    """Raise unless lam is a number that is not negative."""
+    """Raise unless lam is a nonnegative number."""
     require_number("lam", lam, "a number, not negative", least=0.0)

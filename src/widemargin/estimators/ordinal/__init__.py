@@ -1,4 +1,4 @@
-"""Ordinal regression and ranking with large margins: OrdinalSVC."""
+"""Large-margin ordinal regression and ranking: OrdinalSVC."""
 
 from __future__ import annotations
 
@@ -28,101 +28,103 @@ from widemargin.problems.ranks.thresholds import rank_of, rank_scores
 
 
 class OrdinalSVC(ClassifierMixin, PreferenceMachine):
-    r"""Large-margin rank boundaries: ordinal regression, and ranking within queries.
+    r"""Large-margin ordinal regression, and ranking within queries.
 
-    Learns a utility f that puts rows of higher rank above rows of lower rank by a margin of 1,
+    Learns a utility f that is larger for samples of higher rank, by a margin of 1,
 
     .. math:: \min_f \; \tfrac12 \|f\|^2 + C \sum_{y_i > y_j} s_i s_j \,
               \ell\bigl(1 - (f(x_i) - f(x_j))\bigr), \qquad \ell(z) = z_+ \text{ or } z_+^2 ,
 
-    over all pairs of rows of different rank, with weights s, and then thresholds on f that part
-    the ranks: Herbrich et al. (2000), (2.19)-(2.25). The pairs are never formed: time and memory
-    of the linear machine grow in proportion to the data, up to a logarithm. `certificate_` proves
-    how close the model is to the optimum.
+    over all pairs of samples of different rank, with sample weights s, and then thresholds on f
+    that separate the ranks (Herbrich et al. 2000, (2.19)-(2.25)). The pairs are never formed: with
+    the linear kernel, time and memory are proportional to the size of the data up to a logarithm.
+    `certificate_` bounds the distance to the optimum.
 
-    With `qid`, pairs are those of the same query only, and what is learnt is how to sort the rows
-    of a query. Ranks are not predicted then: a threshold on f means nothing across queries.
+    With `qid`, only samples of the same query are compared, and the model sorts the samples of a
+    query. It does not predict ranks, since utilities of different queries are not comparable.
 
     Parameters
     ----------
     C : float, default=1.0
-        Cost of the slack, see `C_scale`.
+        Cost of the slack, positive; its scale depends on `C_scale`.
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        See :class:`widemargin.kernels.Kernel`. "linear" works with the features themselves,
-        dense or sparse, for many rows.
+        Kernel function, as for :class:`SVC`. "linear" fits weights of the features, dense or
+        sparse, and scales to many samples.
     degree : float, default=3
-        Degree of the polynomial kernel.
+        Degree of the "poly" kernel, positive. Other kernels ignore it.
     gamma : {"scale", "auto"}, float or array of shape (n_features,), default="scale"
-        Coefficient of rbf, poly and sigmoid, as for :class:`SVC`.
+        Coefficient of "rbf", "poly" and "sigmoid", as for :class:`SVC`.
     coef0 : float, default=0.0
-        Constant of poly and sigmoid.
+        Constant term of "poly" and "sigmoid". Other kernels ignore it.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Linear or squared slack of a pair.
+        Loss of a pair: the hinge loss, linear in the slack, or its square.
     norm : {2, 1}, default=2
-        1, with ``kernel="linear"`` and the hinge: :math:`\sum_k |w_k|` takes the place of
-        :math:`\frac12 |w|^2`, so that many weights are exactly zero (section 2.4 there).
+        Norm of the weights in the regularisation term. 1 replaces :math:`\frac12 |w|^2` by
+        :math:`\sum_k |w_k|`, which gives sparse weights (section 2.4 there); it requires
+        ``kernel="linear"`` and the hinge loss.
     thresholds : {"optimal", "margin"}, default="optimal"
-        "optimal": the thresholds with the smallest sum of abs(predicted - true rank) over the
-        training rows, ranks counted 1, 2, 3. "margin": midway between the rows of neighbouring
-        ranks that are at the margin, (2.26)-(2.28) with a sign set right; where there are none,
-        between the closest rows in the right order.
+        Rule for the thresholds. "optimal" minimises the sum of abs(predicted - true rank) over the
+        training samples, with ranks numbered 1, 2, 3. "margin" places them midway between samples
+        of adjacent ranks at the margin, (2.26)-(2.28) with a corrected sign; if there are none,
+        midway between the closest samples in the right order.
     classes : sequence of labels, default=None
-        The ranks, lowest first; labels that do not occur are left out. None: the order of an
-        ordered pandas Categorical or a polars Enum; else of numbers; else strings alphabetically,
-        with a warning that shows the order.
+        Ranks in increasing order; labels that do not occur in y are dropped. None: the order of an
+        ordered pandas Categorical or a polars Enum, otherwise numerical order, otherwise
+        alphabetical order with a warning.
     C_scale : {"pair", "total"}, default="pair"
-        "pair": C is the cost of a unit of slack of one pair. The number of pairs grows with the
-        square of the number of rows. "total": C is shared by all pairs, so that it is the cost of
-        the mean slack, and means the same for any number of rows.
+        "pair": C is the cost per unit of slack of each pair; the number of pairs grows with the
+        square of the number of samples. "total": C is divided by the number of pairs, so that it is
+        the cost of the mean slack and comparable between data sets of different size.
     pooled_ranks : bool, default=False
-        Whether to predict ranks also after a fit with `qid`, by thresholds on the utilities of
-        all queries together. Only sensible if utilities of different queries can be compared.
+        Whether to predict ranks also after a fit with `qid`, with thresholds on the utilities of
+        all queries. Only meaningful if utilities of different queries are comparable.
     tol : float, default=1e-4
-        Largest relative duality gap.
+        Tolerance for stopping: largest relative duality gap.
     cache_size : float, default=500
-        Megabytes for kernel values.
+        Memory for kernel values, in megabytes.
     max_iter : int, default=-1
-        Largest number of Newton steps; -1 is a budget that is rarely needed.
+        Maximum number of Newton steps; -1 is 1000.
     time_limit : float, default=None
-        Seconds after which the fit stops with the model reached.
+        Time limit in seconds; `fit` then stops and keeps the current model. None: no limit.
     random_state : int, RandomState or None, default=None
-        Seed of the folds of :mod:`widemargin.loo` where there are many rows; the fit itself
-        leaves nothing to chance. None is a fixed seed.
+        Seed for the folds of :mod:`widemargin.loo` on large data; the fit itself is deterministic.
+        None is a fixed seed.
     verbose : int, default=0
-        1 shows a progress bar.
+        If positive, display a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The ranks, lowest first.
+        Ranks in increasing order.
     thresholds_ : ndarray of shape (n_classes - 1,)
-        Thresholds on the utility, not decreasing. Absent after a fit with `qid` unless
+        Thresholds on the utility, nondecreasing. Not set after a fit with `qid` unless
         ``pooled_ranks=True``.
     coef_ : ndarray of shape (n_features,)
-        ``kernel="linear"``: weights of the features.
+        Weights of the features. Only with ``kernel="linear"``.
     support_ : ndarray of shape (n_SV,)
-        Other kernels: rows of the training data with a coefficient.
+        Indices of the support vectors. Not with ``kernel="linear"``.
     support_vectors_ : ndarray or CSR of shape (n_SV, n_features)
-        Other kernels: these rows.
+        Support vectors. Not with ``kernel="linear"``.
     dual_coef_ : ndarray of shape (1, n_SV)
-        Other kernels: their coefficients; those of each query add up to zero.
+        Coefficients of the support vectors, which sum to zero within each query. Not with
+        ``kernel="linear"``.
     n_support_ : ndarray of shape (n_classes,)
-        Other kernels: number of them by rank.
+        Number of support vectors per rank. Not with ``kernel="linear"``.
     certificate_ : Certificate
-        Bounds around the optimum of the problem.
+        Certificate of optimality.
     n_pairs_ : float
-        Number of pairs compared, by weight.
+        Number of pairs compared, counted by weight.
     n_iter_ : int
-        Newton steps.
+        Number of Newton steps.
     gamma_ : float or ndarray
-        The gamma used.
+        Value of gamma used in the fit.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    CumulativeLinkClassifier : Probabilities of ranks by maximum likelihood.
-    metrics.preference_risk : Share of pairs in the wrong order.
+    CumulativeLinkClassifier : Probabilistic ordinal regression by maximum likelihood.
+    metrics.preference_risk : Fraction of pairs in the wrong order.
 
     Examples
     --------
@@ -173,7 +175,7 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # scikit-learn's data have classes without an order, which no linear utility can follow.
+        # scikit-learn's estimator checks use unordered classes, which no linear utility can fit.
         tags.classifier_tags.poor_score = self.kernel in ("linear", "precomputed")
         return tags
 
@@ -198,14 +200,16 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the kernel matrix when ``kernel="precomputed"``.
+            Training samples, or their kernel matrix if ``kernel="precomputed"``.
         y : array-like of shape (n_samples,)
-            Ranks, two or more. With `qid` any numbers, only their order counts.
+            Ranks; at least two must occur. With `qid` any numbers, of which only the order is used.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, 0 the same as its absence; a pair has the
-            product of two weights.
+            Sample weights, not negative: weight 2 is equivalent to repeating the sample, weight 0
+            to omitting it. The weight of a pair is the product of two sample weights. None: all
+            weights are 1.
         qid : array-like of shape (n_samples,), default=None
-            Query (or user, or race) of each row; only rows of the same one are compared.
+            Query identifier of each sample; only samples of the same query are compared. None: all
+            samples are compared.
 
         Returns
         -------
@@ -228,18 +232,18 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
     # -- prediction ------------------------------------------------------------------------
 
     def utility(self, X: Any) -> FloatArray:
-        """Return the utility of each row, by which rows can be ranked.
+        """Return the utility of each sample, for ranking.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows, or their kernel values with the training rows when ``kernel="precomputed"``.
+            Samples, or their kernel values with the training samples if ``kernel="precomputed"``.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            To be compared with `thresholds_`. Only differences count, after a fit with `qid` those
-            between rows of a query.
+            Utilities, on the scale of `thresholds_`. Only differences are meaningful; after a fit
+            with `qid`, only those between samples of the same query.
         """
         check_is_fitted(self)
         if self.kernel != "linear":
@@ -248,19 +252,19 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         return np.asarray(safe_sparse_dot(X, self.coef_), dtype=np.float64)
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return how far within the bounds of each rank the utility of a row is.
+        """Return the signed distance of each utility from the thresholds of each rank.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to score.
+            Samples to score.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two ranks: utility less the threshold, positive for ``classes_[1]``. More: the distance
-            to the nearer bound of each rank, negative outside, so that the largest is the predicted
-            rank. After a fit with `qid` without ``pooled_ranks=True``: the utility.
+            Two ranks: utility minus threshold, positive for ``classes_[1]``. More: distance to the
+            nearer threshold of each rank, negative outside its interval, so that the largest entry
+            is the predicted rank. After a fit with `qid` and ``pooled_ranks=False``: the utility.
         """
         utility = self.utility(X)
         if not hasattr(self, "thresholds_"):
@@ -271,17 +275,17 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         return rank_scores(above)
 
     def predict(self, X: Any) -> Any:
-        """Return the rank of each row; a utility on a threshold goes to the lower rank.
+        """Predict the rank of each sample; a utility equal to a threshold gives the lower rank.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows to classify.
+            Samples to classify.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels.
+            Predicted ranks.
         """
         check_is_fitted(self)
         if not hasattr(self, "thresholds_"):
@@ -293,18 +297,18 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         return self.classes_[rank_of(self.utility(X), self.thresholds_)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> float:
-        """Return the accuracy; after a fit with `qid`, the share of pairs in the right order.
+        """Return the accuracy or, after a fit with `qid`, the fraction of correctly ordered pairs.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
         y : array-like of shape (n_samples,)
-            Their true ranks.
+            True ranks.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Sample weights. None: all weights are 1.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row; needed if, and only if, the model was fitted with `qid`.
+            Query identifier of each sample; required if and only if `fit` was called with `qid`.
 
         Returns
         -------

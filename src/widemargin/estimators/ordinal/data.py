@@ -1,4 +1,4 @@
-"""Check the ranks and queries that an ordinal machine is fitted to."""
+"""Validate the ranks and queries of ordinal training data."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class RankedRows:
-    """Training rows of an ordinal machine.
+    """Training data of OrdinalSVC.
 
     Attributes
     ----------
     data : TrainingSet
-        The rows.
+        Samples in canonical order.
     classes : ndarray
-        The ranks, lowest first.
+        Ranks in increasing order.
     codes : ndarray
-        Rank of each row, 0 .. n_ranks - 1.
+        Rank of each sample, 0 .. n_ranks - 1.
     group : ndarray
-        Query of each row, all zero without queries.
+        Query of each sample; all zero without queries.
     by_query : bool
-        Whether there are queries.
+        Whether queries were given.
     """
 
     data: TrainingSet
@@ -41,7 +41,7 @@ class RankedRows:
 
 
 def check_ranks(y: Any) -> None:
-    """Refuse labels that have no place among ranks when there are no queries."""
+    """Raise if labels cannot be ranks, for data without queries."""
     if type_of_target(y, input_name="y").startswith("continuous"):
         raise ValueError(
             "Unknown label type: continuous. Without qid, y must hold ranks: bin the values (for "
@@ -51,7 +51,7 @@ def check_ranks(y: Any) -> None:
 
 
 def query_codes(qid: Any, n_rows: int) -> IntArray:
-    """Return the number of each row's query; one query where none were given."""
+    """Return the query number of each sample; all zero if qid is None."""
     if qid is None:
         return np.zeros(n_rows, dtype=np.intp)
     queries = np.asarray(qid)
@@ -62,11 +62,11 @@ def query_codes(qid: Any, n_rows: int) -> IntArray:
     queries = queries.ravel()
     try:
         found, codes = np.unique(queries, return_inverse=True)
-        # NaN and a missing date differ from themselves.
+        # NaN and NaT are not equal to themselves.
         complete = bool(np.all(found == found))
         if found.dtype.kind == "f":
             complete = bool(np.isfinite(found).all())
-    except TypeError:  # None among words, or words among numbers
+    except TypeError:  # mixed types cannot be sorted
         complete = False
     if not complete:
         raise ValueError(
@@ -77,7 +77,7 @@ def query_codes(qid: Any, n_rows: int) -> IntArray:
 
 
 def check_queries(rows: RankedRows, qid: Any) -> None:
-    """Warn of queries without two ranks; refuse the data if there are no others."""
+    """Warn about queries with a single rank; raise if there are no others."""
     alone = _of_one_rank(rows.codes, rows.group)
     if not alone.any():
         return
@@ -96,7 +96,7 @@ def check_queries(rows: RankedRows, qid: Any) -> None:
 
 
 def _of_one_rank(codes: IntArray, group: IntArray) -> BoolArray:
-    """Return for each query that occurs, in order, whether all its rows have the same rank."""
+    """Return for each query, in sorted order, whether all its samples have the same rank."""
     order = np.lexsort((codes, group))
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     ends = np.append(starts[1:], len(order)) - 1

@@ -1,4 +1,4 @@
-"""Fit a utility from pairs of rows: state the problem, solve it, keep the model."""
+"""Fit the utility of OrdinalSVC: state the pairwise problem, solve it, store the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from widemargin.problems.preference import PreferenceProblem, preference_problem
 from widemargin.problems.ranks import ordered_classes, used_ranks
 from widemargin.solvers.preference import PreferenceResult, solve
 
-DEFAULT_STEPS = 1000  # Newton steps; tens are the rule
+DEFAULT_STEPS = 1000  # Newton steps; a fit usually takes tens
 NOT_ALWAYS = ("thresholds_", "coef_", "support_", "support_vectors_", "dual_coef_", "n_support_")
 OF_QUERIES = (
     "the model was fitted with qid, and what it would say of a row says nothing without the rest "
@@ -29,7 +29,7 @@ OF_QUERIES = (
 
 
 class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
-    """Base of OrdinalSVC: state the problem, solve it, keep the model."""
+    """Base of OrdinalSVC: the steps of `fit`."""
 
     C: float
     loss: Any
@@ -41,7 +41,7 @@ class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
     classes_: Any
 
     def _ranked_rows(self, X: Any, y: Any, sample_weight: Any, qid: Any) -> RankedRows:
-        """Check the arguments of fit; return the rows in their canonical order."""
+        """Validate the arguments of `fit`; return the training data in canonical order."""
         X, labels, weight = self._checked_arguments(
             X, y, sample_weight, numeric=False, any_labels=True
         )
@@ -86,11 +86,11 @@ class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
         problem: PreferenceProblem,
         result: PreferenceResult,
     ) -> None:
-        """Store the utility, the thresholds and what proves them."""
+        """Store utility, thresholds and certificate."""
         certificate = problem.certificate(result, tol=self.tol)
         if self._indefinite:
             certificate = replace(certificate, converged=False)
-        for name in NOT_ALWAYS:  # of an earlier fit
+        for name in NOT_ALWAYS:  # left from an earlier fit with other parameters
             self.__dict__.pop(name, None)
         self.classes_ = rows.classes
         self.certificate_ = certificate
@@ -116,7 +116,7 @@ class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
         result: PreferenceResult,
         seed: int,
     ) -> None:
-        """Keep what leave-one-out and everything that rests on it need."""
+        """Store the record that leave-one-out is computed from, or the reason why it is refused."""
         machines: list[OrdinalMachine] = []
         if rows.by_query:
             refusal = OF_QUERIES

@@ -1,4 +1,4 @@
-"""Support vector machines: SVC, NuSVC, SVR, NuSVR."""
+"""Support vector classification and regression: SVC, NuSVC, SVR, NuSVR."""
 
 from __future__ import annotations
 
@@ -23,87 +23,87 @@ from widemargin.problems import soft_margin as problems
 
 
 class SVC(SupportClassifier):
-    r"""Support vector classifier with soft margin.
+    r"""C-support vector classification with hinge or squared hinge loss.
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \xi_i` (or :math:`\xi_i^2`) subject to
     :math:`y_i (\langle w, \phi(x_i) \rangle + b) \ge 1 - \xi_i, \; \xi_i \ge 0`, where
-    :math:`s_i` is the weight of row i (Smola et al. 2000, (1.25)). The optimum is that of LIBSVM;
-    `certificate_` proves how close the model is to it.
+    :math:`s_i` is the weight of sample i (Smola et al. 2000, (1.25)). The hinge loss gives the
+    problem of LIBSVM. Multiclass is one-vs-one. `certificate_` bounds the distance to the optimum.
 
     Parameters
     ----------
     C : float, default=1.0
-        Cost of a unit of slack.
+        Cost per unit of slack, positive. The larger C, the weaker the regularisation.
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        See :class:`widemargin.kernels.Kernel`. A callable gets two arrays of rows and returns the
-        block of kernel values.
+        Kernel function, see :class:`widemargin.kernels.Kernel`. A callable takes two arrays of
+        samples and returns the matrix of kernel values between them.
     degree : float, default=3
-        Degree of the polynomial kernel.
+        Degree of the "poly" kernel, positive. Other kernels ignore it.
     gamma : {"scale", "auto"}, float or array of shape (n_features,), default="scale"
-        Coefficient of rbf, poly and sigmoid. "scale" is 1 / (n_features * variance of X), rows
-        counted by weight; "auto" is 1 / n_features; an array (rbf only) has one per feature.
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), with X
+        weighted by sample; "auto" is 1 / n_features; an array ("rbf" only) has one per feature.
     coef0 : float, default=0.0
-        Constant of poly and sigmoid.
+        Constant term of "poly" and "sigmoid". Other kernels ignore it.
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Linear or squared slack.
+        Loss function: the hinge loss, linear in the slack, or its square.
     fit_intercept : bool, default=True
-        Whether there is a threshold b. Without one and with C = 1 / (2 lam) it is the quadratic
-        member of the family of :class:`LPSVC`, Smola et al. (2000), (2.15).
+        Whether to fit an intercept b. Without it and with C = 1 / (2 lam), the model is the
+        quadratic counterpart of :class:`LPSVC`, Smola et al. (2000), (2.15).
     solver : {"auto", "smo", "sampling", "adatron"}, default="auto"
-        "auto" grows a sample and works in a band around the margin; "smo" works on all rows from
-        the start. "sampling" grows a training set by the rows that violate its optimum: for many
-        rows with few support vectors. Many dense rows with a linear kernel are solved exactly in
-        a few reads by both. "adatron" is the Kernel Adatron of Opper and Winther (2000), the
-        historical baseline, slow where C is large. All end at the same optimum.
+        Algorithm; all reach the same optimum. Above 5,000 samples, "auto" warm-starts from
+        subsamples of doubling size, "sampling" from a subsample extended by its violators (for few
+        support vectors), "smo" from zero. For the linear kernel and many dense samples, "auto" and
+        "sampling" use a linear solver. "adatron" is the Kernel Adatron of Opper and Winther (2000),
+        a historical baseline, slow for large C.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
-        How `predict_proba` turns decision values into probabilities: one slope on each side of
-        zero, or any increasing function.
+        Map from decision values to probabilities in `predict_proba`: a sigmoid with one slope on
+        each side of the decision boundary, or isotonic regression.
     tol : float, default=1e-3
-        Largest violation of the optimality conditions, as in LIBSVM.
+        Tolerance for stopping: largest violation of the KKT conditions, defined as in LIBSVM.
     class_weight : dict or "balanced", default=None
-        Factor of C for each class.
+        Factor of C per class label; "balanced" uses inverse class frequencies. None: 1 for all.
     cache_size : float, default=500
-        Megabytes for kernel values.
+        Memory for kernel values, in megabytes.
     max_iter : int, default=-1
-        Largest number of pair steps for a pair of classes; -1 is max(500,000, 100 n_samples).
+        Maximum number of solver steps per pair of classes; -1 is max(500,000, 100 n_samples).
     time_limit : float, default=None
-        Seconds after which the fit stops with the model reached.
+        Time limit in seconds; `fit` then stops and keeps the current model. None: no limit.
     random_state : int, RandomState or None, default=None
-        Seed of the samples, and of the order of rows of "adatron"; it moves the result within the
-        tolerance only. None is a fixed seed.
+        Seed for subsamples and for the order of updates of "adatron"; it changes the result only
+        within the tolerance. None is a fixed seed, so that fits are reproducible.
     verbose : int, default=0
-        1 shows a progress bar.
+        If positive, display a progress bar.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     support_ : ndarray of shape (n_SV,)
-        Rows of the support vectors, by class; of equal rows the first stands for all. Up to
-        5,000 rows the order within a class does not depend on the order of the rows.
+        Indices of the support vectors, grouped by class. Up to 5,000 samples, equal samples are
+        represented by the first one, and the order within a class does not depend on that of X.
     support_vectors_ : ndarray or CSR of shape (n_SV, n_features)
-        The support vectors.
+        Support vectors.
     n_support_ : ndarray of shape (n_classes,)
-        Their number in each class.
+        Number of support vectors per class.
     dual_coef_ : ndarray of shape (n_classes - 1, n_SV)
-        Coefficients of the support vectors, in LIBSVM's layout.
+        Coefficients of the support vectors in the decision function, in LIBSVM's layout.
     intercept_ : ndarray of shape (n_pairs,)
-        Thresholds.
+        Intercepts, one per pair of classes.
     certificate_ : Certificate
-        The worst of `certificates_`.
+        The worst of `certificates_`: unconverged ones first, then the largest relative gap.
     certificates_ : list of Certificate
-        One for each pair of classes.
+        Certificates of optimality, one per pair of classes.
     gamma_ : float or ndarray
-        The gamma used.
+        Value of gamma used in the fit.
     n_iter_ : ndarray of shape (n_pairs,)
-        Steps taken.
+        Number of solver steps per pair of classes.
     n_features_in_, feature_names_in_
-        Number of the features, and their names where X has any.
+        Number of features seen during `fit`, and their names if X has string column names.
 
     See Also
     --------
-    NuSVC : Soft margin by a fraction of margin errors.
-    LinearSVC : The same optimum for the linear kernel and data of any size.
+    NuSVC : Soft margin controlled by the fraction of margin errors.
+    LinearSVC : Linear kernel only, same optimum; scales to data larger than memory.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class SVC(SupportClassifier):
     True
     """
 
-    tunable = ("C", "gamma", "ard")  # by `tune`
+    tunable = ("C", "gamma", "ard")  # hyperparameters that `tune` accepts
 
     def __init__(
         self,
@@ -167,17 +167,18 @@ class SVC(SupportClassifier):
 
 
 class NuSVC(SupportClassifier):
-    r"""Support vector classifier controlled by the fraction of margin errors.
+    r"""Nu-support vector classification.
 
     Minimises :math:`\frac12 |w|^2 - \nu \rho \sum_i s_i + \sum_i s_i \xi_i` subject to
-    :math:`y_i (\langle w, \phi(x_i) \rangle + b) \ge \rho - \xi_i, \; \xi_i \ge 0`: at most a
-    fraction nu of the rows violates the margin, at least that fraction are support vectors. The
-    model is stored divided by rho: its margin is 1 as for :class:`SVC` (Schölkopf et al. 2000).
+    :math:`y_i (\langle w, \phi(x_i) \rangle + b) \ge \rho - \xi_i, \; \xi_i \ge 0` (Schölkopf et
+    al. 2000): nu bounds the fraction of margin errors from above and that of support vectors from
+    below. The fitted model is divided by rho, so that its margin is 1 as for :class:`SVC`.
 
     Parameters
     ----------
     nu : float, default=0.2
-        In (0, 1]; at most twice the share of the smaller class of each pair.
+        Upper bound on the fraction of margin errors, in (0, 1]. For each pair of classes it must
+        not exceed twice the share of the smaller class.
     kernel, degree, gamma, coef0, calibration, tol, cache_size, max_iter, time_limit
         As for :class:`SVC`.
     random_state, verbose
@@ -186,9 +187,8 @@ class NuSVC(SupportClassifier):
     Attributes
     ----------
     rho_ : ndarray of shape (n_pairs,)
-        Margin of each machine in the scale of the problem; ``dual_coef_ * rho_`` solves it. Where
-        nu is too small for classes that overlap it is zero up to the tolerance: there is no margin,
-        and no leave-one-out.
+        Margins in the scale of the problem, which ``dual_coef_ * rho_`` solves. Zero up to the
+        tolerance if nu is too small for overlapping classes; leave-one-out is then not available.
     classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_
         As for :class:`SVC`.
     certificate_, certificates_, gamma_, n_iter_, n_features_in_, feature_names_in_
@@ -196,8 +196,8 @@ class NuSVC(SupportClassifier):
 
     See Also
     --------
-    SVC : Soft margin by a cost.
-    ReducedHullSVC : The same boundary, by a number of examples.
+    SVC : Soft margin controlled by the cost C.
+    ReducedHullSVC : Same boundary, controlled by a number of samples per class.
 
     Examples
     --------
@@ -251,7 +251,7 @@ class NuSVC(SupportClassifier):
 
 
 class SVR(SupportRegressor):
-    r"""Support vector regression with a tube of given width.
+    r"""Epsilon-support vector regression.
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \max(0, |y_i - f(x_i)| - \epsilon)` with
     :math:`f(x) = \langle w, \phi(x) \rangle + b` (Vapnik 1995).
@@ -259,9 +259,9 @@ class SVR(SupportRegressor):
     Parameters
     ----------
     C : float, default=1.0
-        Cost of a unit outside the tube.
+        Cost per unit of error beyond the tube, positive.
     epsilon : float, default=0.1
-        Half width of the tube, in units of y.
+        Half width of the tube within which errors cost nothing, in units of y; not negative.
     kernel, degree, gamma, coef0, fit_intercept, tol, cache_size, max_iter, time_limit
         As for :class:`SVC`.
     random_state, verbose
@@ -276,7 +276,7 @@ class SVR(SupportRegressor):
 
     See Also
     --------
-    NuSVR, TubeSVR : The width of the tube is found.
+    NuSVR, TubeSVR : Regression with a tube whose width is determined by the fit.
 
     Examples
     --------
@@ -324,7 +324,7 @@ class SVR(SupportRegressor):
 
 
 class NuSVR(SupportRegressor):
-    r"""Support vector regression whose tube holds all but a fraction nu of the rows.
+    r"""Nu-support vector regression: nu determines the width of the tube.
 
     Minimises :math:`\frac12 |w|^2 + C \nu \epsilon \sum_i s_i + C \sum_i s_i
     \max(0, |y_i - f(x_i)| - \epsilon)` over w, b, :math:`\epsilon \ge 0` (Schölkopf et al. 2000).
@@ -332,16 +332,16 @@ class NuSVR(SupportRegressor):
     Parameters
     ----------
     nu : float, default=0.5
-        Fraction of rows outside the tube, in (0, 1].
+        Upper bound on the fraction of samples outside the tube, in (0, 1].
     C : float, default=1.0
-        Cost of a unit outside the tube.
+        Cost per unit of error beyond the tube, positive.
     kernel, degree, gamma, coef0, tol, cache_size, max_iter, time_limit, random_state, verbose
         As for :class:`SVC`.
 
     Attributes
     ----------
     epsilon_ : float
-        Half width of the tube that was found.
+        Half width of the fitted tube, in units of y.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, certificate_, certificates_
         As for :class:`SVC`.
     gamma_, n_iter_, n_features_in_, feature_names_in_
@@ -349,7 +349,7 @@ class NuSVR(SupportRegressor):
 
     See Also
     --------
-    SVR : The width of the tube is given.
+    SVR : Regression with a tube of given width.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fit one soft-margin machine: solve its dual, certify the result, keep it for leave-one-out."""
+"""Fit one soft-margin problem: solve the dual, certify the solution, store the record."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from widemargin.solvers.base import Budget, DualResult
 
 @dataclass(frozen=True)
 class Expansion:
-    """One fitted binary or regression machine: sum_j beta_j k(x_j, x) + intercept."""
+    """Solution of one binary or regression problem: sum_j beta_j k(x_j, x) + intercept."""
 
-    rows: IntArray  # rows of the training set with beta != 0
+    rows: IntArray  # indices of the support vectors in the training set
     beta: FloatArray
     intercept: float
     thresholds: FloatArray
     certificate: Certificate
     status: str
-    machine: Machine  # the problem that was solved and its optimum
+    machine: Machine  # problem and optimum that leave-one-out starts from
 
 
 class SoftMarginFit:
-    """Mixin of the estimators that solve a `SoftMargin`; stands before the kernel estimator."""
+    """Mixin for estimators that solve a `SoftMargin`; precedes `KernelEstimator` in the bases."""
 
-    solver: str = "auto"  # a parameter of those that offer a choice
+    solver: str = "auto"  # overridden by estimators with a `solver` parameter
     tol: float
     random_state: Any
     certificate_: Certificate
@@ -47,7 +47,7 @@ class SoftMarginFit:
     _budget: Callable[..., Budget]
 
     def _expansion(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
-        """Solve one problem and certify the result."""
+        """Solve one problem and return its certified kernel expansion."""
         n, evaluations = problem.n_rows, rows.evaluations
         watch.next_part()
         with worker_threads() as rows.threads:
@@ -71,7 +71,7 @@ class SoftMarginFit:
     def _certificate(
         self, problem: SoftMargin, result: DualResult, evaluations: int, unit: float = 1.0
     ) -> Certificate:
-        """Certify a solution; with an indefinite kernel none counts as converged."""
+        """Return the certificate of a solution; never converged if the kernel is indefinite."""
         certificate = problem.certificate(
             result.alpha,
             result.f,
@@ -89,14 +89,14 @@ class SoftMarginFit:
         pairs: list[tuple[int, int]],
         refusal: str = "",
     ) -> None:
-        """Keep what leave-one-out and everything that rests on it need."""
+        """Store the record that leave-one-out and calibration are computed from."""
         intercept = any(len(machine.problem.totals) > 0 for machine in machines)
         self._record_ = Record(
             Training(data, self._kernel_, self._centre_, pairs, machines, intercept, refusal)
         )
 
     def _warn_unconverged(self, statuses: list[str], X: Matrix) -> None:
-        """Warn where the worst certificate is not within tol."""
+        """Warn if the worst certificate exceeds tol."""
         warn_unconverged(
             type(self).__name__, self.certificate_, statuses, self.tol, X,
             indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,

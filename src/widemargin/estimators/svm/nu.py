@@ -1,8 +1,8 @@
-"""Check nu, and derive margin, tube width and the equivalent problem in C of a nu machine.
+"""Validate nu; derive margin, tube width and the equivalent C problem of a nu problem.
 
-With nu the margin rho (or the width of the tube) is found by the problem. Held at what was found,
-it leaves the problem in C of :class:`widemargin.SVC` (or :class:`widemargin.SVR`) with the same
-optimum; leave-one-out is done there.
+A nu problem optimises the margin rho (or the tube width) as well. With rho fixed at its optimal
+value, it becomes the problem of :class:`widemargin.SVC` (or :class:`widemargin.SVR`) with the same
+solution, for which leave-one-out is computed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from widemargin.estimators.svm.expansion import Expansion
 from widemargin.fitted.by_path import Machine
 from widemargin.problems.soft_margin import c_classification, epsilon_tube
 
-NO_MARGIN = 1e-10  # a rho below, relative to the threshold, is rounding
+NO_MARGIN = 1e-10  # a rho below this, relative to the intercept, is rounding error
 
 
 def check_nu(nu: float) -> None:
-    """Refuse what is no fraction of the rows."""
+    """Raise unless nu is in (0, 1]."""
     require_number("nu", nu, "in (0, 1]", most=1.0)
 
 
 def check_feasible(nu: float, codes: IntArray, weight: FloatArray) -> None:
-    """Refuse a nu above twice the share of the smaller class of some pair."""
+    """Raise if nu exceeds twice the share of the smaller class in any pair of classes."""
     counts = np.bincount(codes, weights=weight)
     largest = min(
         2 * min(counts[i], counts[j]) / (counts[i] + counts[j]) for i, j in class_pairs(len(counts))
@@ -40,18 +40,19 @@ def check_feasible(nu: float, codes: IntArray, weight: FloatArray) -> None:
 
 
 def margin(machine: Expansion) -> float:
-    """Return rho, the margin in the scale of the problem."""
+    """Return the margin rho, in the scale of the nu problem."""
     return float(0.5 * (machine.thresholds[1] - machine.thresholds[0]))
 
 
 def tube_width(machine: Expansion) -> float:
-    """Return the half width of the tube; where both thresholds cross, it has closed."""
+    """Return the half width of the tube; zero if rounding makes the thresholds cross."""
     return max(0.0, float(0.5 * (machine.thresholds[0] - machine.thresholds[1])))
 
 
 def divided_by_margin(machine: Expansion, nu: float) -> Expansion:
-    """Divide by rho; where the reduced hulls touch, rho is 0 and there is no margin."""
+    """Rescale the solution to margin 1, unless rho is zero and there is no margin."""
     rho = margin(machine)
+    # rho = 0 is the optimum if the reduced convex hulls of the classes meet.
     is_margin = rho > NO_MARGIN * max(1.0, abs(machine.intercept))
     scale = 1.0 / rho if is_margin else 1.0
     refusal = "" if is_margin else (
@@ -61,7 +62,7 @@ def divided_by_margin(machine: Expansion, nu: float) -> Expansion:
     )  # fmt: skip
     trained, stated = machine.machine, machine.machine.problem
     label = np.where(stated.upper > 0, 1.0, -1.0)
-    # In units of rho it is the optimum of the C problem with C = 1 / rho.
+    # The solution divided by rho is the optimum of the C problem with C = 1 / rho.
     equivalent = Machine(
         trained.rows,
         c_classification(label, scale * (stated.upper - stated.lower)),
@@ -78,7 +79,7 @@ def divided_by_margin(machine: Expansion, nu: float) -> Expansion:
 
 
 def with_tube_held(machine: Expansion) -> Machine:
-    """Return the machine as the optimum of SVR: with the tube's width held at what was found."""
+    """Return the equivalent SVR problem and optimum, with the tube width fixed."""
     trained, stated = machine.machine, machine.machine.problem
     n = stated.n_rows
     tube = epsilon_tube(stated.target[:n], stated.upper[:n], tube_width(machine))

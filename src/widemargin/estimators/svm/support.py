@@ -1,4 +1,4 @@
-"""Base classes of kernel classifiers and regressors: SupportClassifier, SupportRegressor."""
+"""Base classes of the soft-margin estimators: SupportClassifier, SupportRegressor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Part: TypeAlias = tuple[IntArray, SoftMargin]
 class SupportClassifier(
     OneVsOneClassifier, ScoredClassifier, SoftMarginFit, Diagnosed, Displayed, KernelEstimator
 ):
-    """One-vs-one classification by a kernel machine; subclasses state the binary problem."""
+    """Base of the one-vs-one kernel classifiers; subclasses define the binary problem."""
 
     @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -39,11 +39,12 @@ class SupportClassifier(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the kernel matrix when ``kernel="precomputed"``.
+            Training samples, or their kernel matrix if ``kernel="precomputed"``.
         y : array-like of shape (n_samples,)
-            Class labels of any kind, two or more classes.
+            Class labels; at least two classes must occur.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, 0 the same as its absence.
+            Sample weights, not negative: weight 2 is equivalent to repeating the sample, weight 0
+            to omitting it. None: all weights are 1.
 
         Returns
         -------
@@ -64,17 +65,17 @@ class SupportClassifier(
         return self
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
-        """Return the cost of each row; here, too, what needs the labels is checked."""
+        """Return the cost per sample; validate parameters that depend on the labels."""
         raise NotImplementedError
 
     def _problem(self, y: FloatArray, cost: FloatArray) -> SoftMargin:
-        """State the binary problem."""
+        """Return the binary problem for labels -1 and +1."""
         raise NotImplementedError
 
     def _problems(
         self, data: TrainingSet, codes: IntArray | None = None
     ) -> tuple[list[tuple[int, int]], list[Part]]:
-        """Return the pairs of classes and, for each, its rows and its problem."""
+        """Return the class pairs and, for each, its sample indices and binary problem."""
         if codes is None:
             self.classes_, codes = check_classes(data.y)
         costs = self._costs(codes, data.weight)
@@ -95,18 +96,18 @@ class SupportClassifier(
         return self._rescaled(found)
 
     def _rows_of(self, rows: Rows, chosen: IntArray) -> Rows:
-        """Return some of the rows, seen through the same kernel."""
+        """Return a subset of the samples with the same kernel."""
         if len(chosen) == rows.n:
             return rows
         X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
         return Rows(rows.kernel, X, rows.centre)
 
     def _rescaled(self, machine: Expansion) -> Expansion:
-        """Return the machine in the units in which its margin is 1."""
+        """Return the solution scaled to margin 1; NuSVC overrides this."""
         return machine
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
-        """Store the machines in LIBSVM's layout: support vectors by class, n_classes - 1 rows."""
+        """Store all pairwise solutions in LIBSVM's layout, support vectors grouped by class."""
         support = np.unique(np.concatenate([m.rows for m in machines]))
         support = self._keep_support_by_class(data, support, codes)
         place = np.empty(len(codes), dtype=np.intp)
@@ -116,7 +117,8 @@ class SupportClassifier(
         self.dual_coef_ = np.zeros((max(1, n_classes - 1), len(support)))
         for (i, j), machine in zip(class_pairs(n_classes), machines, strict=True):
             at = place[machine.rows]
-            # In the columns of class i, row j - 1 is its machine against j > i; row i for j.
+            # Support vectors of class i have the coefficients of pair (i, j), i < j, in row j - 1;
+            # those of class j have them in row i.
             low, high = min(i, j), max(i, j)
             row = np.where(owner[at] == low, high - 1, low) if n_classes > 2 else 0
             self.dual_coef_[row, at] = machine.beta
@@ -126,7 +128,7 @@ class SupportClassifier(
         self.certificate_ = worst(self.certificates_)
 
     def _pair_coefficients(self) -> FloatArray:
-        """Return the coefficients of each pair's machine, one column a pair."""
+        """Return the coefficients of the support vectors, one column per pair of classes."""
         n_classes = len(self.classes_)
         if n_classes == 2:
             return self.dual_coef_.T
@@ -142,7 +144,7 @@ class SupportClassifier(
 
 
 class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstimator):
-    """Regression by a kernel machine; subclasses state the problem."""
+    """Base of the kernel regressors; subclasses define the problem."""
 
     @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -151,11 +153,12 @@ class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, Kern
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the kernel matrix when ``kernel="precomputed"``.
+            Training samples, or their kernel matrix if ``kernel="precomputed"``.
         y : array-like of shape (n_samples,)
-            Real targets.
+            Target values.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 means the same as the row twice, 0 the same as its absence.
+            Sample weights, not negative: weight 2 is equivalent to repeating the sample, weight 0
+            to omitting it. None: all weights are 1.
 
         Returns
         -------
@@ -174,15 +177,15 @@ class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, Kern
         return self
 
     def _problem(self, y: FloatArray, weight: FloatArray) -> SoftMargin:
-        """State the problem."""
+        """Return the regression problem."""
         raise NotImplementedError
 
     def _problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
-        """Return no pairs of classes, and the one problem with all rows."""
+        """Return an empty list of class pairs and the single problem on all samples."""
         return [], [(np.arange(len(data.weight)), self._problem(data.y, data.weight))]
 
     def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
-        """Store the machine in LIBSVM's layout."""
+        """Store the solution in LIBSVM's layout."""
         self._keep_support(data, machine.rows)
         self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
         self.dual_coef_ = machine.beta[None, :]
@@ -192,21 +195,21 @@ class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, Kern
         self.n_iter_ = machine.certificate.n_iter
 
     def _loo_machine(self, machine: Expansion) -> Machine:
-        """Return the machine as the optimum of a problem with one threshold at most."""
+        """Return an equivalent problem with at most one threshold, for leave-one-out."""
         return machine.machine
 
     def predict(self, X: Any) -> FloatArray:
-        """Return the predicted value of each row.
+        """Predict the target of each sample.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows.
+            Samples.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Predictions.
+            Predicted values.
         """
         check_is_fitted(self)
         return self._values(X)

@@ -1,19 +1,19 @@
-// The page: points and parameters in, pictures out. One request is under way at a time; what
-// changes meanwhile is sent when its answer is there, so the picture follows the hand.
+// Main script of the page. Only one request is pending at a time; changes made meanwhile are sent
+// once its response has arrived, so that the picture keeps up with dragging.
 
 import { COLOURS, markPath, readLandscape, strokePaths } from "./drawing.js";
 import { PRESETS } from "./presets.js";
 
 const $ = (id) => document.getElementById(id);
 const canvas = $("canvas"), context = canvas.getContext("2d");
-const RADIUS = 6, REACH = 14; // of a point, in CSS pixels; how near a click must be
+const RADIUS = 6, REACH = 14; // in CSS pixels: radius of a marker, and distance at which a click selects it
 
 const state = { points: [], machine: "", params: {}, active: 0, chosen: -1 };
 let machines = new Map(), limits = { points: 0, classes: 0, extent: 1 }, sides = {};
 let picture = null, underWay = false, stale = false, dragging = false;
-let notice = ""; // said until the next deed
+let notice = ""; // shown until the next user action
 
-// ---- from the plane to the canvas and back ----------------------------------------------------
+// ---- coordinates of plane and canvas ----------------------------------------------------------
 
 const side = () => canvas.clientWidth;
 const toCanvas = ([x, y]) => [((x + limits.extent) / (2 * limits.extent)) * side(), ((limits.extent - y) / (2 * limits.extent)) * side()];
@@ -24,7 +24,7 @@ function toPlane(event) {
   return [inside((2 * u - 1) * limits.extent), inside((1 - 2 * v) * limits.extent)];
 }
 
-// ---- asking the server -------------------------------------------------------------------------
+// ---- requests to the server---------------------------------------------------------------------
 
 function question() {
   const shown = Object.fromEntries(visibleControls().map((c) => [c.name, state.params[state.machine][c.name]]));
@@ -71,7 +71,7 @@ async function refresh() {
   if (stale) { stale = false; refresh(); }
 }
 
-// Leave-one-out that takes long is asked for when the hand rests, one at a time.
+// Slow leave-one-out is requested once the points stop changing, one request at a time.
 let restTimer = 0, leavingOut = false;
 function askLeftOut(asked) {
   clearTimeout(restTimer);
@@ -87,7 +87,7 @@ function askLeftOut(asked) {
   }, 150);
 }
 
-// ---- the picture -------------------------------------------------------------------------------
+// ---- drawing -----------------------------------------------------------------------------------
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 function planeColour() {
@@ -127,7 +127,7 @@ function drawPoint(point, i) {
     context.lineWidth = 1.3;
     context.stroke();
   }
-  if (wrong) { // beneath the mark, so that its class is seen
+  if (wrong) { // below the marker, which shows the class
     const r = RADIUS + 6;
     context.strokeStyle = style("--ink");
     context.lineWidth = 2.5;
@@ -144,7 +144,7 @@ function drawPoint(point, i) {
   context.stroke(mark);
 }
 
-// ---- words beside it ---------------------------------------------------------------------------
+// ---- results panel -----------------------------------------------------------------------------
 
 function say(text) {
   notice = text;
@@ -167,19 +167,19 @@ function tell(answer) {
     return;
   }
   const left = answer.leave_one_out, n = state.points.length;
-  const kinds = { exact: "exact: as if trained without each point", "10-fold": "an estimate: trained without a tenth at a time" };
+  const kinds = { exact: "exact: as if trained without each point", "10-fold": "an estimate by 10-fold cross-validation" };
   if (left && left.rows) text("loo", `${left.rows.length} of ${n} wrong`, kinds[left.method] || "an estimate, by linear response");
-  else text("loo", "–", left ? left.problem : "comes when the hand rests …");
+  else text("loo", "–", left ? left.problem : "computed once the points stop changing …");
   const proof = answer.certificate;
   if (proof.problem) text("certificate", "none", proof.problem);
   else text("certificate", proof.relative_gap > 0 ? `gap ${proof.relative_gap.toExponential(1)}` : "gap 0",
-    proof.converged ? "proved: the optimum is no further away" : "not converged");
+    proof.converged ? "proved upper bound on the distance to the optimum" : "not converged");
   if (answer.strength) text("support", `${answer.strength.filter((s) => s > 1e-3).length} of ${n} points`);
-  else text("support", "–", "no coefficients of points");
+  else text("support", "–", "no coefficients per point");
   text("time", `${Math.round(answer.milliseconds)} ms`, "for fit and picture");
 }
 
-// ---- machines and their controls ---------------------------------------------------------------
+// ---- estimators and their controls -------------------------------------------------------------
 
 const round3 = (v) => Number(v.toPrecision(3));
 const setting = (c, v) => Math.min(c.high, Math.max(c.low, c.whole ? Math.round(v) : round3(v)));
@@ -231,7 +231,7 @@ function control(c, params) {
   return box;
 }
 
-// ---- points by hand ----------------------------------------------------------------------------
+// ---- editing of points -------------------------------------------------------------------------
 
 function nearest(event) {
   const box = canvas.getBoundingClientRect();
@@ -268,7 +268,7 @@ function movePoint(i, x, y) {
   state.points[i] = [inside(x), inside(y), state.points[i][2]];
 }
 
-// What was changed by hand is no example any more, and the list offers all of them again.
+// Edited points are not an example any more: deselect it, so that all can be chosen again.
 const ownPoints = () => { $("preset").value = ""; };
 
 canvas.addEventListener("pointerdown", (event) => {
@@ -320,7 +320,7 @@ canvas.addEventListener("keydown", (event) => {
   refresh();
 });
 
-// ---- what is kept in the address ---------------------------------------------------------------
+// ---- state in the address (URL) ----------------------------------------------------------------
 
 function encode() {
   const kept = { p: state.points.map(([x, y, k]) => [Math.round(x * 1e3), Math.round(y * 1e3), k]), m: state.machine, s: question().params };
@@ -409,7 +409,7 @@ window.addEventListener("hashchange", showShared);
 for (const name of ["pointerdown", "keydown"]) document.addEventListener(name, () => { notice = ""; }, { capture: true });
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
 
-// The picture of the address, or the first example; an address that is not ours is said to be so.
+// Show the state in the address, or the first example; report an invalid address.
 function showShared() {
   const shared = location.hash.slice(1), kept = decode(shared);
   if (shared && !kept) say("The link could not be read; this is the first example.");

@@ -1,10 +1,10 @@
-// What is seen: the decision surface, its level lines, and the points.
-// Values arrive on a grid of n x n, rows from top to bottom; between them they are interpolated.
+// Drawing of the decision surface, its contour lines and the points.
+// Values are given on an n x n grid, rows from top to bottom, and interpolated in between.
 
-// Okabe and Ito's colours, told apart by colour-blind readers; shapes differ as well.
+// Colour-blind safe colours of Okabe and Ito; the markers of the classes differ as well.
 export const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B8860B"];
 const RGB = COLOURS.map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
-const STRONGEST = 0.42; // how much of a class's colour the plane takes at most
+const STRONGEST = 0.42; // largest share of a class's colour in the background
 const WEAKEST = 0.1;
 
 const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -29,14 +29,14 @@ function interpolated(values, n, pixels) {
   return out;
 }
 
-// The lightness of the plane grows from the boundary to the margin; where a machine's values are
-// small everywhere, to what is usual for them.
+// Decision value at which the background reaches its full colour: about the margin, or the third
+// quartile of the absolute values if that is smaller.
 function unitOf(values) {
   const sizes = Float32Array.from(values, Math.abs).sort();
   return Math.min(Math.max(sizes[Math.floor(0.75 * (sizes.length - 1))], 1e-6), 1.5);
 }
 
-// Turn the server's answer into a painted sheet and the lines to draw over it.
+// Convert the server's response to a background image and the contour lines on top of it.
 export function readLandscape({ landscape, classes }, sides, plane, levels) {
   const pixels = sides.pixels;
   if (landscape.values) {
@@ -50,7 +50,7 @@ export function readLandscape({ landscape, classes }, sides, plane, levels) {
   const sheet = paint(pixels, plane, (i) => classes[winner[i]], (i) => lead[i] / 255);
   const own = new Float32Array(winner.length);
   const lines = classes.map((_, k) => {
-    // Its zero is the border of class k; 1 keeps the sign where the lead is nothing.
+    // Its zero contour is the boundary of class k; the 1 keeps the sign where the lead is 0.
     for (let i = 0; i < own.length; i++) own[i] = winner[i] === k ? 1 + lead[i] : -1 - lead[i];
     return { level: 0, n: pixels, paths: levelLine(own, pixels, 0) };
   });
@@ -70,8 +70,8 @@ function paint(pixels, plane, classAt, leadAt) {
   return sheet;
 }
 
-// Marching squares: a level line as paths of points, in grid coordinates. Points lie on the edges of
-// the grid; an edge from a grid point to the right has the number 2i, one downwards 2i + 1.
+// Marching squares: a contour line as paths of points on the edges of the grid, in grid coordinates.
+// The edge from grid point i to the right has the index 2i, the edge downwards 2i + 1.
 function levelLine(values, n, level) {
   const places = new Map(), joined = new Map();
   const cross = (edge, a, b) => {
@@ -85,13 +85,13 @@ function levelLine(values, n, level) {
       const i = r * n + c;
       const a = values[i], b = values[i + 1], d = values[i + n], e = values[i + n + 1];
       const above = (a > level) + (b > level) + (d > level) + (e > level);
-      if (above === 0 || above === 4) continue; // as nearly everywhere
+      if (above === 0 || above === 4) continue; // the common case
       const crossed = [];
       if ((a > level) !== (b > level)) crossed.push(cross(2 * i, a, b));
       if ((b > level) !== (e > level)) crossed.push(cross(2 * (i + 1) + 1, b, e));
       if ((d > level) !== (e > level)) crossed.push(cross(2 * (i + n), d, e));
       if ((a > level) !== (d > level)) crossed.push(cross(2 * i + 1, a, d));
-      // At a saddle (four crossings) neighbours are joined; which ones is a matter of taste.
+      // At a saddle (four crossings) the pairing is ambiguous; either choice is valid.
       for (let k = 0; k + 1 < crossed.length; k += 2) {
         join(crossed[k], crossed[k + 1]);
         join(crossed[k + 1], crossed[k]);
@@ -101,7 +101,7 @@ function levelLine(values, n, level) {
   return followed(places, joined);
 }
 
-// Whole paths, so that dashes run along them: first those with ends, then those that are closed.
+// Join the segments to whole paths, for continuous dashes: open paths first, then closed ones.
 function followed(places, joined) {
   const follow = (edge) => {
     const path = [places.get(edge)];
@@ -128,7 +128,7 @@ export function strokePaths(context, paths, n, size) {
   context.stroke();
 }
 
-// A class's mark: circle, square, triangle, diamond, pentagon.
+// Marker of class k: circle, square, triangle, diamond, pentagon.
 export function markPath(k, x, y, r) {
   const path = new Path2D();
   if (k === 0) {

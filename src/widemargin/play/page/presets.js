@@ -1,5 +1,5 @@
-// The toy problems of the literature. Each gives points [x, y, class], a machine and its parameters.
-// Numbers come from a small generator with a fixed seed, so that everyone sees the same picture.
+// Toy problems of the literature: points [x, y, class], an estimator and its parameters.
+// A small generator with fixed seeds makes them reproducible.
 
 function generator(seed) {
   let state = seed >>> 0;

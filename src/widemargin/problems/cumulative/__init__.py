@@ -1,9 +1,9 @@
-r"""State the cumulative (threshold) model: ordered ranks as intervals of a noisy linear utility.
+r"""Penalised likelihood of the cumulative link (threshold) model for ordinal regression.
 
-Rank k is seen when :math:`\theta_{k-1} < w \cdot x + \epsilon \le \theta_k`, so that
-:math:`\Pr(y \le k \mid x) = P(\theta_k - w \cdot x)` for noise of distribution P: Herbrich et al.
-(2000), (2.3)-(2.5). The **problem** is the negative log-likelihood of rows of weight
-:math:`s_i`, with a penalty on the weights w but not on the thresholds,
+Rank k is observed if :math:`\theta_{k-1} < w \cdot x + \epsilon \le \theta_k`, so that
+:math:`\Pr(y \le k \mid x) = P(\theta_k - w \cdot x)` for noise with distribution function P:
+Herbrich et al. (2000), (2.3)-(2.5). The **problem** is to minimise the negative log-likelihood,
+with a penalty on the weights w but not on the thresholds,
 
 .. math::
 
@@ -11,17 +11,26 @@ Rank k is seen when :math:`\theta_{k-1} < w \cdot x + \epsilon \le \theta_k`, so
     - \sum_i s_i \log\bigl[P(\theta_{y_i} - u_i) - P(\theta_{y_i - 1} - u_i)\bigr],
     \qquad u_i = w \cdot x_i .
 
-The likelihood is a sum, not a mean: weight 2 is the row twice. J is convex in (w, theta) jointly
-(`cumulative.links`), and since every rank has a row, J grows beyond all bounds as
-two thresholds meet: **the likelihood itself keeps them in order**, no change of variables is
-needed, and none that would spoil the convexity is made.
+where
 
-**How far from the optimum.** With alpha > 0, :math:`h(w) = \min_\theta J(w, \theta)` is strongly
+- :math:`x_i, y_i`: sample i and its rank, 1 to q;
+- :math:`s_i`: sample weight; the likelihood is a sum, so weight 2 means the sample twice;
+- w, u: weights and utilities;
+- :math:`\theta_1, \dots, \theta_{q-1}`: thresholds, with :math:`\theta_0 = -\infty` and
+  :math:`\theta_q = \infty`;
+- alpha: penalty;
+- P: distribution function of the noise (the link, see :mod:`widemargin.problems.cumulative.links`).
+
+J is jointly convex in (w, theta). As every rank occurs, J tends to infinity as two thresholds
+approach each other: **the likelihood keeps the thresholds in order**, and no change of variables,
+which would destroy convexity, is needed.
+
+**Bound on the suboptimality.** For alpha > 0, :math:`h(w) = \min_\theta J(w, \theta)` is strongly
 convex with modulus alpha, hence :math:`h(w) - \min h \le |\nabla h(w)|^2 / (2 \alpha)`. At
-thresholds that are optimal for w, :math:`\nabla h` is the gradient of J by w. If they are so but
-for a small gradient r, both are corrected by the Newton step :math:`\delta = T^{-1} r` that would
-remove it (T is the curvature by theta). With alpha = 0 there is no such bound, and where the ranks
-can be separated, no optimum.
+thresholds that are optimal for w, :math:`\nabla h` is the gradient of J with respect to w. If the
+gradient r with respect to theta is small but not zero, both are corrected by the Newton step
+:math:`\delta = T^{-1} r`, where T is the Hessian with respect to theta. For alpha = 0 there is no
+such bound, and there is no minimiser if the ranks are separable.
 """
 
 from __future__ import annotations
@@ -39,20 +48,21 @@ from widemargin.problems.cumulative.links import LINKS
 
 @dataclass(frozen=True)
 class Slopes:
-    """First and second derivatives of the likelihood by the utilities and thresholds.
+    """First and second derivatives of the likelihood term of J.
 
     Attributes
     ----------
     utility : ndarray of shape (n_rows,)
-        By the utility of each row.
+        First derivative with respect to the utility of each sample.
     threshold : ndarray of shape (n_thresholds,)
-        By each threshold.
+        First derivative with respect to each threshold.
     bend : ndarray of shape (n_rows,)
-        Twice by the utility of a row.
+        Second derivative with respect to the utility of each sample.
     below, above : ndarray of shape (n_rows,)
-        By the utility and the threshold below or above the row's rank; 0 where there is none.
+        Mixed derivative with respect to the utility and the threshold below or above the sample's
+        rank; 0 if there is no such threshold.
     diagonal, beside : ndarray of shape (n_thresholds,), (n_thresholds - 1,)
-        Twice by a threshold; by a threshold and the next one. Others never meet in a row.
+        Diagonal and off-diagonal of the tridiagonal Hessian with respect to the thresholds.
     """
 
     utility: FloatArray
@@ -64,14 +74,14 @@ class Slopes:
     beside: FloatArray
 
     def solve_thresholds(self, right: FloatArray) -> FloatArray:
-        """Return T^-1 right, T being the tridiagonal curvature by the thresholds."""
+        """Solve T v = right, with T the tridiagonal Hessian with respect to the thresholds."""
         band = np.zeros((min(2, len(self.diagonal)), len(self.diagonal)))
         band[-1] = self.diagonal
         if len(self.beside):
             band[0, 1:] = self.beside
         try:
             return np.asarray(solveh_banded(band, right, check_finite=False))
-        except LinAlgError:  # positive definite but for rounding
+        except LinAlgError:  # positive definite up to rounding errors
             band[-1] *= 1.0 + 1e-8
             band[-1] += np.finfo(np.float64).tiny
             return np.asarray(solveh_banded(band, right, check_finite=False))
@@ -79,18 +89,18 @@ class Slopes:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CumulativeModel:
-    """What a certificate needs to know of a model.
+    """Quantities at a fitted model that its certificate depends on.
 
     Attributes
     ----------
     primal : float
-        J of the model.
+        J at the model.
     above : float
-        How far J is above h, its minimum over the thresholds.
+        Conservative estimate of J - h, where h is the minimum over the thresholds.
     gradient, threshold_gradient : ndarray of shape (n_features,), (n_thresholds,)
-        Gradient of h by the weights, and of J by the thresholds.
+        Gradient of h with respect to the weights, and of J with respect to the thresholds.
     n_iter, status : int, str
-        Steps of the solver, and why it ended.
+        Number of iterations and status of the solver.
     """
 
     primal: float
@@ -103,16 +113,16 @@ class CumulativeModel:
 
 @dataclass(frozen=True)
 class CumulativeProblem:
-    """The penalised likelihood above, as data.
+    """Penalised likelihood of a cumulative link model.
 
     Attributes
     ----------
     link : {"logit", "probit", "cloglog"}
         Distribution of the noise.
     codes : ndarray of shape (n_rows,)
-        Rank of each row, 0 for the lowest; every rank has a row.
+        Rank of each sample, 0 for the lowest; every rank occurs.
     weight : ndarray of shape (n_rows,)
-        Positive weights s.
+        Positive sample weights s.
     alpha : float
         Penalty.
     """
@@ -128,32 +138,32 @@ class CumulativeProblem:
         return int(self.codes.max()) + 1
 
     def start(self) -> FloatArray:
-        """Return the best thresholds of w = 0: the quantiles of the shares of the ranks."""
+        """Return the optimal thresholds for w = 0: quantiles of the cumulative frequencies."""
         share = np.bincount(self.codes, self.weight)
         below = np.cumsum(share)[:-1] / share.sum()
         return LINKS[self.link].quantile(np.asarray(below, dtype=np.float64))
 
     def _ends(self, utility: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the interval of the noise in which each row has its rank."""
+        """Return the ends of the interval of the noise that gives each sample its rank."""
         ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
         return ends[self.codes] - utility, ends[self.codes + 1] - utility
 
     def likelihood(self, utility: FloatArray, thresholds: FloatArray) -> float:
-        """Return the log-likelihood, which is negative."""
+        """Return the log-likelihood."""
         return -float(self.weight @ LINKS[self.link].loss(*self._ends(utility, thresholds)))
 
     def objective(self, utility: FloatArray, thresholds: FloatArray, norm2: float) -> float:
-        """Return J at |w|^2 = norm2."""
+        """Return J, given |w|^2 = norm2."""
         penalty = 0.5 * self.alpha * norm2 if self.alpha > 0 else 0.0
         return penalty - self.likelihood(utility, thresholds)
 
     def slopes(self, utility: FloatArray, thresholds: FloatArray) -> Slopes:
-        """Return the derivatives of the likelihood's part of J."""
+        """Return the first and second derivatives of the likelihood term of J."""
         c, s = LINKS[self.link].curvature(*self._ends(utility, thresholds)), self.weight
         return Slopes(
             utility=-s * (c.a + c.b),
             threshold=self._by_threshold(s * c.a, s * c.b),
-            bend=s * np.maximum(c.aa + 2.0 * c.ab + c.bb, 0.0),
+            bend=s * np.maximum(c.aa + 2.0 * c.ab + c.bb, 0.0),  # negative only by rounding
             below=-s * (c.aa + c.ab),
             above=-s * (c.bb + c.ab),
             diagonal=self._by_threshold(s * c.aa, s * c.bb),
@@ -161,37 +171,36 @@ class CumulativeProblem:
         )
 
     def _by_threshold(self, below: FloatArray, above: FloatArray) -> FloatArray:
-        """Sum over the rows that have a threshold below or above them."""
+        """Sum per-sample values over the samples whose rank is bounded by each threshold."""
         q = self.n_ranks
         upper = np.bincount(self.codes, above, q)[:-1]
         return np.asarray(upper + np.bincount(self.codes, below, q)[1:], dtype=np.float64)
 
     def to_thresholds(self, slopes: Slopes, utility: FloatArray) -> FloatArray:
-        """Return the change of the thresholds' gradient that a change of utilities makes."""
+        """Return the change of the threshold gradient for a change of the utilities."""
         return self._by_threshold(slopes.below * utility, slopes.above * utility)
 
     def to_utilities(self, slopes: Slopes, thresholds: FloatArray) -> FloatArray:
-        """Return the change of the rows' gradient that a change of thresholds makes."""
+        """Return the change of the utility gradient for a change of the thresholds."""
         padded = np.concatenate([[0.0], thresholds, [0.0]])
         return slopes.below * padded[self.codes] + slopes.above * padded[self.codes + 1]
 
     def profile(self, slopes: Slopes) -> tuple[FloatArray, float]:
-        """Return the derivative of h by each row's utility, and how far J is above h at w."""
+        """Return the gradient of h with respect to the utilities, and an estimate of J - h."""
         rest = slopes.solve_thresholds(slopes.threshold)
-        above = float(slopes.threshold @ rest)  # twice the second-order term: on the safe side
+        above = float(slopes.threshold @ rest)  # twice the second-order term, to be conservative
         return slopes.utility - self.to_utilities(slopes, rest), above
 
     def lower_bound(self, primal: float, above: float, gradient: FloatArray) -> float:
-        """Return a bound below the optimum from J, J - h and the gradient of h at one w."""
+        """Return a lower bound on the optimum from J, J - h and the gradient of h at some w."""
         if self.alpha == 0.0:
-            return 0.0  # no probability exceeds one
+            return 0.0  # probabilities are at most one, so J is not negative
         return max(0.0, primal - above - 0.5 * float(gradient @ gradient) / self.alpha)
 
     def certificate(self, model: CumulativeModel, *, tol: float) -> Certificate:
-        """Return what is known of the optimum, from quantities evaluated at a model.
+        """Return the certificate of a model.
 
-        Without a penalty there is no bound that could tell whether a fit has converged: then it has
-        if the solver says so.
+        Without a penalty there is no useful lower bound, and `converged` is the solver's status.
         """
         dual = self.lower_bound(model.primal, model.above, model.gradient)
         violation = max(

@@ -1,10 +1,11 @@
-r"""Link functions: log-probabilities of intervals and their derivatives, exact far into the tails.
+r"""Link functions: log-probabilities of intervals and their derivatives, accurate in the tails.
 
-A row of rank k has the likelihood :math:`P(b) - P(a)` with :math:`a < b` the thresholds around
-the rank, moved by the utility of the row; :math:`a = -\infty` for the lowest rank and
-:math:`b = \infty` for the highest. A link gives :math:`\ell(a, b) = -\log(P(b) - P(a))` and its
-first and second derivatives. All three densities are log-concave, hence every :math:`\ell` is
-convex in (a, b) jointly. None of them subtracts two probabilities that may be equal in float64:
+A sample of rank k has the likelihood :math:`P(b) - P(a)`, where :math:`a < b` are the thresholds
+around the rank minus the utility of the sample; :math:`a = -\infty` for the lowest rank and
+:math:`b = \infty` for the highest. A link computes :math:`\ell(a, b) = -\log(P(b) - P(a))` and its
+first and second derivatives. All three densities are log-concave, hence :math:`\ell` is jointly
+convex in (a, b). The formulas avoid the difference of two probabilities that may be equal in
+float64:
 
 =======  ========================  =======================================================
 link     P(t)                      -log(P(b) - P(a))
@@ -15,8 +16,8 @@ probit   standard normal           -log P(b) - log(1 - exp(log P(a) - log P(b)))
                                    of zero where the interval has the smaller probability
 =======  ========================  =======================================================
 
-Herbrich et al. (2000), table 2.1. The mean of the noise is not zero for cloglog (as it says
-there); the thresholds take that up.
+Herbrich et al. (2000), table 2.1. The noise of cloglog does not have mean zero; the thresholds
+absorb its mean.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
 class Curvature(NamedTuple):
-    """Derivatives of the loss by its two ends: a and b, then aa, ab and bb."""
+    """First and second derivatives of the loss with respect to the ends a and b."""
 
     a: FloatArray
     b: FloatArray
@@ -43,16 +44,16 @@ class Curvature(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A distribution of the noise.
+    """Distribution of the noise.
 
     Attributes
     ----------
     quantile : callable
         Inverse of P.
     loss : callable
-        -log(P(b) - P(a)) for arrays a < b; inf where that is not a positive number.
+        -log(P(b) - P(a)) for arrays a < b; inf where the probability is not positive.
     curvature : callable
-        Its derivatives.
+        First and second derivatives of the loss.
     """
 
     quantile: Callable[[FloatArray], FloatArray]
@@ -61,8 +62,8 @@ class Link(NamedTuple):
 
 
 def _log1mexp(gap: FloatArray) -> FloatArray:
-    """log(1 - exp(-gap)) for gap > 0, to full precision near 0 and near infinity."""
-    small = gap < 0.6931471805599453
+    """Return log(1 - exp(-gap)) for gap > 0, accurate near 0 and near infinity."""
+    small = gap < 0.6931471805599453  # log 2
     with np.errstate(divide="ignore", under="ignore"):
         return np.where(
             small,
@@ -72,13 +73,13 @@ def _log1mexp(gap: FloatArray) -> FloatArray:
 
 
 def _odds(gap: FloatArray) -> FloatArray:
-    """1 / (exp(gap) - 1): minus the derivative of -log(1 - exp(-gap))."""
+    """Return 1 / (exp(gap) - 1), the derivative of log(1 - exp(-gap))."""
     with np.errstate(over="ignore", divide="ignore"):
         return np.asarray(1.0 / np.expm1(gap))
 
 
 def _where_finite(t: FloatArray, values: FloatArray) -> FloatArray:
-    """Zero where an end is infinite: nothing depends on it."""
+    """Return values, with zero where the end t is infinite."""
     return np.where(np.isfinite(t), values, 0.0)
 
 
@@ -100,7 +101,7 @@ def _logit_curvature(a: FloatArray, b: FloatArray) -> Curvature:
 
 
 def _hazards(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """exp(a), exp(b) and their difference without cancellation."""
+    """Return exp(a), exp(b) and exp(b) - exp(a) without cancellation."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         low, high = np.exp(a), np.exp(b)
         gap = np.where(low > 0, low * np.expm1(b - a), high)
@@ -118,7 +119,7 @@ def _cloglog_curvature(a: FloatArray, b: FloatArray) -> Curvature:
     low, high, gap = _hazards(a, b)
     odds = _odds(gap)
     with np.errstate(invalid="ignore", over="ignore"):
-        pull_b = np.where(odds > 0, high * odds, 0.0)  # 0 for the highest rank, whose end is inf
+        pull_b = np.where(odds > 0, high * odds, 0.0)  # 0 for the highest rank, where b = inf
         pull_a = low * (1.0 + odds)
         bend = np.where(odds > 0, high * (1.0 + odds), 0.0)
     return Curvature(
@@ -126,13 +127,13 @@ def _cloglog_curvature(a: FloatArray, b: FloatArray) -> Curvature:
         b=-pull_b,
         aa=pull_a + low * odds * pull_a,
         ab=-pull_a * pull_b,
-        # exactly 0 in the limit b -> -inf, where rounding must not make it negative
+        # 0 in the limit b -> -inf; clipped, as rounding may make it negative there
         bb=pull_b * np.maximum(bend - 1.0, 0.0),
     )
 
 
 def _probit_loss(a: FloatArray, b: FloatArray) -> FloatArray:
-    mirror = a + b > 0  # the interval or its mirror image, whichever lies further left
+    mirror = a + b > 0  # by symmetry, use the interval or its mirror image, the one further left
     left, right = np.where(mirror, -b, a), np.where(mirror, -a, b)
     log_right = log_ndtr(right)
     return np.asarray(-log_right - _log1mexp(log_right - log_ndtr(left)))
@@ -164,6 +165,6 @@ LINKS: dict[str, Link] = {
 
 
 def log_probabilities(link: str, thresholds: FloatArray, utility: FloatArray) -> FloatArray:
-    """Return the log-probability of each rank, shape (n_rows, n_ranks)."""
+    """Return the log-probability of each rank, of shape (n_rows, n_ranks)."""
     ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
     return -LINKS[link].loss(ends[:-1] - utility[:, None], ends[1:] - utility[:, None])

@@ -1,18 +1,25 @@
-r"""State the pairwise ranking problem: rows of higher rank above those of lower rank by a margin.
+r"""Pairwise ranking (ordinal SVM, RankSVM): a large-margin problem on pairs of samples.
 
-A pair (i, j) is *comparable* if row i has the higher rank and both belong to the same group (the
-same query, when ranking; one group holds all rows otherwise). With weights s, which mean
-repetition, a pair counts :math:`s_i s_j` times, and the **primal** is
+A pair (i, j) is *comparable* if sample i has the higher rank and both samples belong to the same
+group (the same query when ranking; otherwise there is one group). The **primal** is
 
 .. math::
 
     \min_f \; \tfrac12 \|f\|^2 + C \sum_{(i,j)} s_i s_j \, \ell(z_{ij}), \qquad
     z_{ij} = 1 - (f(x_i) - f(x_j)), \quad \ell(z) = z_+ \text{ or } z_+^2 ,
 
-over functions f of the kernel's space, or f = w.x with the norm of w. No threshold appears: only
-differences of utilities count, so f is the same with a constant added to the kernel. The **dual**
-has one variable for each pair, and one expansion coefficient for each row is all that is left of
-them, :math:`\beta = \sum_{(i,j)} \alpha_{ij} (e_i - e_j)`:
+where
+
+- f: utility function in the space of the kernel, or f = w.x with the norm of w;
+- :math:`s_i`: sample weight; a pair counts :math:`s_i s_j` times;
+- C: cost of a unit of loss of one pair;
+- :math:`z_{ij}, \ell`: slack of a pair (positive part), and its loss, hinge or squared hinge;
+- :math:`\alpha_{ij}, \beta_i`: dual variable of a pair, and expansion coefficient of a sample.
+
+There is no threshold: the problem depends on differences of utilities only, so that adding a
+constant to the kernel does not change f. The **dual** has one variable per pair, but the kernel
+term depends only on one coefficient per sample,
+:math:`\beta = \sum_{(i,j)} \alpha_{ij} (e_i - e_j)`:
 
 .. math::
 
@@ -21,23 +28,24 @@ them, :math:`\beta = \sum_{(i,j)} \alpha_{ij} (e_i - e_j)`:
     \max_{\alpha \ge 0} \; \sum \alpha_{ij} - \frac{\alpha_{ij}^2}{4 C s_i s_j}
     - \tfrac12 \beta'K\beta .
 
-The constraint :math:`(\alpha \cdot t) = 0` printed with these equations belongs to a machine with
-a threshold on differences; with every pair written in the order above it would force
-:math:`\alpha = 0`, so it is left out.
+The constraint :math:`(\alpha \cdot t) = 0` printed with these equations in the reference belongs to
+a problem with a threshold on differences; with every pair in the order above it would force
+:math:`\alpha = 0`, so it is omitted.
 
-*Another norm.* Section 2.4 there allows any l_q margin on differences. The linear machine whose
-margin is measured in l_inf has the l_1 norm of its weights in place of :math:`\tfrac12 \|f\|^2`.
-With the hinge it is a linear program with one row for each pair, and its dual is
+*The l_1 norm.* Section 2.4 of the reference allows any l_q margin on differences. A linear model
+whose margin is measured in l_inf has the l_1 norm of its weights in place of
+:math:`\tfrac12 \|f\|^2`. With the hinge it is a linear program with one constraint per pair, and
+its dual is
 
 .. math::
 
     \max_\alpha \; \sum \alpha_{ij} \quad\text{s.t.}\quad \|X'\beta\|_\infty \le 1 , \quad
     0 \le \alpha_{ij} \le C s_i s_j .
 
-Any variables within their caps are feasible once divided by
-:math:`\max(1, \|X'\beta\|_\infty)`: every dual point below gives a rigorous lower bound here too.
+Any variables within their caps become feasible by division by
+:math:`\max(1, \|X'\beta\|_\infty)`, so that the dual points below give lower bounds here, too.
 
-*No pair is ever formed.* Smooth the hinge over a zone of width mu,
+*Evaluation without forming pairs.* The hinge is smoothed over an interval of width mu,
 :math:`\ell_\mu(z) = (z_+^2 - (z - \mu)_+^2) / (2 \mu)`. Its derivative, and likewise that of the
 squared hinge, gives a dual point
 
@@ -45,14 +53,14 @@ squared hinge, gives a dual point
 
     \alpha_{ij} = C s_i s_j \min(z_+ / \mu, 1), \qquad \alpha_{ij} = 2 C s_i s_j z_+ ,
 
-that is feasible at any f and mu. Its sums over the partners of a row need only counts and sums of
-f over the rows of lower rank within a window of utilities, which one sweep over the sorted rows
-provides (:mod:`widemargin.problems.preference.pair_sums`). So the objectives of both problems, the
-gradient and products with the Hessian cost O(n log n), and the true duality gap one product with
-the kernel more. Counts are float64 sums: exact for whole weights up to 2^53 pairs.
+that is feasible for all f and mu. Its sums over the partners of a sample depend only on counts and
+sums of f over the samples of lower rank within a window of utilities, which one sweep over the
+sorted samples computes (:mod:`widemargin.problems.preference.pair_sums`). Thus both objectives,
+the gradient and products with the Hessian cost O(n log n), and the exact duality gap one more
+product with the kernel matrix. Counts are float64 sums, exact for integer weights up to 2^53 pairs.
 
-References: Herbrich et al. (2000), (2.21)-(2.25). The documentation's page of references has
-them in full.
+References: Herbrich et al. (2000), (2.21)-(2.25), in full on the references page of the
+documentation.
 """
 
 from __future__ import annotations
@@ -73,27 +81,27 @@ from widemargin.problems.preference.pair_sums import (
     local_ranks,
 )
 
-AT_BOUND = 1e-12  # share of its cap by which a dual variable may miss a bound and be at it
+AT_BOUND = 1e-12  # fraction of the cap within which a dual variable counts as at its bound
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PreferenceModel:
-    """A utility function with the dual point that proves how good it is.
+    """Utility function with the dual point that certifies it.
 
     Attributes
     ----------
     coef : ndarray of shape (n_features,) or (n_rows,)
-        Weights w of features, or expansion coefficients of the rows of a kernel machine.
+        Weights w of the features, or expansion coefficients of the samples (kernel).
     f : ndarray of shape (n_rows,)
-        Utilities of the training rows, in float64.
+        Utilities of the training samples in float64.
     penalty : float
         Half the squared norm of the utility function, or the l_1 norm of its weights.
     point : DualPoint
-        Dual variables of all pairs (l_1 norm: before they are divided by max(1, abs(image).max())).
+        Dual variables of all pairs (l_1 norm: before division by max(1, abs(image).max())).
     image : ndarray of shape (n_rows,) or (n_features,)
-        K beta of the coefficients of the dual point, in float64; X'beta with an l_1 norm.
+        K beta for the coefficients beta of the dual point in float64; X'beta for the l_1 norm.
     n_iter, kernel_evaluations : int
-        Steps taken and kernel values computed.
+        Number of iterations and of kernel values computed.
     """
 
     coef: FloatArray
@@ -107,22 +115,22 @@ class PreferenceModel:
 
 @dataclass(frozen=True, eq=False)
 class PreferenceProblem:
-    """The pairwise problem above, as data. Make one with :func:`preference_problem`.
+    """Pairwise ranking problem; create one with :func:`preference_problem`.
 
     Attributes
     ----------
     codes : int array of shape (n_rows,)
-        Rank of each row; only its order counts.
+        Rank of each sample; only the order matters.
     group : int array of shape (n_rows,)
-        Group (query) of each row, 0 .. n_groups - 1.
+        Group (query) of each sample, 0 .. n_groups - 1.
     weight : ndarray of shape (n_rows,)
-        s, not negative.
+        Non-negative sample weights s.
     C : float
         Cost of a unit of loss of one pair.
     loss : {"hinge", "squared_hinge"}
-        The loss of a pair.
+        Loss of a pair.
     norm : {2, 1}
-        The penalty: half the squared norm of f, or (linear f and the hinge only) |w|_1.
+        Penalty: half the squared norm of f, or |w|_1 (linear f with the hinge only).
     """
 
     codes: IntArray
@@ -139,29 +147,29 @@ class PreferenceProblem:
 
     @cached_property
     def n_rows(self) -> int:
-        """Number of training rows."""
+        """Number of training samples."""
         return len(self.codes)
 
     @cached_property
     def starts(self) -> IntArray:
-        """First place of each group among rows sorted by group, and n_rows."""
+        """Return the first position of each group among samples sorted by group, and n_rows."""
         return np.concatenate([[0], np.cumsum(np.bincount(self.group))]).astype(np.intp)
 
     @cached_property
     def _local(self) -> tuple[IntArray, IntArray]:
-        """Rank of each row among those that occur in its group, from 0, and their numbers."""
+        """Return each sample's rank among those of its group, from 0, and the ranks per group."""
         code, ranks = np.empty(self.n_rows, np.intp), np.zeros(len(self.starts) - 1, np.intp)
         local_ranks(self.group, self.codes, self.order(self.codes), code, ranks)
         return code, ranks
 
     @cached_property
     def n_pairs(self) -> float:
-        """Sum of s_i s_j over the comparable pairs."""
+        """Sum of s_i s_j over all comparable pairs."""
         rows = self.sort(np.zeros(self.n_rows))
         return float(rows.weight @ rows.over_lower(rows.weight[:, None], -np.inf, np.inf)[:, 0])
 
     def order(self, key: FloatArray | IntArray) -> IntArray:
-        """Return the rows sorted by (group, key)."""
+        """Return the indices that sort the samples by (group, key)."""
         order = np.argsort(key)
         if len(self.starts) > 2:
             grouped = np.empty_like(order)
@@ -170,10 +178,10 @@ class PreferenceProblem:
         return order
 
     def sort(self, f: FloatArray) -> SortedRows:
-        """Return the rows sorted by (group, utility), ready to be swept.
+        """Return the samples sorted by (group, utility), for sweeps over them.
 
-        The problem does not see a constant in a group, to which sums of products would lose
-        digits: it is taken off.
+        The mean utility of each group is subtracted: the problem does not depend on it, and it
+        would increase the rounding errors of the sums.
         """
         centred = f - self.group_means(f)[self.group]
         code, ranks = self._local
@@ -184,32 +192,32 @@ class PreferenceProblem:
         return np.bincount(self.group, f) / np.diff(self.starts)
 
     def restrict(self, rows: IntArray) -> PreferenceProblem:
-        """Return the problem of some rows, with C raised so that the loss keeps its size."""
+        """Return the problem on a subsample, with C scaled by the ratio of the pair counts."""
         group = np.unique(self.group[rows], return_inverse=True)[1]
         part = replace(self, codes=self.codes[rows], group=group, weight=self.weight[rows])
         return replace(part, C=self.C * self.n_pairs / part.n_pairs) if part.n_pairs else part
 
     @np.errstate(over="ignore", invalid="ignore")
     def evaluate(self, f: FloatArray, width: float, rows: SortedRows | None = None) -> PairSums:
-        """Return loss and sums of the dual point that utilities f and a smoothing width define.
+        """Return the loss and the sums of the dual point given by utilities f and a width.
 
-        Rows are those of `sort(f)`, where the caller has them. Of utilities so far apart that sums
-        overflow they are infinite or nan: no better point.
+        `rows` is `sort(f)`, if the caller has computed it. If the utilities are so large that sums
+        overflow, the results are infinite or NaN and a line search rejects the point.
         """
         rows = self.sort(f) if rows is None else rows
         return rows.sums(DualPoint(f, width), self.C, squared=self.squared)
 
     @np.errstate(over="ignore", invalid="ignore")
     def evaluate_point(self, point: DualPoint) -> PairSums:
-        """Return the sums of any dual point; its loss is that at the point's utilities."""
+        """Return the loss and the sums of any dual point, at the utilities of the point."""
         return self.sort(point.f).sums(point, self.C, squared=self.squared)
 
     def primal(self, f: FloatArray, penalty: float) -> float:
-        """Return the primal objective of utilities f; penalty is half its squared norm or |w|_1."""
+        """Return the primal objective at utilities f with the given penalty term."""
         return penalty + self.evaluate(f, 0.0).loss
 
     def dual(self, point: DualPoint, image: FloatArray) -> float:
-        """Return the dual objective; image is K beta of the point's beta, or X'beta (l_1 norm)."""
+        """Return the dual objective at a point, given image = K beta, or X'beta (l_1 norm)."""
         return self._dual(self.evaluate_point(point), image)
 
     def _dual(self, sums: PairSums, image: FloatArray) -> float:
@@ -217,19 +225,19 @@ class PreferenceProblem:
             return scaled_dual(sums.total, image)
         return sums.total - 0.5 * float(sums.beta @ image)
 
-    @np.errstate(over="ignore", invalid="ignore")  # then nothing is proved: see sure_bound
+    @np.errstate(over="ignore", invalid="ignore")  # sure_bound discards overflowed bounds
     def certificate(self, model: PreferenceModel, *, tol: float) -> Certificate:
-        """Certify a model by its dual point, both objectives recomputed from the utilities.
+        """Return the certificate of a model, with objectives recomputed from its utilities.
 
-        The fit has converged if its relative gap is at most tol.
+        The fit has converged if the relative gap is at most tol.
         """
         primal = self.primal(model.f, model.penalty)
         sums = self.evaluate_point(model.point)
         dual = self._dual(sums, model.image)
         if self.norm == 1:
-            # That of |X'beta| <= 1, with X'beta = sign(w) where w is not zero: the largest
-            # |w - soft(w + X'beta)|, soft(v) being v moved towards zero by 1 or to it. The
-            # conditions of the pairs hold at the utilities of the dual point.
+            # Conditions of the weights: |X'beta| <= 1, with X'beta = sign(w) where w is not zero.
+            # Their violation is the largest |w - soft(w + X'beta)| with soft thresholding by 1.
+            # The conditions of the pairs hold at the utilities of the dual point.
             moved = model.coef + model.image
             soft = np.sign(moved) * np.maximum(np.abs(moved) - 1.0, 0.0)
             violation = float(np.abs(model.coef - soft).max())
@@ -248,11 +256,11 @@ class PreferenceProblem:
         )
 
     def rounding(self, point: DualPoint, image: FloatArray) -> float:
-        """Return what rounding may add to the dual objective of a point.
+        """Return the rounding error to expect in the dual objective of a point.
 
-        A sum over a window is a difference of two sums over a group, known to the rounding of the
-        larger one. In the dual variables it is multiplied by C / width (hinge) or 2 C, which for
-        large C is all there is. Listed pairs are not summed that way.
+        A sum over a window is the difference of two sums over a group, and has the rounding error
+        of the larger one. The dual variables multiply it by C / width (hinge) or 2 C, so that it
+        dominates for large C. Listed pairs are not computed in this way.
         """
         if point.listed is not None:
             return 0.0
@@ -264,11 +272,11 @@ class PreferenceProblem:
         return float(each @ (1.0 + apart)) if self.squared or point.width > 0 else 0.0
 
     def _kkt_violation(self, sums: PairSums, image: FloatArray) -> float:
-        """Return LIBSVM's violation: slack of pairs below their cap, surplus of those above zero.
+        """Return LIBSVM's KKT violation over all pairs.
 
-        What the pairs are is told by the point's f, what they should be by the image of its
-        coefficients. For the squared hinge, which has no caps, this is a bound: the spread of the
-        two.
+        It is the largest slack of a pair below its cap, or surplus of a pair above zero. The dual
+        variables follow from the point's f, the slacks from the image of its coefficients. For the
+        squared hinge, which has no caps, the result is a bound from the spread of f - image.
         """
         point, rows = sums.point, sums.rows
         if self.squared:
@@ -288,7 +296,7 @@ class PreferenceProblem:
 
 
 def scaled_dual(total: float, correlation: FloatArray) -> float:
-    """Return the dual objective with an l_1 norm, the variables divided so that |X'beta| <= 1."""
+    """Return the dual objective for the l_1 norm, with variables scaled to |X'beta| <= 1."""
     return total / max(1.0, float(np.abs(correlation).max()))
 
 
@@ -301,10 +309,10 @@ def preference_problem(
     group: IntArray | None = None,
     weight: FloatArray | None = None,
 ) -> PreferenceProblem:
-    """State the pairwise problem (Herbrich et al. 2000, (2.21)-(2.25)).
+    """Return the pairwise ranking problem (Herbrich et al. 2000, (2.21)-(2.25)).
 
-    The parameters are the attributes of :class:`PreferenceProblem`, codes and groups by numbers
-    of any kind; by default there is one group, and all weights are 1.
+    The parameters are the attributes of :class:`PreferenceProblem`; codes and groups may be any
+    numbers. By default there is one group, and all weights are 1.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Find the largest violation of the optimality conditions over all pairs without forming them.
+"""KKT violation of the pairwise ranking problem, without forming the pairs.
 
-The dual variable of a pair (i above j) is told by where its slack 1 - (f_i - f_j) lies; whether it
-may be there is told by the slack at another utility g, that of the coefficients. So for every row
-one asks for the largest g among the lower-ranked rows that are far enough below it in f. Rows enter
-in the order of f and never leave, and the largest of each lower rank is a prefix maximum, kept in a
-Fenwick tree: O(n log(ranks)) after the sort.
+The slack 1 - (f_i - f_j) of a pair (i above j) determines its dual variable; the slack at another
+utility g, computed from the coefficients, determines whether that value satisfies the optimality
+conditions. For every sample the largest g is needed among the lower-ranked samples that are far
+enough below it in f. Samples enter in the order of f and never leave, and the largest g over all
+lower ranks is a prefix maximum, kept in a Fenwick tree: O(n log(ranks)) after the sort.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from widemargin.problems.preference.pair_sums import SortedRows
 def _largest_below(
     f: Any, code: Any, g: Any, weight: Any, starts: Any, ranks: Any, bound: Any, sign: Any, out: Any
 ) -> None:
-    """out[i] = max of g[j] over lower-ranked j of positive weight whose slack keeps a bound.
+    """Write to out[i] the largest g[j] over lower-ranked j whose slack satisfies the bound.
 
-    With sign 1 the slack 1 - (f_i - f_j) is less than bound; with sign -1, where f is less the
-    utilities, the slack is more. f rises within each group; -inf where there is no such row.
+    With sign 1 this is 1 - (f_i - f_j) < bound. With sign -1, f holds the negative utilities and
+    the condition is slack > bound. f increases within each group; samples of zero weight are
+    ignored, and out[i] is -inf without a partner.
     """
     table = np.empty(ranks.max() + 1)
     for group in range(len(ranks)):
@@ -33,7 +34,7 @@ def _largest_below(
         entering = starts[group]
         for i in range(starts[group], starts[group + 1]):
             while entering < starts[group + 1]:
-                slack = 1.0 - sign * (f[i] - f[entering])  # rounds as in window_sums
+                slack = 1.0 - sign * (f[i] - f[entering])  # same rounding as in window_sums
                 if sign * (bound - slack) <= 0:
                     break
                 node = code[entering] + 1
@@ -51,7 +52,7 @@ def _largest_below(
 def largest_slack(rows: SortedRows, g: FloatArray, below: float) -> float:
     """Return the largest 1 - (g_i - g_j) over the pairs with 1 - (f_i - f_j) < below.
 
-    g is in the order of the problem's rows; -inf where there is no such pair.
+    g is in the order of the problem's samples. The result is -inf if there is no such pair.
     """
     g = g[rows.order]
     out = np.empty_like(g)
@@ -62,8 +63,8 @@ def largest_slack(rows: SortedRows, g: FloatArray, below: float) -> float:
 def largest_surplus(rows: SortedRows, g: FloatArray, above: float) -> float:
     """Return the largest (g_i - g_j) - 1 over the pairs with 1 - (f_i - f_j) > above.
 
-    The same loop from the other end: with f and g of the other sign, rows that are not far enough
-    below in f are those that are far enough.
+    The same loop runs from the other end with the signs of f and g reversed, which turns the
+    samples that are not far enough below in f into those that are.
     """
     g = -g[rows.order][::-1]
     out = np.empty_like(g)

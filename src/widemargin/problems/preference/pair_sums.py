@@ -1,15 +1,15 @@
-"""Sum over all pairs of rows of different rank without forming the pairs.
+"""Sums over all pairs of samples of different rank, in O(n log n) without forming the pairs.
 
-Rows are sorted by (group, f). For every row the loop sums a vector over the lower-ranked rows of
-the same group whose f lies in a window below its own. The window moves down with the row, so each
-row enters and leaves it once; what is inside is kept summed up by rank. A handful of ranks are
-prefix sums in a small table, more of them a Fenwick tree: O(n log(ranks)) after the sort.
+Samples are sorted by (group, f). For every sample the loop sums a vector over the lower-ranked
+samples of the same group whose f is in a window below its own. The window moves down with the
+sample, so each sample enters and leaves it once; sums over the window are kept by rank, as prefix
+sums in a small table for a few ranks, else in a Fenwick tree: O(n log(ranks)) after the sort.
 
-The mirrored sums over higher-ranked rows are the same loop on (-f, reversed ranks, reversed rows).
+Sums over higher-ranked samples use the same loop on (-f, reversed ranks, reversed samples).
 
-There are as many dual variables as comparable pairs, too many to hold. A dual point is therefore
-given by the utilities that place the pairs and by the few pairs near the kink of the loss; what
-the objectives need of it are sums, :class:`PairSums`.
+The dual variables of all comparable pairs are too many to store. A dual point is therefore given by
+the utilities, from which they are computed, and by a list of the few pairs near the kink of the
+loss; the objectives depend on it through sums only, see :class:`PairSums`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import numpy as np
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray
 
-FEW_RANKS = 8  # up to which updating all higher prefixes is faster than climbing a tree
+FEW_RANKS = 8  # up to this number, updating all prefix sums is faster than a Fenwick tree
 
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """Some pairs, by their rows, with their dual variables."""
+    """Index pairs with their dual variables."""
 
     upper: IntArray
     lower: IntArray
@@ -38,18 +38,19 @@ class Listed:
 
 @dataclass(frozen=True, eq=False)
 class DualPoint:
-    """Dual variables of all pairs, given by few numbers.
+    """Implicit representation of the dual variables of all pairs.
 
     Attributes
     ----------
     f : ndarray of shape (n_rows,)
-        Utilities that place the pairs: z = 1 - (f_i - f_j).
+        Utilities that define the slacks z = 1 - (f_i - f_j).
     width : float
-        Hinge: mu, the variable of a pair rises from 0 to its cap while z rises from 0 to mu. With
-        `listed`: pairs with z > mu are at their cap, pairs with z <= -mu are zero, and those
-        between are listed. Not used by the squared hinge, whose variable is 2 C s_i s_j z_+.
+        Smoothing width mu of the hinge: the variable of a pair rises from 0 to its cap as z rises
+        from 0 to mu. With `listed`, pairs with z > mu are at their cap, pairs with z <= -mu are
+        zero, and the others are listed. Not used by the squared hinge, whose variable is
+        2 C s_i s_j z_+.
     listed : Listed, optional
-        Every pair with -mu < z <= mu.
+        All pairs with -mu < z <= mu.
     """
 
     f: FloatArray
@@ -59,24 +60,24 @@ class DualPoint:
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """Sums over the pairs of a dual point, and the loss and its curvature at the utilities.
+    """Sums over the pairs of a dual point, with the loss at its utilities.
 
     Attributes
     ----------
     C, squared : float, bool
-        The loss.
+        Cost, and whether the hinge is squared.
     rows : SortedRows
-        The rows, sorted by the utilities of the point.
+        Samples sorted by the utilities of the point.
     point : DualPoint
         The dual point.
     beta : ndarray of shape (n_rows,)
         Expansion coefficients.
     total : float
-        The dual objective without its norm.
+        Dual objective without the norm term.
     loss : float
         C times the loss of all pairs at the utilities of the point.
     smoothed : float
-        The same of the smoothed loss (nan for a point with listed pairs, which has none).
+        C times the smoothed loss (NaN for a point with listed pairs).
     """
 
     C: float
@@ -89,13 +90,13 @@ class PairSums:
     smoothed: float = np.nan
 
     def curvature(self, width: float, ramp: float | None = None) -> Curvature:
-        """Return the second derivative of the smoothed loss, see :class:`Curvature`."""
+        """Return the Hessian of the smoothed loss, see :class:`Curvature`."""
         return Curvature(self.rows, self.C, self.squared, width, ramp)
 
 
 @jit
 def _change(table: Any, code: Any, ranks: Any, values: Any, row: Any, sign: Any) -> None:
-    """Add sign * values[row] to what the ranks above code see."""
+    """Add sign * values[row] to the prefix sums of all ranks above code."""
     k = values.shape[1]
     if ranks <= FEW_RANKS:
         for r in range(code + 1, ranks):
@@ -111,7 +112,7 @@ def _change(table: Any, code: Any, ranks: Any, values: Any, row: Any, sign: Any)
 
 @jit
 def _read(table: Any, code: Any, ranks: Any, out: Any, row: Any) -> None:
-    """Write to out[row] the sum over the ranks below code."""
+    """Write the sum over the ranks below code to out[row]."""
     k = out.shape[1]
     if ranks <= FEW_RANKS:
         for c in range(k):
@@ -130,13 +131,13 @@ def _read(table: Any, code: Any, ranks: Any, out: Any, row: Any) -> None:
 def window_sums(
     f: Any, code: Any, values: Any, starts: Any, ranks: Any, near: Any, far: Any, out: Any
 ) -> None:
-    """out[i] = sum of values[j] over j below i in rank with near < 1 - (f_i - f_j) <= far.
+    """Write to out[i] the sum of values[j] over lower-ranked j with near < 1 - (f_i - f_j) <= far.
 
-    f rises within each group, and code is the rank within it, 0 .. ranks - 1; starts has the first
-    row of each group, and n. values and out have the shape (n, k). far may be infinite.
+    f increases within each group, and code is the rank within it, 0 .. ranks - 1; starts has the
+    first index of each group, and n. values and out have shape (n, k). far may be infinite.
     """
-    # Invariant: table sums the values of rows entering + 1 .. leaving of group g by rank. Both
-    # ends only move down, for the slack of a row rises as i moves down.
+    # Invariant: table holds sums by rank over the samples entering + 1 .. leaving of group g. Both
+    # ends only move down, because the slack of a fixed j rises as i moves down.
     table = np.zeros((ranks.max() + 1, values.shape[1]))
     for g in range(len(ranks)):
         first = starts[g]
@@ -145,7 +146,7 @@ def window_sums(
         entering = starts[g + 1] - 1
         leaving = entering
         for i in range(starts[g + 1] - 1, first - 1, -1):
-            # The difference first: it rounds alike when the mirrored loop asks the other row.
+            # Subtract f first, so that the mirrored loop has the same rounding errors.
             while entering >= first and 1.0 - (f[i] - f[entering]) > near:
                 _change(table, code[entering], q, values, entering, 1.0)
                 entering -= 1
@@ -157,7 +158,7 @@ def window_sums(
 
 @jit
 def by_group(order: Any, group: Any, starts: Any, out: Any) -> None:
-    """Sort rows by group, keeping their order inside each: one step of a radix sort."""
+    """Sort indices by group, stably, by one step of a radix sort."""
     place = starts[:-1].copy()
     for k in range(len(order)):
         g = group[order[k]]
@@ -167,7 +168,7 @@ def by_group(order: Any, group: Any, starts: Any, out: Any) -> None:
 
 @jit
 def local_ranks(group: Any, codes: Any, order: Any, code: Any, ranks: Any) -> None:
-    """Number the different codes of each group from 0; order sorts rows by (group, code)."""
+    """Renumber the codes of each group from 0; order sorts samples by (group, code)."""
     last_group = -1
     last_code = codes[order[0]]
     for k in range(len(order)):
@@ -186,11 +187,10 @@ def local_ranks(group: Any, codes: Any, order: Any, code: Any, ranks: Any) -> No
 def pairs_near(f: Any, code: Any, starts: Any, low: Any, high: Any, upper: Any, lower: Any) -> Any:
     """Write the pairs (i above j) with low < 1 - (f_i - f_j) <= high; return their number.
 
-    The number may exceed the room in upper and lower, by one: then it only says "too many", of
-    these or of the rows that would have to be looked at for them.
+    len(upper) + 1 is returned if there are too many pairs, or too many candidates to examine.
     """
     found = 0
-    looks_left = 64 * (len(upper) + len(f))
+    looks_left = 64 * (len(upper) + len(f))  # bounds the work on candidates of higher or equal rank
     for g in range(len(starts) - 1):
         begin = starts[g]
         for i in range(starts[g], starts[g + 1]):
@@ -212,7 +212,7 @@ def pairs_near(f: Any, code: Any, starts: Any, low: Any, high: Any, upper: Any, 
 
 
 class SortedRows:
-    """Rows sorted by (group, utility), and sums over the partners of every row."""
+    """Samples sorted by (group, utility), with sums over the partners of each sample."""
 
     def __init__(
         self,
@@ -228,20 +228,20 @@ class SortedRows:
 
     @cached_property
     def _mirrored(self) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
-        """The same rows seen from above: utilities and ranks change sign, rows their order."""
+        """Return (f, code, starts, ranks) with utilities, ranks and order of samples reversed."""
         ranks = self.ranks[::-1].copy()
         starts = len(self.f) - self.starts[::-1]
         code = np.repeat(ranks, np.diff(starts)) - 1 - self.code[::-1]
         return -self.f[::-1], code, starts, ranks
 
     def over_lower(self, values: FloatArray, near: float, far: float) -> FloatArray:
-        """Sum values over the lower-ranked rows j of each i with near < 1 - (f_i - f_j) <= far."""
+        """Sum values over lower-ranked samples j of each i with near < 1 - (f_i - f_j) <= far."""
         out = np.empty_like(values)
         window_sums(self.f, self.code, values, self.starts, self.ranks, near, far, out)
         return out
 
     def over_higher(self, values: FloatArray, near: float, far: float) -> FloatArray:
-        """Sum values over the higher-ranked rows j with near < 1 - (f_j - f_i) <= far."""
+        """Sum values over higher-ranked samples j of each i with near < 1 - (f_j - f_i) <= far."""
         f, code, starts, ranks = self._mirrored
         values = np.ascontiguousarray(values[::-1])
         out = np.empty_like(values)
@@ -249,29 +249,29 @@ class SortedRows:
         return out[::-1]
 
     def slacks(self, near: float, far: float) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield for lower, then higher partners: their weight, and their slack times weight."""
+        """Yield the total weight and the weighted slack of lower, then higher partners."""
         for sums, f in ((self.over_lower, self.f), (self.over_higher, -self.f)):
             weight, moment = sums(np.stack([self.weight, self.weight * f], axis=1), near, far).T
             yield weight, weight * (1.0 - f) + moment
 
     def n_pairs(self, near: float, far: float) -> float:
-        """Return the number of pairs with a slack in a window, in units of the mean weight."""
+        """Return the number of pairs with near < slack <= far, in units of squared mean weight."""
         pairs = float(self.weight @ self.over_lower(self.weight[:, None], near, far)[:, 0])
         return pairs / float(self.weight.mean()) ** 2
 
     def scattered(self, values: FloatArray) -> FloatArray:
-        """Return values in the order of the problem's rows."""
+        """Return values in the original order of the samples."""
         out = np.empty_like(values)
         out[self.order] = values
         return out
 
     def zone_slacks(self, width: float) -> FloatArray:
-        """Return for each row the slack of its pairs in a zone, as upper less as lower row."""
+        """Return the net slack of each sample: pairs with 0 < z <= width, upper minus lower."""
         (_, excess), (_, deficit) = self.slacks(0.0, width)
         return self.scattered(self.weight * (excess - deficit))
 
     def pairs_near_kink(self, width: float, most: int) -> tuple[IntArray, IntArray] | None:
-        """Return the rows (upper, lower) of the pairs with -width < z <= width, None if > most."""
+        """Return the index pairs with -width < z <= width, or None if more than `most`."""
         upper, lower = np.empty(most, np.intp), np.empty(most, np.intp)
         found = pairs_near(self.f, self.code, self.starts, -width, width, upper, lower)
         if found > most:
@@ -279,14 +279,14 @@ class SortedRows:
         return self.order[upper[:found]], self.order[lower[:found]]
 
     def sums(self, point: DualPoint, C: float, *, squared: bool) -> PairSums:
-        """Return the sums of a dual point whose utilities these rows are sorted by."""
+        """Return the sums of a dual point; the samples are sorted by its utilities."""
         if point.listed is not None and not squared:
             return self._listed_sums(point, point.listed, C)
         (above, excess), (below, deficit) = self.slacks(0.0, np.inf)
         loss = float(self.weight @ excess)
         if squared:
             slope, total = 2.0 * (excess - deficit), 2.0 * loss
-            # Of utilities far apart, rounding may leave less than nothing.
+            # For widely spread utilities, rounding may make the difference negative.
             loss = max(0.0, self._sum_of_squares(excess, deficit))
             total -= loss
             smoothed = loss
@@ -299,10 +299,11 @@ class SortedRows:
     def _ramp(
         self, width: float, above: FloatArray, below: FloatArray
     ) -> tuple[FloatArray, float, float]:
-        """Return sums of min(z_+ / width, 1): lower less higher partners, and over all pairs.
+        """Return sums of min(z_+ / width, 1), and the difference of hinge and smoothed loss.
 
-        Also by how much the smoothed loss is less than the hinge: z - z^2 / (2 width) in the
-        zone, width / 2 beyond.
+        The first result has one entry per sample, the sum over lower minus that over higher
+        partners; the second is the sum over all pairs. The difference of the losses is
+        z - z^2 / (2 width) for a pair with 0 < z <= width, and width / 2 beyond.
         """
         if width <= 0:
             return above - below, float(self.weight @ above), 0.0
@@ -315,7 +316,10 @@ class SortedRows:
         return above - below, float(self.weight @ above), less
 
     def _sum_of_squares(self, excess: FloatArray, deficit: FloatArray) -> float:
-        """Return the sum of s_i s_j z^2: sum z less sum z (f_i - f_j), the last over rows."""
+        """Return sum s_i s_j z^2 = sum s_i s_j z - sum s_i s_j z (f_i - f_j).
+
+        The last sum is taken over samples instead of pairs.
+        """
         across = float((self.weight * (excess - deficit)) @ self.f)
         return float(self.weight @ excess) - across
 
@@ -330,11 +334,11 @@ class SortedRows:
 
 
 class Curvature:
-    """C L at some utilities: the Laplacian L of the graph of the pairs where the loss is curved.
+    """Hessian C L of the smoothed loss, with L the Laplacian of the graph of curved pairs.
 
-    These are the pairs in a zone of some width (squared hinge: with any slack); ramp, the width by
-    default, is the slack over which their variables rise to the cap. L is never formed: its
-    products are sweeps over the sorted rows.
+    The edges are the pairs with 0 < z <= width (squared hinge: z > 0). `ramp`, by default the
+    width, is the slack over which a dual variable rises to its cap. L is never formed: products
+    with it are sweeps over the sorted samples.
     """
 
     def __init__(
@@ -346,7 +350,7 @@ class Curvature:
 
     @cached_property
     def diagonal(self) -> FloatArray:
-        """The diagonal of C L, rows sorted."""
+        """Return the diagonal of C L, in sorted order."""
         weight = self.rows.weight[:, None]
         partners = self.rows.over_lower(weight, 0.0, self.far)
         partners += self.rows.over_higher(weight, 0.0, self.far)
@@ -361,7 +365,8 @@ class Curvature:
         return rows.scattered(self.diagonal * v - self.scale * rows.weight * across[:, 0])
 
     def gram(self, features: FloatArray) -> FloatArray:
-        """Return C Phi' L Phi: half of each pair's share, from its upper row, and its mirror."""
+        """Return C Phi' L Phi, for features Phi of shape (n_rows, k)."""
+        # Each pair contributes from its upper sample only; adding the transpose completes it.
         rows, diagonal = self.rows, self.diagonal
         phi = features[rows.order]
         half = rows.over_lower(rows.weight[:, None] * phi, 0.0, self.far)

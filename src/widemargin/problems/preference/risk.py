@@ -1,18 +1,24 @@
-r"""Compute the preference risk: the share of pairs that a score puts in the wrong order.
+r"""Preference risk: the fraction of pairs that a score puts in the wrong order.
 
-Of two rows with different ranks, the one of higher rank should have the higher score. The
-**preference risk** counts the pairs where it has not, Herbrich et al. (2000), (2.11)-(2.13):
+Of two samples with different ranks, the one of higher rank should have the higher score. The
+**preference risk** counts the pairs that violate this, Herbrich et al. (2000), (2.11)-(2.13):
 
 .. math:: R_{\mathrm{pref}} = \frac{2}{m^2} \sum_{y_i > y_j} c(s_i - s_j), \qquad
           c(d) = 1 \text{ for } d < 0, \quad c(0) = \text{ties}, \quad 0 \text{ otherwise},
 
-the probability that two rows drawn at random (with replacement) are put in the wrong order. (The
-factor is 2 / m^2 for a sum in which each pair of rows occurs once; it is misprinted there in
-(2.16).) *Scaled*, it is the share of wrong pairs among the comparable ones, those of
-different ranks. Only rows of the same query are comparable where there are queries; a pair of rows
-with weights counts :math:`w_i w_j`, as if rows were repeated.
+where
 
-Depends on the order of the scores alone, and is found by one sort and one sweep.
+- :math:`y_i, s_i`: rank and score of sample i;
+- m: number of samples, or the sum of their weights;
+- ties: cost of a pair with equal scores, 1 or 1/2.
+
+This is the probability that two samples drawn at random (with replacement) are put in the wrong
+order. (The factor is 2 / m^2 for a sum in which each pair occurs once; it is misprinted in (2.16)
+of the reference.) The *scaled* risk is the fraction of wrong pairs among the comparable ones, those
+of different ranks and, if there are queries, of the same query. With sample weights a pair counts
+:math:`w_i w_j`, as if samples were repeated.
+
+The risk depends on the order of the scores only; sorting and sweeps take O(n log n).
 """
 
 from __future__ import annotations
@@ -40,31 +46,31 @@ def preference_risk(
     ties: float = 1.0,
     sample_weight: Any = None,
 ) -> float:
-    """Return how often two rows of different ranks are put in the wrong order.
+    """Compute the fraction of pairs of samples that a score puts in the wrong order.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        True ranks: numbers of any kind, or an ordered pandas Categorical or polars Enum.
+        True ranks: numbers, or an ordered pandas Categorical or polars Enum.
     score : array-like of shape (n_samples,)
         Predicted utilities or ranks, higher for higher ranks: numbers, or a categorical in the
         same order as y.
     qid : array-like of shape (n_samples,), default=None
-        Query (or user, or race) of each row; only rows of the same one are compared.
+        Query (or user, or race) of each sample; only samples of the same query are compared.
     scaled : bool, default=False
-        False: divide by the number of all pairs, :math:`m^2 / 2`. True: by the number of
-        comparable pairs, so that 0 is a perfect order and 1 a reversed one.
+        If False, divide by the number of all pairs, :math:`m^2 / 2`. If True, divide by the number
+        of comparable pairs, so that 0 is a perfect order and 1 a reversed one.
     ties : {1.0, 0.5}, default=1.0
-        Cost of different ranks with equal scores. 1 as in the definition, so that a constant score
-        is as bad as a reversed one; with 1/2, one minus the scaled risk of two ranks is the area
-        under the ROC curve.
+        Cost of a pair of different ranks with equal scores. With 1, as in the definition, a
+        constant score is as bad as a reversed one; with 1/2, one minus the scaled risk of two ranks
+        is the area under the ROC curve.
     sample_weight : array-like of shape (n_samples,), default=None
-        A pair counts as the product of its weights.
+        Sample weights. A pair counts as the product of its weights.
 
     Returns
     -------
     float
-        The risk; NaN, with a warning, where no two rows are comparable.
+        The risk; NaN, with a warning, if no two samples are comparable.
 
     Examples
     --------
@@ -100,11 +106,11 @@ def preference_risk(
     return float(wrong / comparable if scaled else 2.0 * wrong / weight.sum() ** 2)
 
 
-# ------------------------------------------------------------------- what there is to compare
+# ---------------------------------------------------------------------------------- validation
 
 
 def _labels(name: str, values: Any) -> Any:
-    """Return an array with one axis (a column will do)."""
+    """Return values as a one-dimensional array; a single column is accepted, too."""
     array = np.asarray(values)
     column = array.ndim == 2 and array.shape[1] == 1
     require(array.ndim == 1 or column, name, values, "an array with one axis")
@@ -113,13 +119,13 @@ def _labels(name: str, values: Any) -> Any:
 
 
 def _numbers(name: str, values: Any, order: list[Any] | None = None) -> Any:
-    """Return numbers as they are, and labels as their places in an order."""
+    """Return values as numbers; labels become their positions in `order`."""
     array = _labels(name, values)
     order = declared_order(values) or order
     if order is not None and array.dtype.kind in "OUS":
         return places(array, order, name, "the categories of y")
     if array.dtype.kind == "O":
-        with suppress(TypeError, ValueError):  # strings among them: refused below
+        with suppress(TypeError, ValueError):  # arrays with strings are rejected below
             array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
         raise ValueError(
@@ -136,15 +142,15 @@ def _codes(values: Any) -> IntArray:
     return np.unique(values, return_inverse=True)[1].astype(np.intp)
 
 
-# ------------------------------------------------------------------------------- the counting
+# ------------------------------------------------------------------------------ counting pairs
 
 
 def _count(
     rank: IntArray, score: Any, query: IntArray, weight: FloatArray
 ) -> tuple[float, float, float]:
-    """Return the weights of the pairs of different ranks in a query: all, reversed, and tied.
+    """Return the total weights of the comparable, the reversed and the tied pairs.
 
-    By two sorts and three sweeps, in O(n log n).
+    Two sorts and three sweeps take O(n log n).
     """
     order = np.lexsort((rank, query))
     comparable = _different(query[order], rank[order], weight[order])
@@ -152,7 +158,7 @@ def _count(
     query, rank, weight, score = query[order], rank[order], weight[order], score[order]
     fresh = np.ones(len(rank), dtype=bool)
     fresh[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
-    block = np.cumsum(fresh)  # rows of one query with one score
+    block = np.cumsum(fresh)  # samples of the same query with equal scores
     tree = np.zeros(int(rank.max(initial=0)) + 2)
     wrong = _reversed(query, block, rank, weight, tree)
     return comparable, wrong, _different(block, rank, weight)
@@ -160,7 +166,7 @@ def _count(
 
 @jit
 def _different(block: Any, rank: Any, weight: Any) -> Any:
-    """Weight of the pairs of different ranks in a block; rows sorted by block and rank."""
+    """Return the weight of pairs of different ranks within blocks; sorted by block and rank."""
     total = 0.0
     below = 0.0
     same = 0.0
@@ -178,10 +184,10 @@ def _different(block: Any, rank: Any, weight: Any) -> Any:
 
 @jit
 def _reversed(query: Any, block: Any, rank: Any, weight: Any, tree: Any) -> Any:
-    """Weight of the pairs of a query whose higher rank has the lower score; sorted by block.
+    """Return the weight of pairs of a query whose higher rank has the lower score.
 
-    The Fenwick tree holds the weights of the rows of lower score by rank, highest rank first, so
-    that no sum is a difference of others.
+    Samples are sorted by block. The Fenwick tree holds the weights of the samples of lower score by
+    rank, highest rank first, so that no sum is computed as a difference of others.
     """
     n = len(rank)
     last = len(tree) - 1
@@ -190,6 +196,7 @@ def _reversed(query: Any, block: Any, rank: Any, weight: Any, tree: Any) -> Any:
     i = 0
     while i < n:
         if i > 0 and query[i] != query[i - 1]:
+            # Clear the entries of the previous query only; the tree may be much larger.
             for k in range(begin, i):
                 p = last - rank[k]
                 while p <= last:
@@ -197,6 +204,7 @@ def _reversed(query: Any, block: Any, rank: Any, weight: Any, tree: Any) -> Any:
                     p += p & -p
             begin = i
         stop = i
+        # Count the whole block before adding it: equal scores are ties, not reversed pairs.
         while stop < n and block[stop] == block[i]:
             p = last - rank[stop] - 1
             higher = 0.0

@@ -1,8 +1,8 @@
-"""Determine the order of ordinal labels, and encode each row by the number of its rank.
+"""Order of ordinal labels, and encoding of labels as ranks.
 
-The order is, first come first served: `classes` as the user gave it; that of an ordered pandas
-Categorical or a polars Enum; that of the numbers. Plain strings carry no order. They are taken
-alphabetically, which puts "high" before "low", so the order used is shown in a warning.
+The order is the first of: `classes` as passed by the user; that of an ordered pandas Categorical or
+a polars Enum; that of the numbers. Plain strings have no order. They are sorted alphabetically,
+which puts "high" before "low", so a warning shows the order used.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ SHOWN = 8
 
 
 def ordered_classes(y: Any, classes: Any = None) -> tuple[Any, IntArray]:
-    """Return the ranks that occur in y, lowest first, and the number of each row's rank.
+    """Return the labels that occur in y, lowest rank first, and the rank of each sample.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Labels as the user gave them: a conversion to an array would lose the order of a
+        Labels as passed by the user: a conversion to an array would lose the order of a
         categorical.
     classes : sequence of labels, default=None
-        All labels that y may hold, lowest rank first. None: the order of y itself.
+        All labels that y may contain, lowest rank first. None: the order of y itself.
 
     Returns
     -------
     classes_ : ndarray of shape (n_ranks,)
-        The labels that occur, lowest rank first. Of a label that does not occur nothing can be
-        learned, so that it is no rank of the model.
+        The labels that occur, lowest rank first. Labels that do not occur are not ranks of the
+        model, since nothing can be learned about them.
     codes : ndarray of shape (n_samples,)
-        For each row, the place of its label in `classes_`.
+        Index of each sample's label in `classes_`.
 
     Examples
     --------
@@ -57,9 +57,9 @@ def ordered_classes(y: Any, classes: Any = None) -> tuple[Any, IntArray]:
 
 
 def used_ranks(classes: Any, codes: IntArray) -> tuple[Any, IntArray]:
-    """Return the ranks that some row has, and the rows' ranks renumbered among them.
+    """Return the ranks that occur, and the codes renumbered among them.
 
-    For use where rows have been dropped, as those of zero weight are.
+    Used after samples have been dropped, such as those of zero weight.
     """
     present, renumbered = np.unique(codes, return_inverse=True)
     if len(present) < 2:
@@ -73,7 +73,7 @@ def used_ranks(classes: Any, codes: IntArray) -> tuple[Any, IntArray]:
 def declared_order(y: Any) -> list[Any] | None:
     """Return the categories of an ordered pandas Categorical or a polars Enum, else None.
 
-    Both libraries are known by the attributes of their types, so that neither is imported.
+    The types are recognised by their attributes, so that neither library is imported.
     """
     kind: Any = getattr(y, "dtype", None)
     if getattr(kind, "ordered", False) and hasattr(kind, "categories"):
@@ -94,16 +94,16 @@ def _checked(classes: Any) -> list[Any]:
 
 
 def _plain(label: Any) -> Any:
-    """Return a numpy scalar as the Python value that equals it."""
+    """Convert a numpy scalar to the equal Python value."""
     return label.item() if isinstance(label, np.generic) else label
 
 
 def _distinct(labels: Any) -> tuple[Any, IntArray]:
-    """Return the labels that occur, sorted, and each row's place among them."""
+    """Return the sorted distinct labels and the code of each sample; raise if not comparable."""
     try:
         found, codes = np.unique(labels, return_inverse=True)
-        comparable = bool(np.all(found == found))  # NaN is what differs from itself
-    except TypeError:  # a missing label among strings, or numbers among them
+        comparable = bool(np.all(found == found))  # false for NaN
+    except TypeError:  # strings mixed with numbers or missing labels
         comparable = False
     if not comparable:
         kinds = sorted({type(label).__name__ for label in labels.tolist()})
@@ -116,7 +116,10 @@ def _distinct(labels: Any) -> tuple[Any, IntArray]:
 
 
 def places(labels: Any, order: list[Any], name: str, where: str) -> IntArray:
-    """Return the place of each label in an order; an error says what holds it, and where not."""
+    """Return the position of each label in `order`; raise for labels that are not in it.
+
+    `name` and `where` describe the labels and the order in the error message.
+    """
     place = {_plain(label): k for k, label in enumerate(order)}
     unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in place]
     if unknown:
@@ -128,9 +131,9 @@ def places(labels: Any, order: list[Any], name: str, where: str) -> IntArray:
 
 
 def comparable_numbers(y: Any, classes: Any, fitted: Any) -> Any:
-    """Return y as numbers in the order of the ranks, for rows that need not be training rows.
+    """Return y as numbers in the order of the ranks, for training or new samples.
 
-    `classes` is the order that the user gave, or None; `fitted` are the ranks of the training rows.
+    `classes` is the order passed by the user, or None; `fitted` are the ranks of the training set.
     """
     labels = np.asarray(y).ravel()
     if classes is not None:
@@ -155,7 +158,7 @@ def _warn_of_strings(labels: Any) -> None:
 
 
 def _some(labels: list[Any], between: str = ", ") -> str:
-    """Return the labels as text, the middle ones of many left out."""
+    """Return the labels as text, abbreviated if there are more than SHOWN."""
     texts = [repr(label) for label in labels]
     if len(texts) > SHOWN:
         texts = [*texts[: SHOWN - 1], "...", texts[-1]]

@@ -1,26 +1,27 @@
-r"""Choose the thresholds on a utility that separate the ranks.
+r"""Thresholds on a utility that separate the ranks: optimal for the training error, or by margin.
 
-Rank r (from 0) is predicted where :math:`\theta_{r-1} < f \le \theta_r`, so a value on a threshold
-goes to the lower rank (Herbrich et al. 2000, (2.19)).
+Rank r (from 0) is predicted where :math:`\theta_{r-1} < f \le \theta_r`, so that a utility equal to
+a threshold gets the lower rank (Herbrich et al. 2000, (2.19)).
 
-*Optimal.* The training error :math:`\sum_i s_i |g(x_i) - y_i|` counts, for every threshold, the
-rows on its wrong side, hence
+*Optimal.* With ranks :math:`y_i`, predicted ranks :math:`g_i = g(x_i)` and sample weights
+:math:`s_i`, the training error :math:`\sum_i s_i |g(x_i) - y_i|` counts, for every threshold, the
+samples on its wrong side, hence
 
 .. math::
 
     \sum_i s_i |g_i - y_i| = \sum_k E_k(\theta_k), \qquad
     E_k(\theta) = \sum_{i: f_i \le \theta} s_i [y_i > k] + \sum_{i: f_i > \theta} s_i [y_i \le k] ,
 
-and :math:`E_{k+1} - E_k` falls as theta rises. Functions with that property have leftmost
-minimisers in rising order, so each threshold can be chosen by itself and the monotone optimum is
-still exact. From one threshold to the next only the rows of one rank change sides; a tree of
-minima over the cuts follows them in O(log n) each: O(n log n) for any number of ranks.
+and :math:`E_{k+1} - E_k` decreases in theta. Functions with that property have increasing leftmost
+minimisers, so that each threshold can be chosen separately and the monotone optimum is still exact.
+From one threshold to the next only the samples of one rank change sides; a tree of minima over the
+cuts is updated in O(log n) per sample: O(n log n) for any number of ranks.
 
-*Margin.* (2.26)-(2.28) put a threshold midway between rows of neighbouring ranks at the margin.
-As printed, (2.28) picks the farthest of them; all of them have the distance 1, and where their
-midpoints differ here it is their mean that counts. Ranks without such a pair, which are common,
-fall back on the closest pair in the right order, then on the optimal cut; the result is made
-monotone.
+*Margin.* (2.26)-(2.28) set a threshold midway between samples of neighbouring ranks at the margin.
+As printed, (2.28) chooses the farthest of these pairs; all of them have distance 1, and where their
+midpoints differ, their mean is used here. For ranks without such a pair, which are common, the
+fallback is the closest pair in the right order, then the optimal cut; isotonic regression makes the
+result monotone.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from scipy.optimize import isotonic_regression
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray
 
-BEYOND = 1.0  # a threshold that no row exceeds (or all do) lies this far from the outermost one
+BEYOND = 1.0  # distance from the outermost utility of a threshold above or below all samples
 
 
 def optimal_thresholds(
     f: FloatArray, codes: IntArray, weight: FloatArray | None = None, n_ranks: int | None = None
 ) -> FloatArray:
-    """Return the thresholds with the smallest weighted sum of abs(predicted rank - rank).
+    """Return the thresholds that minimise the weighted sum of abs(predicted rank - rank).
 
-    Rows with equal utility are never parted, and a threshold lies midway between its neighbours.
-    Of several optimal cuts the one with the smallest value is taken.
+    Samples with equal utility are never separated; a threshold is midway between its neighbours.
+    If several cuts are optimal, the leftmost one is returned.
 
     Parameters
     ----------
@@ -51,14 +52,14 @@ def optimal_thresholds(
     codes : int array of shape (n,)
         Ranks, 0 .. n_ranks - 1.
     weight : ndarray of shape (n,), optional
-        Weights of the rows.
+        Sample weights.
     n_ranks : int, optional
         Number of ranks, by default the largest code plus one.
 
     Returns
     -------
     ndarray of shape (n_ranks - 1,)
-        Thresholds in rising order.
+        Thresholds in increasing order.
 
     Examples
     --------
@@ -80,22 +81,22 @@ def optimal_thresholds(
 
 
 def rank_of(f: FloatArray, thresholds: FloatArray) -> IntArray:
-    """Return the predicted rank of each utility; a value on a threshold goes to the lower one."""
+    """Return the predicted rank of each utility; the lower rank if it equals a threshold."""
     return np.searchsorted(thresholds, f, side="left")
 
 
 def rank_scores(above: FloatArray) -> FloatArray:
-    r"""Return the distance of each utility to the nearer bound of every rank, negative outside.
+    r"""Return one score per rank: the signed distance of the utility to the rank's interval.
 
-    The score of rank r is :math:`\min(f - \theta_{r-1}, \theta_r - f)`, without a bound at either
-    end. The first of the largest scores belongs to the rank r with
-    :math:`\theta_{r-1} < f \le \theta_r`, Herbrich et al. (2000), (2.19): on a threshold both
-    neighbours score 0.
+    The score of rank r is :math:`\min(f - \theta_{r-1}, \theta_r - f)`, positive inside the
+    interval; the first and the last rank have only one threshold. The first of the largest scores
+    belongs to the rank r with :math:`\theta_{r-1} < f \le \theta_r`, Herbrich et al. (2000),
+    (2.19): on a threshold both neighbours have score 0.
 
     Parameters
     ----------
     above : ndarray of shape (n, n_ranks - 1)
-        Utilities less the thresholds, which do not decrease.
+        Utilities minus the thresholds, which do not decrease.
 
     Examples
     --------
@@ -112,22 +113,23 @@ def rank_scores(above: FloatArray) -> FloatArray:
 
 
 def between(values: FloatArray, cuts: IntArray) -> FloatArray:
-    """Return thresholds that leave ``cuts`` of the sorted distinct values at or below them."""
-    # Beside large values the next number is farther away than BEYOND.
+    """Return thresholds with ``cuts`` of the sorted distinct values at or below them."""
+    # For large values the spacing of floating-point numbers exceeds BEYOND.
     first = np.minimum(values[:1] - 2 * BEYOND, np.nextafter(values[:1], -np.inf))
     last = np.maximum(values[-1:] + 2 * BEYOND, np.nextafter(values[-1:], np.inf))
     outer = np.concatenate([first, values, last])
     below, above = outer[cuts], outer[cuts + 1]
     middle = below + 0.5 * (above - below)
-    return np.where(middle < above, middle, below)  # between neighbours there may be no number
+    return np.where(middle < above, middle, below)  # adjacent floats have no number in between
 
 
 @jit
 def _best_cuts(place: Any, weight: Any, starts: Any, n_cuts: Any, cuts: Any) -> None:
-    """Write the leftmost cut with the fewest rows on the wrong side, for every threshold.
+    """Write for every threshold the leftmost cut with the smallest weight on the wrong side.
 
-    A node of the tree holds the minimum over its leaves, less what is added to all of them on
-    the way up; place is the number of distinct values below a row's, rows sorted by rank.
+    A segment tree over the cuts: a node holds the minimum over its leaves, without the amounts
+    added at its ancestors. place is the number of distinct values below that of a sample; samples
+    are sorted by rank.
     """
     size = 1
     while size < n_cuts:
@@ -138,9 +140,9 @@ def _best_cuts(place: Any, weight: Any, starts: Any, n_cuts: Any, cuts: Any) -> 
         least[size + leaf] = np.inf
     for node in range(size - 1, 0, -1):
         least[node] = min(least[2 * node], least[2 * node + 1])
-    # Leaf c is the cut with c values at or below it. Rows start above every threshold: one is on
-    # the wrong side of the cuts that leave it below. A row that has been passed is on the wrong
-    # side of the others, and the constant that both share is left out.
+    # Leaf c is the cut with c values at or below it. Initially every sample belongs above the
+    # threshold, and is an error for the cuts with the sample below. Once its rank has been passed
+    # it is an error for the other cuts: up to a constant, twice its weight is subtracted.
     for k in range(len(place)):
         _raise_from(least, added, size, place[k] + 1, weight[k])
     for k in range(len(cuts)):
@@ -154,12 +156,12 @@ def _best_cuts(place: Any, weight: Any, starts: Any, n_cuts: Any, cuts: Any) -> 
 
 @jit
 def _raise_from(least: Any, added: Any, size: Any, first: Any, amount: Any) -> None:
-    """Add amount to the leaves from first on."""
+    """Add amount to the leaves from `first` on."""
     node = size + first
     least[node] += amount
     added[node] += amount
     while node > 1:
-        if node % 2 == 0:  # the right sibling is in the range as a whole
+        if node % 2 == 0:  # all leaves of the right sibling are in the range
             least[node + 1] += amount
             added[node + 1] += amount
         node //= 2
@@ -179,10 +181,10 @@ def margin_thresholds(
     Parameters
     ----------
     f, codes, weight, n_ranks
-        As for :func:`optimal_thresholds`, utilities in units of the margin.
+        As for :func:`optimal_thresholds`, with utilities in units of the margin.
     slack : float, default=1e-3
-        A pair is at the margin if its difference is within slack of 1. Zero (for the squared
-        hinge, which has no such pairs) goes straight to the closest pair in the right order.
+        A pair is at the margin if its difference is within slack of 1. With zero (for the squared
+        hinge, which has no such pairs) the closest pair in the right order is used.
 
     Examples
     --------
@@ -210,7 +212,7 @@ def margin_thresholds(
 def _at_margin(
     lower: FloatArray, weight_lower: FloatArray, upper: FloatArray, weight: FloatArray, slack: float
 ) -> float:
-    """Return the mean midpoint of pairs whose difference is within slack of 1, nan without any."""
+    """Return the mean midpoint of the pairs whose difference is within slack of 1, or NaN."""
     first = np.searchsorted(lower, upper - (1.0 + slack), side="left")
     last = np.searchsorted(lower, upper - (1.0 - slack), side="right")
     mass = np.concatenate([[0.0], np.cumsum(weight_lower)])
@@ -224,8 +226,8 @@ def _at_margin(
 
 
 def _closest(lower: FloatArray, upper: FloatArray) -> float:
-    """Return the midpoint of the closest pair in the right order, nan without any."""
-    place = np.searchsorted(lower, upper, side="left") - 1  # the last lower value below
+    """Return the midpoint of the closest pair in the right order, or NaN if there is none."""
+    place = np.searchsorted(lower, upper, side="left") - 1  # largest value of `lower` below
     pairs = np.flatnonzero(place >= 0)
     if len(pairs) == 0:
         return np.nan

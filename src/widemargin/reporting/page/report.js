@@ -1,9 +1,9 @@
-// Draws the pictures in the colours of the page, and again when those change.
+// Draw the figures in the colours of the page, and redraw them when the theme changes.
 "use strict";
 const pictures = JSON.parse(document.getElementById("pictures").textContent);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-// "@ink" stands for a colour of the page.
+// Replace names such as "@ink" by colours of the page.
 function resolved(value) {
   if (typeof value === "string") return value.startsWith("@") ? colour(value.slice(1)) : value;
   if (Array.isArray(value)) return value.map(resolved);
@@ -38,7 +38,7 @@ for (const look of ["(prefers-color-scheme: dark)", "print"]) {
 document.getElementById("copy").addEventListener("click", async (event) => {
   const code = document.getElementById("code");
   try { await navigator.clipboard.writeText(code.textContent); }
-  catch { // a page opened from disk may not be allowed to: select it instead
+  catch { // the browser may deny this to a page opened from disk: select the text instead
     getSelection().selectAllChildren(code);
     event.target.textContent = "Selected";
     return;

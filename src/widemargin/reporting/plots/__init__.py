@@ -34,44 +34,44 @@ def decision_boundary(
     marks: bool = True,
     resolution: int = 160,
 ) -> Any:
-    """Draw what a classifier says of a plane, and the rows it learnt it from.
+    """Plot the decision boundary of a classifier in a plane of two features, with the samples.
 
-    Two classes: the line is the boundary, where the decision function is 0; on the dashed lines it
-    is -1 and 1, the margin of the machines that have one (for
-    :class:`~widemargin.MeanFieldGPClassifier`: one standard deviation). The colour fades towards
-    the boundary. More classes: each region has the colour of the class that is predicted there.
+    With two classes, the solid line is the decision boundary, where the decision function is 0, and
+    the dashed lines are its levels -1 and 1, the margin of a support vector machine (one standard
+    deviation for :class:`~widemargin.MeanFieldGPClassifier`). The colour fades towards the
+    boundary. With more classes, each region has the colour of the predicted class.
 
-    Training rows with a coefficient have a ring, the larger the coefficient the wider; rows that
-    the model without them would get wrong are crossed. Of rows that were not trained on, those
-    that the model gets wrong are crossed.
+    Training samples with a nonzero coefficient have a ring whose size grows with the coefficient.
+    Crosses mark errors: leave-one-out errors for training samples, prediction errors for other
+    samples.
 
     Parameters
     ----------
     est : estimator
         A fitted classifier of widemargin, or a pipeline that ends in one.
     X : array-like of shape (n_samples, n_features), default=None
-        Rows to draw. None: the training rows, which the model has kept; those of a pipeline whose
-        steps cannot be undone must be given.
+        Samples to plot. None selects the training samples, which the model has kept; they must be
+        passed for a pipeline with a step that has no ``inverse_transform``.
     y : array-like of shape (n_samples,), default=None
-        Their labels.
+        Labels of the samples.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes new axes.
+        Axes to draw on; None creates new axes.
     backend : {"matplotlib", "plotly"}, default="matplotlib"
-        What to draw with.
+        Plotting library.
     features : (int, int), default=None
-        Which two columns of X to draw, where there are more than two. The plane is the one in which
-        all others have their mean over the rows drawn; rows may lie in front of it or behind it,
-        and the class at their place in the picture need not be the class predicted for them.
+        The two features to plot, if X has more than two. The decision function is evaluated with
+        all other features at their mean over the plotted samples, so that the class shown at the
+        position of a sample may differ from the class predicted for it.
     marks : bool, default=True
-        Whether to draw rings and crosses. Crosses need leave-one-out, which takes time where
-        machines are trained again for it.
+        Whether to draw rings and crosses. Crosses need leave-one-out, which is slow for models
+        that are refitted for it.
     resolution : int, default=160
-        Points of the plane along each axis.
+        Number of grid points along each axis.
 
     Returns
     -------
     Axes or plotly Figure
-        The picture.
+        The plot.
 
     Examples
     --------
@@ -99,10 +99,10 @@ def rank_map(
     features: Any = None,
     resolution: int = 160,
 ) -> Any:
-    """Draw the ranks of an ordinal machine as bands of a plane, from dark (low) to light.
+    """Plot the regions of the ranks of an ordinal model in a plane, from dark (low) to light.
 
-    The lines between bands are those on which the utility is at a threshold; dotted lines are
-    others of equal utility.
+    Solid lines between the regions are the contours of the utility at the thresholds; dotted lines
+    are other contours of the utility.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def rank_map(
     Returns
     -------
     Axes or plotly Figure
-        The picture.
+        The plot.
 
     Examples
     --------
@@ -139,26 +139,28 @@ def rank_map(
 def margin_distribution(
     est: Any, X: Any = None, y: Any = None, *, ax: Any = None, backend: str = "matplotlib"
 ) -> Any:
-    """Draw which share of the rows has a margin below each value.
+    """Plot the cumulative distribution of the margins.
 
-    The margins are those of :func:`widemargin.margins.margins`; left-out ones of several classes
-    are the score of the label less the best other score. What is below 0 is wrong.
+    The margins are those of :func:`widemargin.margins.margins`. The leave-one-out margin with
+    several classes is the score of the label minus the best other score. Samples with a negative
+    margin are misclassified.
 
     Parameters
     ----------
     est : estimator
         A fitted classifier of widemargin, or a pipeline that ends in one.
     X : array-like of shape (n_samples, n_features), default=None
-        Rows. None: each training row by the model without it, see :mod:`widemargin.loo`.
+        Samples. None selects the leave-one-out margins of the training samples, see
+        :mod:`widemargin.loo`.
     y : array-like of shape (n_samples,), default=None
-        Their labels.
+        Labels of the samples.
     ax, backend
         As for :func:`decision_boundary`.
 
     Returns
     -------
     Axes or plotly Figure
-        The picture.
+        The plot.
 
     Examples
     --------
@@ -166,7 +168,7 @@ def margin_distribution(
     >>> from widemargin import SVC, plot
     >>> model = SVC(C=10).fit(*load_iris(return_X_y=True))
     >>> figure = plot.margin_distribution(model, backend="plotly")
-    >>> sum(len(trace.x) for trace in figure.data if trace.name)  # one step a row
+    >>> sum(len(trace.x) for trace in figure.data if trace.name)  # one step per sample
     150
     """
     check_classifier(est, "margin_distribution")
@@ -180,30 +182,31 @@ def margin_distribution(
         margins = margins_of(est, X, y)
     found = {"task": "classification", "margins": {"values": np.sort(margins)}}
     figure = figures.margin_figure(found)
-    what = "left-out margin of the label" if X is None else "margin of the label"
+    what = "leave-one-out margin" if X is None else "margin of the label"
     figure["layout"]["xaxis"]["title"]["text"] = what
     return show(_with_legend(figure), ax, backend)
 
 
 def embedding_strengths(est: Any, *, ax: Any = None, backend: str = "matplotlib") -> Any:
-    """Draw the coefficients of the training rows, largest first, with leave-one-out errors marked.
+    """Plot the absolute coefficients of the training samples, with leave-one-out errors marked.
 
-    As Fig. 8.2 of Opper and Winther (2000): errors are found among the largest strengths, where a
-    search for wrong labels should begin. Several machines: the row's largest share of the largest
-    coefficient of a machine.
+    As in Fig. 8.2 of Opper and Winther (2000), sorted by decreasing strength: errors are found
+    among the largest strengths, where a search for wrong labels should begin. With several binary
+    submodels, coefficients are relative to the largest one of their submodel, and the maximum over
+    submodels is shown.
 
     Parameters
     ----------
     est : estimator
-        A fitted classifier of widemargin whose rows have coefficients, or a pipeline that ends in
-        one: all but OrdinalSVC with a linear kernel and models fitted on data in parts.
+        A fitted classifier of widemargin whose samples have coefficients, or a pipeline that ends
+        in one: all except OrdinalSVC with a linear kernel and models fitted on data in parts.
     ax, backend
         As for :func:`decision_boundary`.
 
     Returns
     -------
     Axes or plotly Figure
-        The picture.
+        The plot.
 
     Examples
     --------
@@ -235,24 +238,24 @@ def embedding_strengths(est: Any, *, ax: Any = None, backend: str = "matplotlib"
 def loo_landscape(
     search: Any, *, params: Any = None, ax: Any = None, backend: str = "matplotlib"
 ) -> Any:
-    """Draw the leave-one-out error over two parameters on logarithmic axes; a star is the choice.
+    """Plot the leave-one-out error over two parameters; a star marks the chosen ones.
 
     Parameters
     ----------
     search : LOOSearch, estimator or Tuning
-        A fitted :class:`~widemargin.LOOSearch` (or a search of scikit-learn): a map of its grid. A
-        model that :func:`~widemargin.tune` has returned, or its `tuning_`: the points that were
-        tried, in the colour of their loss, and the lines of descent between them.
+        A fitted :class:`~widemargin.LOOSearch` (or a search of scikit-learn) is plotted as a heat
+        map of its grid. A model returned by :func:`~widemargin.tune`, or its `tuning_`, is plotted
+        as the evaluated points, coloured by their loss, with the descent paths between them.
     params : (str, str), default=None
-        Of a grid: the parameters of the two axes. The others are held at their best values. None:
-        the two that vary.
+        Parameters on the two axes, for a grid. Other parameters are fixed at their best values.
+        None selects the two parameters that vary.
     ax, backend
         As for :func:`decision_boundary`.
 
     Returns
     -------
     Axes or plotly Figure
-        The picture.
+        The plot.
 
     Examples
     --------
@@ -270,23 +273,24 @@ def loo_landscape(
 def certificate_history(
     est: Any, *, pair: int | None = None, ax: Any = None, backend: str = "matplotlib"
 ) -> Any:
-    """Draw the upper and the lower bound on the optimum after each round of a fit.
+    """Plot the upper and lower bounds on the optimum after each round of a fit.
 
     Parameters
     ----------
     est : estimator
-        A fitted model that has kept its rounds: :class:`~widemargin.LinearSVC` by sampling (data in
-        parts, many rows, or ``solver="sampling"``) or :class:`~widemargin.ReducedHullSVC` with
+        A fitted model with a history of rounds: :class:`~widemargin.LinearSVC` by sampling (data in
+        parts, many samples, or ``solver="sampling"``) or :class:`~widemargin.ReducedHullSVC` with
         ``solver="implicit"`` or ``"sampling"``; or a pipeline that ends in one.
     pair : int, default=None
-        Which pair of classes, in the order of `certificates_`. None: the one with the most rounds.
+        Index of the pair of classes, in the order of `certificates_`. None selects the pair with
+        the most rounds.
     ax, backend
         As for :func:`decision_boundary`.
 
     Returns
     -------
     Axes or plotly Figure
-        The picture.
+        The plot.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Draw plain specifications of plots by Plotly or on axes of Matplotlib.
+"""Rendering of plot specifications with Plotly or Matplotlib.
 
-Specifications are the dictionaries of :mod:`widemargin.reporting.figures`, which are Plotly's.
-Plotly takes them as they are; Matplotlib is told here what the few kinds of traces mean that our
-pictures are made of: scatter (lines and markers), heatmap and contour (one line).
+Specifications are the Plotly dictionaries of :mod:`widemargin.reporting.figures`. For Matplotlib,
+the trace types in use are translated here: scatter (lines and markers), heatmap and contour (one
+line).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MARKERS = {
 }
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 STEPS = {"hv": "steps-post", "hvh": "steps-mid"}
-POINTS = 0.75  # of an inch / 72, in one pixel of a page
+POINTS = 0.75  # points (1/72 inch) per pixel of a page (1/96 inch)
 
 
 def show(figure: Figure, ax: Any, backend: str) -> Any:
-    """Return a picture as a Plotly figure, or the Matplotlib axes that it was drawn on."""
+    """Draw a figure; return the Plotly figure or the Matplotlib axes."""
     require(backend in ("matplotlib", "plotly"), "backend", backend, '"matplotlib" or "plotly"')
     figure = _coloured(figure)
     if backend == "plotly":
@@ -68,7 +68,7 @@ def _needed(module: str, package: str) -> Any:
 
 
 def _coloured(value: Any) -> Any:
-    """Replace the names of colours by those of a light page."""
+    """Replace colour names such as "@ink" by the colours of a light page."""
     if isinstance(value, dict):
         return {name: _coloured(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -76,7 +76,7 @@ def _coloured(value: Any) -> Any:
     return PALETTE.get(value, value) if isinstance(value, str) else value
 
 
-# -- traces on Matplotlib's axes -----------------------------------------------------------------
+# -- traces in Matplotlib ------------------------------------------------------------------------
 
 
 def _scatter(ax: Any, trace: dict[str, Any], depth: int) -> None:
@@ -91,8 +91,8 @@ def _scatter(ax: Any, trace: dict[str, Any], depth: int) -> None:
             "drawstyle": STEPS.get(line.get("shape", ""), "default"),
         }
         ax.plot(x, y, label=label, zorder=depth, **style)
-        label = None  # markers on a line need no name of their own
-        if "fill" in trace:  # down to zero
+        label = None  # the line has the legend entry already
+        if "fill" in trace:  # "tozeroy", the only one in use
             step = STEPS.get(line.get("shape", ""), "").removeprefix("steps-") or None
             colour = _rgba(trace["fillcolor"])
             ax.fill_between(x, y, step=step, color=colour, linewidth=0, zorder=depth)
@@ -114,7 +114,7 @@ def _markers(
         "zorder": depth,
         "label": label,
     }
-    if symbol == "x":  # lines only: the edge is all there is
+    if symbol == "x":  # not filled: drawn in the colour of the edge
         ax.scatter(x, y, color=edge.get("color"), **style)
     elif isinstance(colour, str):
         face = _rgba(colour)
@@ -135,7 +135,7 @@ def _heatmap(ax: Any, trace: dict[str, Any], depth: int) -> None:
         cmap=_colours(trace["colorscale"]),
         vmin=trace.get("zmin"),
         vmax=trace.get("zmax"),
-        rasterized=True,  # many thousand cells: no vector graphics of them
+        rasterized=True,  # thousands of cells make vector graphics large
         zorder=depth,
         **smooth,
     )
@@ -144,7 +144,7 @@ def _heatmap(ax: Any, trace: dict[str, Any], depth: int) -> None:
 
 def _contour(ax: Any, trace: dict[str, Any], depth: int) -> None:
     z, level, line = np.asarray(trace["z"]), trace["contours"]["start"], trace["line"]
-    if not z.min() < level < z.max():  # there is no such line, of which Matplotlib would warn
+    if not z.min() < level < z.max():  # Matplotlib warns about a level without contour
         return
     ax.contour(
         _numbers(trace["x"]),
@@ -187,7 +187,7 @@ def _lay_out(ax: Any, layout: dict[str, Any]) -> None:
             axis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
         elif _ticks(given.get("tickformat", "")) is not None:
             axis.set_major_formatter(_ticks(given["tickformat"]))
-    if layout.get("showlegend") and "legend" in layout:  # below a picture that has no room
+    if layout.get("showlegend") and "legend" in layout:  # below the axes, which have no free space
         names = len(ax.get_legend_handles_labels()[1])
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "borderaxespad": 0.0}
         ax.legend(ncols=min(names, 4), frameon=False, handletextpad=0.3, columnspacing=1.2, **place)
@@ -196,14 +196,14 @@ def _lay_out(ax: Any, layout: dict[str, Any]) -> None:
 
 
 def _ticks(form: str) -> Any:
-    """Return what writes the numbers of an axis; None for Matplotlib's own way."""
+    """Return the tick formatter of an axis; None selects the default of Matplotlib."""
     if not form.endswith("%"):
         return None
     return _needed("matplotlib.ticker", "matplotlib").PercentFormatter(1.0)
 
 
 def _colours(scale: Any) -> Any:
-    """Return a colour scale by its name or its stops."""
+    """Convert a Plotly colour scale, a name or a list of stops, for Matplotlib."""
     colours = _needed("matplotlib.colors", "matplotlib")
     if isinstance(scale, str):
         return scale.lower()
@@ -211,7 +211,7 @@ def _colours(scale: Any) -> Any:
 
 
 def _rgba(colour: str) -> Any:
-    """Return a colour of a style sheet as Matplotlib takes it."""
+    """Convert a CSS colour for Matplotlib."""
     if not colour.startswith("rgba"):
         return colour
     red, green, blue, alpha = (float(part) for part in re.findall(r"[\d.]+", colour))
@@ -219,10 +219,10 @@ def _rgba(colour: str) -> Any:
 
 
 def _numbers(values: Any) -> FloatArray:
-    """Return numbers in an array; None, as JSON has it, becomes nan."""
+    """Return numbers as an array, with NaN for None."""
     return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
 
 
 def _literal(text: str) -> str:
-    """Return a text that Matplotlib does not take for a formula."""
+    """Escape dollar signs, which Matplotlib would parse as mathematics."""
     return text.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Plot the error over two parameters, of a grid search or of gradient tuning."""
+"""Plots of the error over two parameters, for grid search and for gradient tuning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def landscape_of(search: Any, params: Any) -> figures.Figure:
     return _of_grid(search, params, is_regressor(search))
 
 
-# -- a grid --------------------------------------------------------------------------------------
+# -- grid search ---------------------------------------------------------------------------------
 
 
 def _of_grid(search: Any, params: Any, regression: bool) -> figures.Figure:
@@ -58,7 +58,7 @@ def _of_grid(search: Any, params: Any, regression: bool) -> figures.Figure:
 
 
 def _two_parameters(settings: list[dict[str, Any]], params: Any) -> tuple[str, str]:
-    """Return the parameters of the axes."""
+    """Return the two parameters of the axes."""
     varied = [
         name
         for name in sorted({name for setting in settings for name in setting})
@@ -83,7 +83,7 @@ def _positive(value: Any) -> bool:
     return number and float(value) > 0
 
 
-# -- a descent -----------------------------------------------------------------------------------
+# -- gradient tuning -----------------------------------------------------------------------------
 
 
 def _of_trace(tuning: Tuning) -> figures.Figure:
@@ -93,7 +93,7 @@ def _of_trace(tuning: Tuning) -> figures.Figure:
     require(two, "search", f"a model tuned in {', '.join(tuning.params)}", fix)
     paths: dict[Any, list[int]] = {}
     for i, entry in enumerate(tuning.trace):
-        if entry["stage"] != "scan":  # single points, from which the descents set out
+        if entry["stage"] != "scan":  # the scan evaluates single points, the starts of the descents
             paths.setdefault((entry["stage"], entry["start"]), []).append(i)
     loss = np.array([entry["loss"] for entry in tuning.trace], dtype=float)
     figure = _pictures.trace(tried, loss, list(paths.values()))

@@ -1,4 +1,4 @@
-"""Specifications of plots: decision regions, rank maps, histories of bounds (see `figures`)."""
+"""Plotly specifications of decision regions, rank maps and histories of bounds."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from widemargin.reporting.figures import (
 )
 from widemargin.reporting.plots.plotted_rows import FeaturePlane, PlottedRows, leads
 
-PALE = 0.72  # share of white in a colour behind points
-RING = 11.0, 11.0  # pixels: the smallest ring, and what the largest has more
-LEAST_STRENGTH = 1e-15  # of the largest coefficient: less is rounding
-RANKS = ("#00224E", "#575D6D", "#A59C74", "#FDE737")  # dark is low; read without colour too
-LEVELS = 12  # lines of equal utility
+PALE = 0.72  # share of white in background colours
+RING = 11.0, 11.0  # pixels: diameter of the smallest ring, and the difference to the largest
+LEAST_STRENGTH = 1e-15  # relative to the largest coefficient; smaller ones are rounding errors
+RANKS = ("#00224E", "#575D6D", "#A59C74", "#FDE737")  # brightness grows with the rank
+LEVELS = 12  # number of contour lines of the utility
 
 
 def boundary(shown: PlottedRows, plane: FeaturePlane, scores: FloatArray, *, marks: bool) -> Figure:
-    """Return regions, boundary, margin, rows, support vectors and errors."""
+    """Return decision regions, boundary, margin, samples, support vectors and errors."""
     classes = shown.est.classes_
     if scores.ndim == 1:
+        # Decision values are unbounded: map them to (-1, 1), the range of the colour scale.
         shade = plane.shaped(scores / (1.0 + np.abs(scores)))
         stops = [[0.0, pale(colour_of(0))], [0.5, "#FFFFFF"], [1.0, pale(colour_of(1))]]
         data = [_region(plane, shade, stops, (-1.0, 1.0), smooth=True)]
@@ -52,7 +53,7 @@ def boundary(shown: PlottedRows, plane: FeaturePlane, scores: FloatArray, *, mar
 def ranks(
     shown: PlottedRows, plane: FeaturePlane, utility: FloatArray, thresholds: FloatArray
 ) -> Figure:
-    """Return ranks as bands, lines of equal utility between them, and the rows."""
+    """Return the regions of the ranks, contour lines of the utility, and the samples."""
     colours = rank_colours(len(thresholds) + 1)
     scores = np.count_nonzero(utility[:, None] > thresholds, axis=1)
     bands = np.eye(len(colours))[scores]
@@ -66,7 +67,7 @@ def ranks(
 
 
 def history(rounds: list[dict[str, Any]], optimum: float) -> Figure:
-    """Return the bounds around the optimum after each round."""
+    """Return the upper and lower bounds on the optimum after each round."""
     numbers = [entry.get("round", i + 1) for i, entry in enumerate(rounds)]
     data = []
     for name, colour, symbol in (("upper", COLOURS[1], 0), ("lower", COLOURS[0], 1)):
@@ -86,7 +87,7 @@ def history(rounds: list[dict[str, Any]], optimum: float) -> Figure:
 
 
 def trace(points: list[tuple[float, float]], loss: FloatArray, paths: list[list[int]]) -> Figure:
-    """Return where a search by gradient has been: evaluations, coloured, and its descents."""
+    """Return the evaluations of a gradient search, coloured by loss, and its descent paths."""
     x, y = np.log10(np.array(points)).T
     data = [
         guide_line(x[path].tolist(), y[path].tolist(), "solid") for path in paths if len(path) > 1
@@ -119,7 +120,7 @@ def pale(colour: str) -> str:
 
 
 def rank_colours(n: int) -> list[str]:
-    """Return colours from dark to light, one a rank."""
+    """Return colours from dark to light, one per rank."""
     stops = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in RANKS], dtype=float)
     place = np.linspace(0, len(RANKS) - 1, n)
     mixed = [np.interp(place, np.arange(len(RANKS)), stops[:, j]) for j in range(3)]
@@ -129,7 +130,7 @@ def rank_colours(n: int) -> list[str]:
 
 
 def _winners(plane: FeaturePlane, scores: FloatArray, colours: list[str]) -> list[dict[str, Any]]:
-    """Return the plane in the pale colours of the classes that win."""
+    """Return the regions of the predicted classes, in pale colours."""
     n = len(colours)
     stops = [[edge / n, pale(c)] for k, c in enumerate(colours) for edge in (k, k + 1)]
     winner = plane.shaped(predicted_class(scores).astype(float))
@@ -161,7 +162,7 @@ def _region(
 def _level(
     plane: FeaturePlane, z: FloatArray, level: float, dash: str, width: float, colour: str = "@ink"
 ) -> dict[str, Any]:
-    """Return the line on which z has a value."""
+    """Return the contour line of z at a level."""
     return {
         "type": "contour",
         "x": plane.x,
@@ -178,7 +179,7 @@ def _level(
 def _rows(
     shown: PlottedRows, plane: FeaturePlane, colours: list[str], edge: str
 ) -> list[dict[str, Any]]:
-    """Return the rows, a trace for each class."""
+    """Return the samples, one trace per class."""
     found = []
     for k, label in enumerate(shown.est.classes_):
         marker = {

@@ -19,7 +19,7 @@ from widemargin.estimators._base.inspection import pair_values, votes_by_pairs
 from widemargin.fitted.record import find_training_set, machine_of, record_of
 from widemargin.reporting.strengths import strengths
 
-BORDER = 0.08  # of the range of the rows, on each side of them
+BORDER = 0.08  # on each side, relative to the range of the samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +31,15 @@ class PlottedRows:
     est : estimator
         Fitted classifier, or a pipeline that ends in one.
     X : ndarray of shape (n, n_inputs)
-        Rows as the user has them, before any step of a pipeline.
+        Samples before any step of a pipeline.
     y : ndarray of shape (n,)
-        Their labels.
+        Labels of the samples.
     names : list of str
-        Of the inputs.
+        Names of the features.
     seen : ndarray of bool or None
-        If these are the training rows: which rows of the training data they are. Else None.
+        Mask of the samples in the training data, or None if they are not training samples.
     frame : type or None
-        The kind of data frame that the rows came in.
+        Type of the data frame that held the samples, or None.
     """
 
     est: Any
@@ -50,16 +50,16 @@ class PlottedRows:
     frame: Any = None
 
     def strengths(self) -> FloatArray | None:
-        """Return the size of each row's coefficient, if the rows have coefficients."""
+        """Return the embedding strengths of training samples; None if there are none."""
         if self.seen is None:
             return None
         size = strengths(machine_of(self.est), len(self.seen))
         return None if size is None else size[self.seen]
 
     def wrong(self) -> tuple[BoolArray, str]:
-        """Return which rows are wrong, and in what sense.
+        """Return which samples are errors, and the name of this kind of error in the legend.
 
-        Training rows are judged by the model without them, others by the model.
+        Errors are leave-one-out errors for training samples, prediction errors for others.
         """
         if self.seen is None:
             return np.asarray(ask(self, "predict", self.X) != self.y), "wrong"
@@ -68,12 +68,12 @@ class PlottedRows:
 
 
 def _steps_before(est: Any) -> Any:
-    """Return the steps of a pipeline before its machine; None where there are none."""
+    """Return the steps of a pipeline before its final estimator; None if there are none."""
     return est[:-1] if len(getattr(est, "steps", ())) > 1 else None
 
 
 def check_classifier(est: Any, asked: str) -> Any:
-    """Return the fitted classifier that is asked about."""
+    """Return the final estimator, or raise an error if it is not a fitted classifier."""
     machine = machine_of(est)
     check_is_fitted(machine)
     good = hasattr(machine, "classes_") and hasattr(machine, "decision_function")
@@ -84,11 +84,11 @@ def check_classifier(est: Any, asked: str) -> Any:
 
 
 def rows_shown(est: Any, X: Any, y: Any, asked: str) -> PlottedRows:
-    """Return the given rows, or else those that the model was trained on."""
+    """Return the given samples, or the training samples of the model if X is None."""
     check_classifier(est, asked)
     require((X is None) == (y is None), "y", y, "given together with X, or both left out")
     if X is None:
-        data = find_training_set(est)  # of machines too that refuse to leave one out
+        data = find_training_set(est)  # also available from models without leave-one-out
         if data is None:
             data = record_of(est).require(f"plot.{asked} without X and y").data
         seen = data.given_weight > 0
@@ -110,7 +110,7 @@ def _dense(X: Any) -> FloatArray:
 
 
 def _before_steps(est: Any, rows: FloatArray, asked: str) -> FloatArray:
-    """Return training rows as they were before the steps of a pipeline."""
+    """Invert the preceding steps of a pipeline for its training samples."""
     head = _steps_before(est)
     if head is None:
         return rows
@@ -123,7 +123,7 @@ def _before_steps(est: Any, rows: FloatArray, asked: str) -> FloatArray:
 
 
 def _if_trained_on(shown: PlottedRows) -> BoolArray | None:
-    """Return the rows with weight if these are the training rows, else None."""
+    """Return the mask of positive weights if these are the training samples, else None."""
     data = find_training_set(shown.est)
     if data is None or len(data.given_y) != len(shown.y):
         return None
@@ -143,11 +143,11 @@ def _names(est: Any, X: Any, n_inputs: int) -> list[str]:
     return [str(name) for name in names]
 
 
-# -- asking the model ----------------------------------------------------------------------------
+# -- model evaluation ----------------------------------------------------------------------------
 
 
 def after_steps(shown: PlottedRows, X: FloatArray) -> FloatArray:
-    """Return rows as the machine sees them."""
+    """Apply the steps of a pipeline that precede its final estimator."""
     head = _steps_before(shown.est)
     if head is None:
         return X
@@ -157,7 +157,7 @@ def after_steps(shown: PlottedRows, X: FloatArray) -> FloatArray:
 
 
 def ask(shown: PlottedRows, method: str, X: FloatArray) -> Any:
-    """Return what the machine says of rows."""
+    """Call a method of the final estimator on samples."""
     rows = after_steps(shown, X)
     with _nameless():
         return getattr(machine_of(shown.est), method)(rows)
@@ -165,7 +165,7 @@ def ask(shown: PlottedRows, method: str, X: FloatArray) -> Any:
 
 @contextmanager
 def _nameless() -> Iterator[None]:
-    """Let points of a plane be without column names: they need none."""
+    """Suppress the warning that X has no feature names."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         yield
@@ -173,16 +173,16 @@ def _nameless() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class FeaturePlane:
-    """A grid of points in two of the inputs, the others at the mean of the rows.
+    """Grid of points in two features, with the other features at their mean over the samples.
 
     Attributes
     ----------
     features : (int, int)
-        The two inputs.
+        Indices of the two features.
     x, y : ndarray of shape (resolution,)
-        Values along the axes.
+        Grid values along the axes.
     points : ndarray of shape (resolution ** 2, n_inputs)
-        The points, row by row of the picture.
+        The grid points, in row-major order of the image.
     """
 
     features: tuple[int, int]
@@ -191,12 +191,12 @@ class FeaturePlane:
     points: FloatArray
 
     def shaped(self, values: FloatArray) -> FloatArray:
-        """Return values at the points in rows of the picture, small enough for a page."""
+        """Reshape values at the points to the image; float32 keeps pages small."""
         return values.reshape(len(self.y), len(self.x)).astype(np.float32)
 
 
 def plane_around(shown: PlottedRows, features: Any, resolution: int) -> FeaturePlane:
-    """Return the plane of two inputs around the rows."""
+    """Return the grid of two features around the samples."""
     whole = isinstance(resolution, int | np.integer) and not isinstance(resolution, bool)
     require(whole and resolution > 1, "resolution", resolution, "an integer, 2 or more")
     first, second = _two_of(features, shown.X.shape[1])
@@ -224,10 +224,11 @@ def _two_of(features: Any, n_inputs: int) -> tuple[int, int]:
 
 
 def leads(shown: PlottedRows, points: FloatArray, scores: FloatArray) -> FloatArray:
-    """Return by how much each of several classes leads, in functions that cross 0 smoothly.
+    """Return continuous functions, one per class, whose zero contour bounds the class's region.
 
-    Votes of pairs jump from one point to the next. Where the winner has beaten all others, its
-    lead is the value of its closest pair, and that of another class the value of their pair.
+    The margin of the scores has this property in one-vs-rest. Votes in one-vs-one are not
+    continuous: there the function of the winner is its smallest pairwise decision value, and that
+    of another class its pairwise decision value against the winner.
     """
     winner, classes = predicted_class(scores), range(scores.shape[1])
     if not votes_by_pairs(machine_of(shown.est)):
@@ -239,6 +240,7 @@ def leads(shown: PlottedRows, points: FloatArray, scores: FloatArray) -> FloatAr
     duel = np.full((len(scores), len(classes), len(classes)), np.inf)
     for pair, (i, j) in enumerate(class_pairs(len(classes))):
         duel[:, i, j], duel[:, j, i] = values[:, pair], -values[:, pair]
+    # The winner of the vote may lose a pair: clip, so that it is the only class above 0.
     tiny = np.finfo(np.float32).tiny
     against = np.take_along_axis(duel, winner[:, None, None], axis=2)[:, :, 0]
     lead = np.minimum(against, -tiny)

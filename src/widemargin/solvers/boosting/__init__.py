@@ -1,16 +1,16 @@
-r"""Combine hypotheses by AdaBoost (Table 1.2 of Smola et al. 2000) or AdaBoost_Reg.
+r"""AdaBoost (Table 1.2 of Smola et al. 2000) and AdaBoost_Reg.
 
-Problem: :class:`widemargin.problems.boosting.BoostingProblem`; data: the training samples as a
-:class:`Learner` sees them, which finds a hypothesis for given weights.
+Problem: :class:`widemargin.problems.boosting.BoostingProblem`; data: a :class:`Learner`, which
+holds the training samples and returns a hypothesis for given sample weights.
 
 ============  ======================================  ============================
 method        algorithm                               "auto"
 ============  ======================================  ============================
-adaboost      closed-form coefficients                where C of the problem is 0
-adaboost_reg  a line search for each coefficient      elsewhere
+adaboost      closed-form coefficients                if C of the problem is 0
+adaboost_reg  a line search for each coefficient      otherwise
 ============  ======================================  ============================
 
-The learner of decision stumps, :func:`stump_learners`, minimises the weighted error exactly or
+The decision stumps of :func:`stump_learners` minimise the weighted error over all thresholds or
 over the edges of 255 bins.
 
 >>> import numpy as np
@@ -51,27 +51,27 @@ def solve(
     start: None = None,
     method: str = "auto",
 ) -> BoostingResult:
-    """Run the rounds of boosting.
+    """Run AdaBoost or AdaBoost_Reg.
 
     Parameters
     ----------
     problem : BoostingProblem
         Labels, weights and regularisation.
     data : Learner
-        Finds the hypotheses.
+        Base learner, which returns the hypotheses.
     tol : float, default=1e-12
-        A weighted error this close to 1/2 is no better than a coin: the run ends.
+        The run ends if a weighted error is at least 1/2 - tol, no better than chance.
     budget : Budget
         Rounds. Its monitor is called after each one with (rounds, weighted error).
     start : None
-        Nothing else is accepted: a run cannot be resumed from its coefficients.
+        Warm starts are not supported: a run cannot be resumed from its coefficients.
     method : {"auto", "adaboost", "adaboost_reg"}
-        See above.
+        See the table in the docstring of the package.
 
     Returns
     -------
     BoostingResult
-        The hypotheses, their coefficients and why there are no more.
+        The hypotheses, their coefficients and the reason for stopping.
     """
     require_choice("method", method, ("auto", "adaboost", "adaboost_reg"))
     if method == "auto":

@@ -1,9 +1,9 @@
-"""Bin the columns of the training data for the search of stumps, and sort some of them.
+"""Bin the features for the search of decision stumps, and sort them on demand.
 
-A feature with at most 255 different values has a bin for each, others have bins between quantiles
-of a sample of the rows. Codes take a byte for each entry of X, whether X is dense or sparse. Bins
-are all that a histogram search needs; an exact search also asks for the order of a column, but
-only of one that may hold the best cut.
+A feature with at most 255 distinct values has one bin per value, other features have bins between
+quantiles of a subsample. Codes take one byte per entry of X, whether X is dense or sparse. The
+histogram search needs only the bins; the exact search also sorts features, but only those that may
+contain the best cut.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from widemargin.solvers.boosting.loops import (
     write_codes,
 )
 
-EDGES = BINS - 1  # edges of a feature, the last one infinite: 255 bins
-SAMPLE = 16_384  # rows whose quantiles are the edges; a bin holds 64 of them
-BLOCK = 8  # features that are coded at a time
+EDGES = BINS - 1  # edges per feature, the last one infinite: 255 bins
+SAMPLE = 16_384  # samples that determine the quantiles, about 64 per bin
+BLOCK = 8  # features per task of a thread
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """A column in order.
+    """Sorted feature.
 
     Attributes
     ----------
     order : ndarray of uint32 of shape (n_rows,)
-        Row numbers, smallest value first.
+        Indices of the samples, smallest value first.
     last : ndarray of bool of shape (n_rows,)
-        Whether a cut can be made after the place: the next value is another.
+        Whether a cut can follow this position, because the next value differs.
     starts : ndarray of shape (BINS + 1,)
-        Place at which each bin begins.
+        First position of each bin.
     mixed : ndarray of bool of shape (BINS,)
         Whether the bin has more than one value.
     """
@@ -53,16 +53,16 @@ class Ordered:
 
 
 class BinnedColumns:
-    """The features of the training rows, as bins; parameters as for `stump_learners`.
+    """Binned features of the training samples; parameters as for `stump_learners`.
 
     Attributes
     ----------
     codes : ndarray of uint8 of shape (n_features, n_rows)
-        The bin of each entry.
+        Bin of each entry.
     edges : ndarray of shape (n_features, 255)
-        Edges between bins: a value above an edge belongs to a later bin. Infinite at the end.
+        Edges between bins: a value above an edge belongs to a later bin. Padded with infinity.
     single : ndarray of bool of shape (n_features,)
-        Whether each bin of a feature has one value only.
+        Whether every bin of the feature has a single value.
     """
 
     def __init__(self, X: Matrix, seed: int, threads: int) -> None:
@@ -80,14 +80,14 @@ class BinnedColumns:
         for_each(partial(self._code, sample), range(0, d, BLOCK), threads)
 
     def column(self, feature: int) -> RealArray:
-        """Return a column of X as an array of its own."""
+        """Return a feature as a contiguous array (cached)."""
         if feature not in self._columns:
             part = self.X[:, [feature]].toarray() if sp.issparse(self.X) else self.X[:, feature]
             self._columns[feature] = np.ascontiguousarray(part).ravel()
         return self._columns[feature]
 
     def ordered(self, feature: int) -> Ordered:
-        """Return a column in order."""
+        """Return a sorted feature (cached)."""
         if feature not in self._ordered:
             column, n = self.column(feature), self.shape[0]
             order, last = np.empty(n, dtype=np.uint32), np.empty(n, dtype=bool)
@@ -99,10 +99,10 @@ class BinnedColumns:
             self._ordered[feature] = Ordered(order, last, starts, np.diff(cuts) > 1)
         return self._ordered[feature]
 
-    # ----------------------------------------------------------------------------- the bins
+    # ------------------------------------------------------------------------------- binning
 
     def _code(self, sample: Any, first: int) -> None:
-        """Find the edges of a few features, and code their entries."""
+        """Compute the edges of a block of features, and code their entries."""
         stop = min(first + BLOCK, self.shape[1])
         if sp.issparse(self.X):
             block, offset = self.X[:, first:stop].toarray(order="C"), 0
@@ -118,7 +118,7 @@ class BinnedColumns:
                 self._check_values(first + k, block, offset + k, values)
 
     def _check_values(self, feature: int, block: RealArray, at: int, values: RealArray) -> None:
-        """Check that a feature has only the few values of the sample; if not, take all rows."""
+        """Recompute the edges from all samples if the subsample has missed a value."""
         if not all_known(block[:, at], self.codes[feature], values):
             edges, known = _edges(_sorted(np.ascontiguousarray(block[:, at])))
             self.edges[feature] = np.inf
@@ -136,7 +136,7 @@ def _sorted(column: RealArray) -> RealArray:
 
 
 def _edges(values: RealArray) -> tuple[FloatArray, RealArray | None]:
-    """Return edges for sorted values, and the different values if there are at most 255."""
+    """Return edges for sorted values, and the distinct values if there are at most 255."""
     cuts = np.flatnonzero(values[1:] != values[:-1])
     if len(cuts) < EDGES:
         return middle(values[cuts], values[cuts + 1]), values[np.append(cuts, len(values) - 1)]
@@ -147,7 +147,8 @@ def _edges(values: RealArray) -> tuple[FloatArray, RealArray | None]:
 
 
 def middle(below: Any, above: Any) -> FloatArray:
-    """Return the middle of two numbers, at least the first and less than the second."""
+    """Return the midpoint of two numbers, at least the first and less than the second."""
     low, high = np.asarray(below, dtype=np.float64), np.asarray(above, dtype=np.float64)
+    # Halved before adding, since the sum may overflow; neighbouring floats have no midpoint.
     between = 0.5 * low + 0.5 * high
     return np.where((between >= low) & (between < high), between, low)

@@ -1,13 +1,13 @@
-"""Compiled loops of the search for stumps: sorting, binning, sums over bins, cuts inside a bin.
+"""Compiled loops of the stump search: sorting, binning, sums over bins, cuts inside a bin.
 
-Rows with label -1 have side 0, rows with +1 side 1. `sums` has 512 numbers for each feature: the
+Samples with label -1 have side 0, those with +1 side 1. `sums` has 512 numbers per feature: the
 mass of side 0 in each bin, then that of side 1. The balance G of a cut is the mass of side 1 below
-it minus that of side 0 below it. With N and P the masses of the two sides, the stump that says +1
-above the cut errs on N + G, the one that says -1 there on P - G.
+it minus that of side 0 below it. With N and P the masses of the two sides, the stump that predicts
++1 above the cut has the error N + G, the one that predicts -1 there P - G.
 
 The loops over one feature read `sums` of that feature, its `order`, `last`, `starts` and `mixed`
 (see `bins.Ordered`), `signed` (the mass of each sample, negative for side 0) and `sides` = (N, P).
-None of these changes. Before bin b the running `balance` is G of the cut below it.
+None of these is modified. Before bin b the running `balance` is G of the cut below it.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ import numpy as np
 from widemargin._base.jit import jit
 
 BINS = 256  # a code is one byte
-TILE = 512  # rows of a tile stay in cache while all its features are coded
-DIGIT = 11  # bits of a pass of the radix sort
+TILE = 512  # samples of a tile stay in cache while all features of a block are coded
+DIGIT = 11  # bits per pass of the radix sort: three passes cover the 32 bits of a key
 SHORT = 24  # runs up to this length are sorted by insertion
 
 
-# ------------------------------------------------------------------------------------ order
+# ---------------------------------------------------------------------------------- sorting
 
 
 @jit
 def sort_column(column: Any, order: Any) -> None:
-    """Write the row numbers in increasing order of their values.
+    """Write the indices of the samples in increasing order of their values.
 
-    A radix sort by the values rounded to float32, which keeps their order; rows that agree in
-    these are then sorted by the values themselves.
+    Radix sort by the values rounded to float32, which is monotone; samples that agree in these are
+    then sorted by the values themselves.
     """
     n = column.shape[0]
     single = column.astype(np.float32)
     single += np.float32(0.0)  # makes -0.0 equal to 0.0
     bits = single.view(np.uint32)
     packed, spare = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
+    # As unsigned integers these keys have the order of the floats: flip all bits of negative
+    # numbers, the sign bit of others.
     for i in range(n):
         negative = bits[i] >> np.uint32(31)
         key = ~bits[i] if negative else bits[i] | np.uint32(0x80000000)
@@ -59,7 +61,7 @@ def sort_column(column: Any, order: Any) -> None:
 
 @jit
 def _pass_by_digit(source: Any, target: Any, count: Any, shift: Any) -> Any:
-    """Move the keys to target in the order of one digit; False if it is the same for all."""
+    """Sort the keys into target by one digit; return False if it is the same for all."""
     mask = np.uint64((1 << DIGIT) - 1)
     count[:] = 0
     for i in range(source.shape[0]):
@@ -80,7 +82,8 @@ def _pass_by_digit(source: Any, target: Any, count: Any, shift: Any) -> Any:
 
 @jit
 def _sort_run(column: Any, rows: Any) -> None:
-    """Sort a few rows by their values; often they are equal, and sorted."""
+    """Sort samples with the same float32 key by their values."""
+    # Ties of equal values are the common case, and already sorted.
     k = 1
     while k < rows.shape[0] and column[rows[k - 1]] <= column[rows[k]]:
         k += 1
@@ -104,21 +107,22 @@ def _sort_run(column: Any, rows: Any) -> None:
 
 @jit
 def mark_last_of_equals(column: Any, order: Any, last: Any) -> None:
-    """Mark the places in the order after which the value changes; a cut can only be there."""
+    """Mark the positions after which the value changes, the only possible cuts."""
     n = order.shape[0]
     for k in range(n - 1):
         last[k] = column[order[k]] != column[order[k + 1]]
     last[n - 1] = True
 
 
-# ------------------------------------------------------------------------------------- bins
+# ---------------------------------------------------------------------------------- binning
 
 
 @jit
 def write_codes(X: Any, first: Any, edges: Any, codes: Any) -> None:
     """Write for each value the number of edges below it; features first, first + 1, ... of X.
 
-    edges has 255 increasing numbers for each feature, the last ones infinite.
+    edges has 255 increasing numbers per feature, the last ones infinite. The bisection is unrolled
+    and free of branches that depend on the data.
     """
     n = X.shape[0]
     for start in range(0, n, TILE):
@@ -141,7 +145,7 @@ def write_codes(X: Any, first: Any, edges: Any, codes: Any) -> None:
 
 @jit
 def all_known(column: Any, code: Any, values: Any) -> Any:
-    """Tell whether every value is the one that its code stands for."""
+    """Return whether every entry equals the value of its bin."""
     for i in range(column.shape[0]):
         if code[i] >= values.shape[0] or column[i] != values[code[i]]:
             return False
@@ -150,9 +154,9 @@ def all_known(column: Any, code: Any, values: Any) -> Any:
 
 @jit
 def add_mass(codes: Any, rows: Any, sides: Any, mass: Any, sums: Any) -> None:
-    """Add the mass of some rows to the sums of their bins, for several features.
+    """Add the mass of some samples to the sums of their bins, for several features.
 
-    Four features at a time: their additions do not wait for each other.
+    Four features at a time, whose additions are independent and can overlap.
     """
     n_features = codes.shape[0]
     whole = n_features - n_features % 4
@@ -176,7 +180,7 @@ def add_mass(codes: Any, rows: Any, sides: Any, mass: Any, sums: Any) -> None:
 
 @jit
 def scan_bins(sums: Any, negative: Any, positive: Any, least: Any, floor: Any) -> None:
-    """For each feature, the least error of a cut between bins, and a bound on that of any cut.
+    """Compute per feature the least error of cuts between bins, and a lower bound for all cuts.
 
     Inside a bin of masses (a, b) that begins at the balance G, no cut has a balance below G - a or
     above G + b.
@@ -203,10 +207,10 @@ def search_inside(
     best: Any,
     slack: Any,
 ) -> Any:
-    """Return the least error of a cut of one feature, as far as it may beat `best`.
+    """Return the least error of a cut of one feature, exact if it is within slack of `best`.
 
-    sides holds the masses (negative, positive). Bins whose bound exceeds best by more than slack
-    are not read, nor are those of a single value.
+    Bins whose lower bound exceeds best by more than slack are skipped, as are bins with a single
+    value.
     """
     balance, own = 0.0, np.inf
     for b in range(BINS):
@@ -235,7 +239,7 @@ def first_inside(
     goal: Any,
     slack: Any,
 ) -> Any:
-    """Return the first cut of a feature with an error of at most goal: (place below it, sign)."""
+    """Return the first cut with an error of at most goal, as (position below it, sign)."""
     balance = 0.0
     for b in range(BINS):
         low, high = sums[b], sums[BINS + b]
@@ -258,7 +262,7 @@ def first_inside(
 
 @jit
 def first_between(sums: Any, sides: Any, goal: Any) -> Any:
-    """Return the first cut between bins with an error of at most goal: (bin below it, sign)."""
+    """Return the first cut between bins with an error of at most goal, as (bin below it, sign)."""
     balance = 0.0
     for b in range(BINS):
         balance += sums[BINS + b] - sums[b]
@@ -274,7 +278,7 @@ def first_between(sums: Any, sides: Any, goal: Any) -> Any:
 
 @jit
 def add_stumps(X: Any, feature: Any, threshold: Any, step: Any, out: Any) -> None:
-    """Add to out the sum of the stumps: step above the threshold, -step elsewhere."""
+    """Add the values of the stumps to out: step above the threshold, -step elsewhere."""
     for i in range(X.shape[0]):
         value = out[i]
         for t in range(feature.shape[0]):

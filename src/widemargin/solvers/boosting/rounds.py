@@ -1,10 +1,11 @@
-r"""Run the rounds of AdaBoost and AdaBoost_Reg.
+r"""Boosting rounds of AdaBoost and AdaBoost_Reg.
 
-A learner finds hypotheses; this module weighs samples and hypotheses. Weights are kept up to a
-factor: dividing all of them by :math:`e^{-\alpha_t} / Z_t` leaves the samples that were right as
-they are and multiplies the others by :math:`(1 - \varepsilon_t) / \varepsilon_t`. A learner that
-keeps sums of weights then has to look at these samples only. Their sum at most doubles in a round,
-and all sums are made afresh after every few rounds.
+The learner supplies the hypotheses; this module weights samples and hypotheses. Sample weights are
+kept up to a factor: dividing all of them by :math:`e^{-\alpha_t} / Z_t` leaves those of correctly
+classified samples unchanged and multiplies the others by
+:math:`(1 - \varepsilon_t) / \varepsilon_t`. A learner that maintains sums of weights then has to
+update the misclassified samples only. The total weight at most doubles per round; weights are
+normalised and sums recomputed every few rounds.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.problems.boosting import BoostingProblem, RegularisedLoss, coefficient
 from widemargin.solvers.base import Budget, Result, Status
 
-NO_EDGE = 1e-12  # an error this close to 1/2 is no better: rounding would decide on its sign
-REFRESH = 32  # rounds after which all sums are made again from the weights
-LEAST = float(np.finfo(np.float64).tiny)  # error of rows whose weights have all become zero
-ENDLESS = 1e8  # a step this long is no step any more
-TIGHT = 4 * float(np.finfo(np.float64).eps)  # of the root of the slope, relative
+NO_EDGE = 1e-12  # an error this close to 1/2 is no better than chance: rounding decides its sign
+REFRESH = 32  # rounds between recomputations of all sums, against rounding errors and overflow
+LEAST = float(np.finfo(np.float64).tiny)  # error if the wrong samples' weights underflow to zero
+ENDLESS = 1e8  # longer steps count as infinite
+TIGHT = 4 * float(np.finfo(np.float64).eps)  # relative tolerance of the step length
 
 StopReason: TypeAlias = Literal[
     "n_rounds", "perfect", "no_edge", "no_edge_at_all", "reg", "time_limit"
@@ -31,43 +32,44 @@ StopReason: TypeAlias = Literal[
 
 
 class Learner(Protocol):
-    """What boosting asks of a base learner."""
+    """Protocol of base learners."""
 
     def learn(self, mass: FloatArray, changed: IntArray | None) -> Any:
         """Return a hypothesis of small weighted error (1.85).
 
-        mass holds the weights up to a factor. changed lists the rows whose mass has grown since
-        the last call; None means all.
+        mass holds the sample weights up to a factor. changed lists the samples whose mass has grown
+        since the last call; None means all.
         """
         ...
 
     def predictions(self, hypothesis: Any) -> BoolArray:
-        """Tell for each training row whether the hypothesis says +1."""
+        """Return for each training sample whether the hypothesis predicts +1."""
         ...
 
     def constant(self, positive: bool) -> Any:
-        """Return the hypothesis that always says +1, or -1."""
+        """Return the hypothesis that always predicts +1, or -1."""
         ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BoostingResult(Result):
-    """A combination of hypotheses.
+    """Linear combination of hypotheses.
 
     Attributes
     ----------
     hypotheses : list
-        As the learner gave them.
+        Hypotheses of the learner.
     alpha, error : ndarray of shape (n_hypotheses,)
         Their coefficients and weighted errors.
     F : ndarray of shape (n_samples,)
         Sum of alpha_t g_t at the training samples.
     reason : str
-        "n_rounds": all were made (status "max_iter"). "perfect": the last hypothesis has no error,
-        and is the model. "no_edge": the next one would not have been better than a coin;
-        "no_edge_at_all": nor was the first, and the model is the constant of the heavier class.
-        "reg": along the next one the regularised loss does not fall, or falls for ever (all four:
-        status "converged"). "time_limit": the monitor ended the run (status "stopped").
+        "n_rounds": all rounds were run (status "max_iter"). "perfect": the last hypothesis has no
+        error and is the model. "no_edge": the next hypothesis is no better than chance.
+        "no_edge_at_all": nor is the first, and the model is the constant of the heavier class.
+        "reg": along the next hypothesis the regularised loss does not decrease, or decreases
+        without end (these four: status "converged"). "time_limit": the monitor ended the run
+        (status "stopped").
     """
 
     hypotheses: list[Any]
@@ -78,7 +80,7 @@ class BoostingResult(Result):
 
 
 class _Run:
-    """The hypotheses so far."""
+    """State of a run: the hypotheses so far."""
 
     def __init__(self, problem: BoostingProblem, learner: Learner, budget: Budget) -> None:
         self.problem, self.learner, self.budget = problem, learner, budget
@@ -89,7 +91,7 @@ class _Run:
         self.rounds = 0
 
     def learn(self, mass: FloatArray, changed: IntArray | None) -> tuple[Any, BoolArray, IntArray]:
-        """Begin a round: return a hypothesis, where it says +1, and which samples it gets wrong."""
+        """Start a round: return a hypothesis, its predictions and the samples it misclassifies."""
         self.rounds += 1
         hypothesis = self.learner.learn(mass, changed)
         predictions = self.learner.predictions(hypothesis)
@@ -102,7 +104,7 @@ class _Run:
         self.F += np.where(predictions, alpha, -alpha)
 
     def end(self, reason: StopReason) -> BoostingResult:
-        """Return the model; without any hypothesis the constant of the heavier class."""
+        """Return the model, or the constant of the heavier class if there is no hypothesis."""
         if not self.hypotheses:
             weight, positive = self.problem.weight, self.problem.positive
             below, above = float(weight[~positive].sum()), float(weight[positive].sum())
@@ -123,12 +125,12 @@ class _Run:
         )
 
     def end_of_budget(self) -> BoostingResult:
-        """Return the model after the last round; a monitor that ends that one ends nothing."""
+        """Return the model; report a time limit only if rounds were left to run."""
         early = self.budget.status == "stopped" and self.budget.left
         return self.end("time_limit" if early else "n_rounds")
 
     def only(self, hypothesis: Any, predictions: BoolArray, error: float) -> BoostingResult:
-        """Return the model that is one hypothesis."""
+        """Return the model that consists of a single hypothesis."""
         self.hypotheses, self.alpha, self.error, self.F = [], [], [], np.zeros_like(self.F)
         self.add(hypothesis, predictions, 1.0, error)
         return self.end("perfect" if error == 0.0 else "reg")
@@ -137,7 +139,7 @@ class _Run:
 def adaboost(
     problem: BoostingProblem, learner: Learner, *, tol: float, budget: Budget
 ) -> BoostingResult:
-    """Run AdaBoost; a round is a step of the budget."""
+    """Run AdaBoost; each round spends one step of the budget."""
     run = _Run(problem, learner, budget)
     mass = problem.weight / problem.weight.sum()
     changed: IntArray | None = None
@@ -163,7 +165,7 @@ def adaboost(
 def adaboost_reg(
     problem: BoostingProblem, learner: Learner, *, tol: float, budget: Budget
 ) -> BoostingResult:
-    """Run AdaBoost_Reg, whose coefficients are b / 2."""
+    """Run AdaBoost_Reg, with coefficients b / 2."""
     run = _Run(problem, learner, budget)
     label = problem.label
     loss = RegularisedLoss.empty(problem.weight, problem.C, problem.power)
@@ -190,12 +192,12 @@ def adaboost_reg(
 
 
 def best_step(loss: RegularisedLoss, error: float) -> float:
-    """Return the b at which the loss first stops falling: 0 if at once, infinity if never."""
+    """Return the smallest minimiser b of the loss found: 0 or infinity if there is none between."""
     if loss.slope(0.0) >= 0.0:
         return 0.0
     if loss.falls_for_ever:
         return np.inf
-    below, above = 0.0, 2.0 * coefficient(error)  # AdaBoost's step
+    below, above = 0.0, 2.0 * coefficient(error)  # bracket the root, starting at AdaBoost's step
     while loss.slope(above) < 0.0:
         below, above = above, 2.0 * above
         if above > ENDLESS:

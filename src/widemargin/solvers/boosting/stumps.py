@@ -1,18 +1,18 @@
-r"""Find the decision stump of least weighted error, by a search that reads bins first.
+r"""Decision stumps of least weighted error, by branch and bound over binned features.
 
-A stump says `sign` where a feature exceeds a threshold, ``-sign`` elsewhere. Thresholds are the
-middles between neighbouring values, and minus infinity for the constant. Of stumps whose errors
-are within 1e-12 of the least (relative to all weights) it is the one of the smallest feature, then
-of the smallest threshold, then of sign +1.
+A stump predicts `sign` where a feature exceeds a threshold, ``-sign`` elsewhere. Thresholds are the
+midpoints between neighbouring values, and minus infinity for the constant. Among stumps whose
+errors are within 1e-12 of the least (relative to the total weight), the one of the smallest
+feature, then of the smallest threshold, then of sign +1 is chosen.
 
-**What a round costs.** The masses of both classes in each bin are sums that are kept up to date
-from the rows whose weights have changed. They give the error of every cut between bins, and a
-bound on that of every cut inside one: a cut cannot put more on one side than the bin holds. With
-255 bins the bound is within half a percent of the truth, so that an exact search has to look into
-a few bins of a few features, whose columns are sorted when this first happens. Nothing is left
-out: a bin that is not read has a bound above the least error by more than the ties allow.
+**Cost of a round.** The masses of both classes in each bin are updated from the samples whose
+weights have changed. They determine the error of every cut between bins, and a lower bound on the
+error of every cut inside a bin, which cannot move more mass to one side than the bin holds. With
+255 bins the bound is within half a percent of the truth, so that an exact search examines a few
+bins of a few features, which are sorted when first needed. The search is exact: a bin is skipped
+only if its bound exceeds the least error by more than the tolerance for ties.
 
-The histogram search considers the cuts between bins alone.
+The histogram search considers the cuts between bins only.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from widemargin.solvers.boosting.loops import (
     search_inside,
 )
 
-TIE = 1e-12  # of all weights: errors that differ by less are equal
-WORTH_A_THREAD = 400_000  # entries; fewer take less time than it does to start a thread
+TIE = 1e-12  # errors that differ by less than this share of the total weight are equal
+WORTH_A_THREAD = 400_000  # entries; with fewer, starting a thread takes longer than the work
 
 
 class Stump(NamedTuple):
-    """One stump: `sign` where the feature exceeds the threshold, ``-sign`` elsewhere.
+    """Decision stump: `sign` where the feature exceeds the threshold, ``-sign`` elsewhere.
 
-    A threshold of minus infinity makes it constant.
+    With a threshold of minus infinity it is constant.
     """
 
     feature: int
@@ -49,9 +49,9 @@ class Stump(NamedTuple):
 
 
 class StumpLearner:
-    """Learner of :func:`widemargin.solvers.boosting.solve`: stumps of least weighted error.
+    """Base learner for :func:`widemargin.solvers.boosting.solve`: stumps of least weighted error.
 
-    Several learners may share the columns; the other parameters are as for `stump_learners`.
+    Several learners may share the binned columns; the other parameters are as for `stump_learners`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class StumpLearner:
         return self._first(least, sides, goal, tie)
 
     def predictions(self, hypothesis: Stump) -> BoolArray:
-        """Tell for each training row whether the stump says +1."""
+        """Return for each training sample whether the stump predicts +1."""
         if hypothesis.threshold == -np.inf:
             return np.full(len(self.side), hypothesis.sign > 0)
         above = self.columns.column(hypothesis.feature) > hypothesis.threshold
@@ -88,10 +88,10 @@ class StumpLearner:
         """Return the constant stump."""
         return Stump(0, -np.inf, 1 if positive else -1)
 
-    # ------------------------------------------------------------------------------ parts
+    # ---------------------------------------------------------------------- steps of `learn`
 
     def _update_sums(self, mass: FloatArray, changed: IntArray | None) -> None:
-        """Bring the sums up to date."""
+        """Update the sums over bins for the samples whose mass has changed."""
         if changed is None:
             self.sums[:] = 0.0
             rows, gain, side = self.everything, mass, self.side
@@ -104,7 +104,8 @@ class StumpLearner:
             self.signed[changed] = np.where(side, now, -now)
         d = len(self.sums)
         threads = self.threads if len(rows) * d > WORTH_A_THREAD else 1
-        size = max(4, -(-d // (8 * threads)) * 4)  # two shares for each thread, in fours
+        # Two shares per thread, in multiples of the four features that `add_mass` interleaves.
+        size = max(4, -(-d // (8 * threads)) * 4)
         shares = [slice(first, first + size) for first in range(0, d, size)]
 
         def add(share: slice) -> None:
@@ -115,7 +116,7 @@ class StumpLearner:
     def _look_inside(
         self, least: FloatArray, floor: FloatArray, sides: FloatArray, slack: float
     ) -> None:
-        """Lower `least` of the features that may have a better cut inside a bin."""
+        """Update `least` by cuts inside bins, for the features that may contain the best one."""
         best = [min(float(least.min()), float(sides.min()))]
 
         def look(feature: int) -> None:
@@ -129,6 +130,7 @@ class StumpLearner:
             least[feature] = min(least[feature], found)
             best[0] = min(best[0], found)
 
+        # Most promising features first: a lower `best` rules out more of the others.
         open_ = np.flatnonzero((floor <= best[0] + slack) & ~self.columns.single)
         promising = open_[np.argsort(floor[open_], kind="stable")]
         entries = len(self.side) * len(promising)
@@ -136,7 +138,7 @@ class StumpLearner:
         for_each(look, promising.tolist(), threads)
 
     def _first(self, least: FloatArray, sides: FloatArray, goal: float, tie: float) -> Stump:
-        """Return the first stump, in the order of ties, with an error of at most goal."""
+        """Return the first stump, in tie-breaking order, with an error of at most goal."""
         if sides[0] <= goal:
             return self.constant(True)
         if sides[1] <= goal:
@@ -157,7 +159,7 @@ class StumpLearner:
 def stump_learners(
     X: Matrix, positives: list[BoolArray], *, exact: bool, seed: int, threads: int
 ) -> list[StumpLearner]:
-    """Return a learner of stumps for each labelling of the samples; they share their bins.
+    """Return one stump learner per labelling of the samples; they share their bins.
 
     Parameters
     ----------
@@ -168,9 +170,9 @@ def stump_learners(
     exact : bool
         Consider all thresholds, not only those between bins.
     seed : int
-        For the sample of rows whose quantiles are the bins.
+        Seed of the subsample that determines the bins.
     threads : int
-        Threads that may work on this.
+        Largest number of threads.
     """
     columns = BinnedColumns(X, seed, threads)
     return [StumpLearner(columns, each, exact=exact, threads=threads) for each in positives]

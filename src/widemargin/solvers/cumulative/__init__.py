@@ -1,4 +1,4 @@
-r"""Fit cumulative models by Newton's method in the weights and the thresholds together.
+r"""Newton's method for cumulative ordinal regression, jointly in weights and thresholds.
 
 Problem: :mod:`widemargin.problems.cumulative`. A step solves
 
@@ -7,15 +7,15 @@ Problem: :mod:`widemargin.problems.cumulative`. A step solves
     \begin{pmatrix} X'BX + \alpha I & X'L \\ L'X & T \end{pmatrix}
     \begin{pmatrix} \Delta w \\ \Delta \theta \end{pmatrix} = -\nabla J
 
-with T tridiagonal, so the thresholds are eliminated in O(q) however many ranks there are, and is
-cut short where two thresholds would meet and where J does not fall. What is left for w is a
-matrix of d x d for few features, conjugate gradients for many; and where there are fewer rows
-than features, the features are turned so that n of them carry everything.
+with T tridiagonal, so the q - 1 thresholds are eliminated in O(q). The step is shortened if two
+thresholds would meet or J does not decrease. The remaining system for w is a d x d matrix for few
+features and is solved by conjugate gradients for many; with fewer samples than features, the
+problem is first solved in a rotated space of at most n features.
 
-The run ends when the bound on primal minus optimum meets the tolerance (alpha > 0). Without a
-penalty it ends when a step promises less than that *and* hardly moves a row: where the ranks can
-be separated, steps promise ever less while the utilities grow at a steady pace, and there is
-nothing to converge to.
+The run ends when the bound on J minus its optimum meets the tolerance (alpha > 0). Without a
+penalty there is no such bound: the run ends when the decrease predicted for a step is below the
+tolerance *and* the step hardly changes the utilities. If the ranks are separable, the predicted
+decrease tends to zero while the utilities keep growing, and J has no minimum.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 
 __all__ = ["CumulativeResult", "solve"]
 
-FEW_FEATURES = 300  # up to which a Hessian of d x d is formed
-FEW_ROWS = 1500  # up to which one of at most n x n is, or the products of the rows
-STILL = 1e-4  # a step that moves no row by more than this has converged, without a penalty
-PATIENCE = 6  # steps that promise nothing and yet move rows: the ranks are separated
-DEPENDENT = 1e-13  # eigenvalue of the scaled Hessian that counts as zero
-SETTLING = 30  # Newton steps of the thresholds alone, which read no data; three suffice as a rule
+FEW_FEATURES = 300  # the d x d Hessian is formed for at most this many features
+FEW_ROWS = 1500  # the Hessian, or the Gram matrix of the samples, is formed up to this size
+STILL = 1e-4  # without a penalty: largest change of an argument of the link at convergence
+PATIENCE = 6  # steps below the tolerance that still change utilities: the ranks are separable
+DEPENDENT = 1e-13  # relative eigenvalue of the scaled Hessian that counts as zero
+SETTLING = 30  # Newton steps in the thresholds alone, without reading X; three usually suffice
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CumulativeResult(LinearResult, CumulativeModel):
-    """A fitted cumulative model; the problem certifies it.
+    """Fitted cumulative model with the data of its certificate.
 
     Attributes
     ----------
     likelihood : float
         Log-likelihood of the model.
     separated : bool
-        Whether the ranks can be separated, so that the likelihood has no maximum.
+        Whether the ranks are separable, so that the likelihood has no maximum.
     n_dependent : int
-        Number of directions of w, those of constant columns included, that the likelihood does not
-        depend on (without a penalty; 0 where no matrix was formed that could tell).
+        Number of directions of w, those of constant features included, on which the likelihood does
+        not depend (without a penalty; 0 where no Hessian was formed).
     constant : ndarray of shape (n_features,)
-        Which columns have one value in all rows.
+        Whether a feature is constant.
     """
 
     likelihood: float
@@ -78,7 +78,7 @@ class _Point:
 
 @dataclass(frozen=True)
 class _Around:
-    """The derivatives at a point, and those of h, where the thresholds are optimal for w."""
+    """Derivatives of J at a point, and of h(w), the minimum of J over the thresholds."""
 
     slopes: Slopes
     gradient: FloatArray  # of h
@@ -87,7 +87,7 @@ class _Around:
 
 @dataclass(frozen=True)
 class _State:
-    """Where a run has got to, and what is known there."""
+    """Iterate of the Newton loop, with the reason for stopping if there is one."""
 
     point: _Point
     status: Status | None = None
@@ -100,7 +100,7 @@ class _Step:
     w: FloatArray
     thresholds: FloatArray
     utility: FloatArray
-    promise: float  # decrease of J by the quadratic model
+    promise: float  # decrease of J predicted by the quadratic model
     n_dependent: int = 0
 
 
@@ -120,19 +120,19 @@ def solve(
     problem : CumulativeProblem
         Ranks, weights, link and penalty.
     data : ndarray or CSR matrix of shape (n, d)
-        Float32 or float64; read in place.
+        Samples, float32 or float64; read in place.
     tol : float
-        Bound on J - optimum relative to max(1, J); without a penalty, on what the last step
-        promises.
+        Bound on J - optimum relative to max(1, J); without a penalty, on the decrease predicted
+        for the last step.
     budget : Budget
         Newton steps, and a monitor that is called after each of them with (steps, relative gap or
-        promise).
+        predicted decrease).
     start : CumulativeResult, optional
-        A model to start from.
+        Model for a warm start.
     method : {"auto", "matrix", "gram", "conjugate_gradients"}
-        How the weights of a step are found: "matrix" forms the Hessian of d x d, "gram" turns the
-        features of few rows so that n of them carry everything, "conjugate_gradients" forms no
-        matrix. "auto" takes the first of them that is cheap.
+        Linear algebra of a step: "matrix" forms the d x d Hessian, "gram" rotates the data of few
+        samples to at most n features, "conjugate_gradients" forms no matrix. "auto" takes the
+        first of them that is cheap.
 
     Examples
     --------
@@ -181,10 +181,11 @@ def _turned_start(
     budget: Budget,
     threads: int,
 ) -> _Point:
-    """Solve in the features that n rows span; the optimum but for rounding."""
+    """Solve in the span of the samples; return the optimum up to rounding."""
     Z, back = rows.turned()
     few = CentredRows(Z, problem.weight, threads)
     origin = _point(problem, few, np.zeros(Z.shape[1]), start.thresholds)
+    # A tighter tolerance, so that the result usually still meets `tol` after rotating back.
     state = _newton(problem, few, origin, 0.1 * tol, budget, matrix=True)
     return _point(problem, rows, rows.combine(back @ state.point.w), state.point.thresholds)
 
@@ -198,7 +199,7 @@ def _newton(
     *,
     matrix: bool,
 ) -> _State:
-    """Take Newton steps from a point until one of the reasons to stop applies."""
+    """Take Newton steps until the run converges, stalls or exhausts the budget."""
     state, idle = _State(point), 0
     while True:
         point = state.point
@@ -231,7 +232,7 @@ def _around(problem: CumulativeProblem, rows: CentredRows, point: _Point) -> _Ar
 
 
 def _shift(problem: CumulativeProblem, step: _Step) -> FloatArray:
-    """How far a step moves the ends of each row's interval: the larger of the two."""
+    """Return the larger change, by a step, of the two ends of each sample's noise interval."""
     padded = np.concatenate([[-np.inf], step.thresholds, [np.inf]])
     below = padded[problem.codes] - step.utility
     above = padded[problem.codes + 1] - step.utility
@@ -241,13 +242,13 @@ def _shift(problem: CumulativeProblem, step: _Step) -> FloatArray:
     )
 
 
-# ------------------------------------------------------------------------------ the direction
+# -------------------------------------------------------------------------- Newton direction
 
 
 def _direction(
     problem: CumulativeProblem, rows: CentredRows, around: _Around, *, matrix: bool
 ) -> _Step:
-    """Return the Newton step: eliminate the thresholds, solve for w, put them back."""
+    """Compute the Newton step: eliminate the thresholds, solve for w, substitute back."""
     slopes = around.slopes
     if matrix:
         w, n_dependent = _by_factors(problem, rows, slopes, -around.gradient)
@@ -264,11 +265,12 @@ def _direction(
 def _by_factors(
     problem: CumulativeProblem, rows: CentredRows, slopes: Slopes, right: FloatArray
 ) -> tuple[FloatArray, int]:
-    """Solve with the d x d matrix; also return the number of its null directions."""
+    """Solve with the d x d Schur complement; also return the dimension of its null space."""
     mixed = rows.against_thresholds(problem, slopes)
     matrix = rows.gram(slopes.bend) - mixed.T @ slopes.solve_thresholds(mixed)
     matrix[~rows.varies], matrix[:, ~rows.varies] = 0.0, 0.0
     matrix[np.diag_indices_from(matrix)] += problem.alpha
+    # A unit diagonal makes the rank decision below independent of the scale of the features.
     size = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
     size[size == 0.0] = 1.0
     matrix /= size
@@ -277,7 +279,7 @@ def _by_factors(
         try:
             return cho_solve(cho_factor(matrix, check_finite=False), right / size) / size, 0
         except LinAlgError:
-            pass  # positive definite but for rounding
+            pass  # indefinite through rounding: use the eigenvalues
     values, vectors = np.linalg.eigh(matrix)
     kept = values > DEPENDENT * len(values) * max(1.0, float(values[-1]))
     inner = vectors[:, kept]
@@ -288,7 +290,7 @@ def _by_factors(
 def _by_conjugate_gradients(
     problem: CumulativeProblem, rows: CentredRows, slopes: Slopes, right: FloatArray
 ) -> FloatArray:
-    """Solve without a matrix, to a residual that shrinks as the run converges."""
+    """Solve by conjugate gradients, to a tolerance that tightens as the run converges."""
     scale = rows.spread(slopes.bend) + problem.alpha
     scale = np.where(scale > 0, scale, 1.0)
 
@@ -299,7 +301,7 @@ def _by_conjugate_gradients(
         return np.where(rows.varies, rows.combine(inner), 0.0) + problem.alpha * v
 
     def goal(size: float) -> float:
-        # relative to the gradient at w = 0: superlinear, and at last as exact as rounding allows
+        # relative to the gradient at w = 0: superlinear convergence, down to rounding level
         start = max(size, float(problem.weight.sum()))
         return max(size * min(0.01, size / start), 1e-28 * start)
 
@@ -308,11 +310,11 @@ def _by_conjugate_gradients(
     return np.asarray(found.x)
 
 
-# ------------------------------------------------------------------------------- the descent
+# -------------------------------------------------------------------------------- line search
 
 
 def _descend(problem: CumulativeProblem, point: _Point, step: _Step) -> _Point | None:
-    """Return a point of lower J along the step, its thresholds in order; None if there is none."""
+    """Backtrack along a step until J decreases, thresholds in order; return None on failure."""
     if not (np.isfinite(step.promise) and step.promise > 0):
         return None
     closing = np.diff(step.thresholds)
@@ -326,7 +328,7 @@ def _descend(problem: CumulativeProblem, point: _Point, step: _Step) -> _Point |
         utility = point.utility + length * step.utility
         objective = problem.objective(utility, thresholds, _norm2(w))
         wanted = point.objective - 1e-4 * length * 2.0 * step.promise
-        small = step.promise <= allowance
+        small = step.promise <= allowance  # the decrease is hidden by the rounding of J
         if objective <= wanted + (allowance if small else 0.0):
             return _Point(w, thresholds, utility, objective)
         length *= 0.5
@@ -334,7 +336,7 @@ def _descend(problem: CumulativeProblem, point: _Point, step: _Step) -> _Point |
 
 
 def _settled(problem: CumulativeProblem, point: _Point) -> _Point:
-    """Make the thresholds optimal for w: only there is the lower bound one, wherever w is."""
+    """Optimise the thresholds for fixed w, which the lower bound on the optimum assumes."""
     still_w, still_rows = np.zeros_like(point.w), np.zeros_like(point.utility)
     for _ in range(SETTLING):
         slopes = problem.slopes(point.utility, point.thresholds)
@@ -352,21 +354,21 @@ def _settled(problem: CumulativeProblem, point: _Point) -> _Point:
 def _result(
     problem: CumulativeProblem, rows: CentredRows, state: _State, tol: float, budget: Budget
 ) -> CumulativeResult:
-    """Evaluate the model afresh, and move its thresholds to where the data lie."""
+    """Re-evaluate the model, and shift its thresholds from centred to original data."""
     point = _settled(problem, _point(problem, rows, state.point.w, state.point.thresholds))
     around = _around(problem, rows, point)
     thresholds = point.thresholds + float(rows.centre @ point.w)
-    for k in range(1, len(thresholds)):  # part those that rounding has made equal
+    for k in range(1, len(thresholds)):  # the shift may round neighbours to equal values
         thresholds[k] = max(thresholds[k], np.nextafter(thresholds[k - 1], np.inf))
     utility = rows.rows.dot(point.w)
-    # What the user has is the moved model, and its digits are fewer where the mean is far away.
+    # Certify the shifted model: it is what the user gets, and a large mean costs it digits.
     reached = problem.objective(utility, thresholds, _norm2(point.w))
     above = around.above + (reached - point.objective)
     bound = problem.lower_bound(reached, above, around.gradient)
     status = state.status or budget.status
     if problem.alpha > 0 and relative_gap(reached, bound) <= tol:
         status = "converged"
-    elif problem.alpha > 0 and status == "converged":  # only to rounding, as it turns out
+    elif problem.alpha > 0 and status == "converged":  # rounding of the shift
         status = "stalled"
     return CumulativeResult(
         coef=point.w,
@@ -386,6 +388,6 @@ def _result(
 
 
 def _norm2(w: FloatArray) -> float:
-    """Return |w|^2, infinite where it is beyond float64: tiny features without a penalty."""
+    """Return |w|^2, or infinity on overflow (tiny features without a penalty)."""
     with np.errstate(over="ignore"):
         return float(w @ w)

@@ -1,7 +1,8 @@
-"""Products with the centred data matrix of a cumulative model, and its rotation where it is wide.
+"""Products with the centred data matrix of a cumulative model, and its rotation if it is wide.
 
-The thresholds take up any shift of the utilities, so the rows may be moved to their mean: features
-like 1000 +- 1 then keep their digits. Sparse rows are moved in the results, never in memory.
+The thresholds absorb any shift of the utilities, so the samples may be centred: features like
+1000 +- 1 then keep their digits. The centring is applied to the products, so that sparse data stay
+sparse and dense data need no copy.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from widemargin.solvers.numerics.data_products import BLOCK, LinearRows
 
 
 class CentredRows:
-    """Products of the rows of X about their weighted mean, sums in float64; X is read in place.
+    """Products with X centred at its weighted mean, sums in float64; X is read in place.
 
     Attributes
     ----------
     centre : ndarray of shape (d,)
-        The mean.
+        Weighted mean of the samples.
     varies : ndarray of shape (d,)
-        Which columns are not constant.
+        Whether a feature is not constant.
     """
 
     def __init__(self, X: Matrix, weight: FloatArray, threads: int) -> None:
         self.rows = LinearRows(X, threads=threads)
         self.everything = np.arange(X.shape[0])
         self.centre = self.rows.combine(weight / weight.sum())
-        # About the mean, a constant column is rounding noise, which no Newton step must follow.
+        # A centred constant feature is rounding noise, which Newton steps must not fit.
         self.varies = ~constant_columns(X)
 
     def dot(self, w: FloatArray) -> FloatArray:
@@ -52,14 +53,15 @@ class CentredRows:
         return np.maximum(moved, 0.0)
 
     def against_thresholds(self, problem: CumulativeProblem, slopes: Slopes) -> FloatArray:
-        """Return the curvature by thresholds and weights, shape (n_thresholds, d)."""
-        # The curvature by utility and threshold, shape (n_rows, n_thresholds): two entries per row.
+        """Return the mixed second derivatives, shape (n_thresholds, d)."""
+        # Those by utility and threshold, shape (n_rows, n_thresholds), have two entries per row.
         n, q, X = len(problem.codes), problem.n_ranks, self.rows.X
         columns = np.column_stack([problem.codes, problem.codes + 1]).ravel()
         values = np.column_stack([slopes.below, slopes.above]).ravel()
         padded = sp.csr_array((values, columns, np.arange(0, 2 * n + 1, 2)), shape=(n, q + 1))
         links = padded[:, 1:-1]
         out = np.zeros((q - 1, X.shape[1]))
+        # Convert X to float64 in blocks of bounded size.
         step = max(1, BLOCK // max(1, self.rows.n_values // n))
         for first in range(0, n, step):
             some = slice(first, first + step)
@@ -68,10 +70,10 @@ class CentredRows:
         return out - np.outer(np.asarray(links.sum(axis=0)).ravel(), self.centre)
 
     def turned(self) -> tuple[FloatArray, FloatArray]:
-        """Return Z and the map A with Z Z' = the Gram matrix of the rows, Z = (rows) (rows)' A.
+        """Return rotated samples Z and the map A: with R the centred samples, ZZ' = RR', Z = RR'A.
 
-        Z has at most n columns, and w = (rows)' A z has |w| = |z| and utilities Z z: a problem in
-        many features is one in at most n.
+        Z has at most n columns, and w = R'A z has |w| = |z| and utilities Z z: a problem in many
+        features is one in at most n.
         """
         gram = self.rows.row_gram(self.everything, self.centre)
         values, vectors = np.linalg.eigh(gram)
@@ -81,7 +83,7 @@ class CentredRows:
 
 
 def constant_columns(X: Matrix) -> BoolArray:
-    """Return which columns have one value in all rows."""
+    """Return a mask of the features that have one value in all samples."""
     if sp.issparse(X):
         return np.asarray(X.max(axis=0).toarray() == X.min(axis=0).toarray()).ravel()
     return np.asarray(X.max(axis=0) == X.min(axis=0))

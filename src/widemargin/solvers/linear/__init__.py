@@ -1,35 +1,34 @@
-r"""Solve the linear soft margin in the features themselves: ``SVC(kernel="linear")`` in few passes.
+r"""Linear soft-margin classification in the primal, in few passes over the data.
 
 Problem: ``c_classification`` of :mod:`widemargin.problems.soft_margin` with a linear kernel, hinge
-or squared hinge, any costs, the intercept unregularised (or absent).
+or squared hinge, any costs, without intercept or with an intercept that is not regularised.
 
 =================  ================================================================================
 method             for
 =================  ================================================================================
-"smoothed_newton"  all problems, dense or sparse samples: to a gap of tol
-"out_of_core"      the hinge of dense samples: exact, by :mod:`widemargin.solvers.out_of_core`
-"auto"             "out_of_core" where it applies, for half a million samples and more of at most 30
+"smoothed_newton"  all problems, dense or sparse samples: to a duality gap of tol
+"out_of_core"      hinge, dense samples: exact, by :mod:`widemargin.solvers.out_of_core`
+"auto"             "out_of_core" if it applies and there are at least 500,000 samples and at most 30
                    features: it takes no longer there than a gap of 1e-4 by "smoothed_newton"
-                   (``python -m benchmarks sampling``). Else "smoothed_newton"
+                   (``python -m benchmarks sampling``). Otherwise "smoothed_newton"
 =================  ================================================================================
 
-"smoothed_newton" works as follows:
+Algorithm of "smoothed_newton":
 
-1. *Sample.* A sample with its costs scaled up stands for a large data set (recursively). Its
-   optimum tells on which side of the margin nearly every row is.
-2. *Levels.* The hinge is smoothed over a width h, and Newton's method minimises the
-   smooth problem (`linear.smoothed_newton`); its dual variables are the centre
-   of the next, narrower one (`linear.levels`). Every point comes with a feasible dual point,
-   so the gap is known.
-3. *Part.* Rows farther from the margin than they have lately moved keep their bound and enter as
-   one constant vector (they become implicit outliers): a step reads only
-   the others. One pass over all rows then tells which of them were wrong.
+1. *Warm start.* A subsample with its costs scaled up approximates a large data set (recursively).
+   Its optimum predicts for nearly every sample on which side of the margin it is.
+2. *Levels.* The hinge is smoothed over a width h, and Newton's method minimises the smooth problem
+   (`linear.smoothed_newton`). Its dual variables become the centre of the smoothing at the next,
+   smaller width (`linear.levels`). Every iterate has a feasible dual point, hence a duality gap.
+3. *Screening.* Samples farther from the margin than a multiple of their last move keep their bound
+   and enter as one constant vector (implicit outliers), so that a step reads only the others. One
+   pass over all samples then corrects those that were screened wrongly.
 
-Steps factorise a matrix of at most 2,000 x 2,000 or use conjugate gradients, whichever is
-cheaper. Up to an eighth of the data (or 32 MB) is copied at a time; nothing is n x n.
+A Newton step factorises a matrix of order at most 2,000 or uses conjugate gradients, whichever is
+cheaper. Up to an eighth of the data (or 32 MB) is copied at a time; no n x n matrix is formed.
 
-Coordinate descent on the dual needs many more passes where C is large, and would have to keep the
-sum of the variables at zero by pairs.
+Dual coordinate descent, the alternative, needs many more passes if C is large, and with an
+intercept would have to update pairs of variables to preserve their sum.
 """
 
 from __future__ import annotations
@@ -54,6 +53,7 @@ from widemargin.sources.memory import Memory
 
 __all__ = ["LinearResult", "LinearRows", "can_read", "solve"]
 
+# "auto" chooses "out_of_core" from this many samples on, up to this many features.
 MANY_ROWS = 500_000
 FEW_FEATURES = 30
 
@@ -73,27 +73,27 @@ def solve(
     Parameters
     ----------
     problem : SoftMargin
-        Made by ``c_classification``.
+        Problem returned by ``c_classification``.
     data : ndarray or CSR matrix of shape (n, d)
         Samples, float32 or float64; read in place.
     tol : float
-        Bound on the gap, primal - dual, relative to max(1, abs(primal)).
+        Largest duality gap, primal - dual, relative to max(1, abs(primal)).
     budget : Budget
-        Largest number of Newton steps, those on samples included (or of rounds), and the monitor:
-        called between sweeps with (steps, relative gap).
+        Largest number of Newton steps, including those on subsamples (or of rounds), and the
+        monitor, which is called between sweeps with (steps, relative gap).
     start : LinearResult, optional
-        A model near the solution.
+        Model for a warm start.
     method : {"auto", "smoothed_newton", "out_of_core"}
-        See the table of this module. Where features too far apart in scale make the systems of
-        "out_of_core" fail, "smoothed_newton" takes its place.
+        See the table of this module. If the linear systems of "out_of_core" fail, because features
+        have very different scales, "smoothed_newton" is used instead.
     seed : int
-        Seed of samples that predict the solution.
+        Seed of the subsamples for the warm start.
 
     Returns
     -------
     result : LinearResult
-        With the dual variables `alpha`, signed by the labels. The intercept is the midpoint of its
-        optimal interval.
+        Model with the dual variables `alpha`, signed by the labels. The intercept is the midpoint
+        of its optimal interval.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def solve(
 
 
 def can_read(problem: SoftMargin, data: Matrix) -> bool:
-    """Tell whether "out_of_core" applies: the hinge of a classifier, dense samples."""
+    """Return whether "out_of_core" applies: hinge loss of a classifier, dense samples."""
     hinge = problem.n_variables == problem.n_rows and problem.n_groups <= 1
     hinge = hinge and not problem.ridge.any() and bool((np.abs(problem.target) == 1.0).all())
     return hinge and not sp.issparse(data)
@@ -139,13 +139,13 @@ def _solve_by_reads(
     start: LinearResult | None,
     seed: int,
 ) -> LinearResult:
-    """Solve the hinge exactly, the samples in memory being read in parts."""
+    """Solve the hinge problem exactly by the out-of-core method on samples in memory."""
     y = problem.target
     source = Memory(X, y, problem.upper - problem.lower)
     reads = LinearProblem("hinge", 1.0, intercept=problem.n_groups > 0)
     found = out_of_core.solve(reads, source, tol=tol, budget=budget, start=start, seed=seed)
     alpha = y * np.concatenate(out_of_core.dual_variables(reads, source, found))
-    # Rounding may have moved the sum of the variables, or one of them out of its box.
+    # Rounding may violate the equality constraint or a bound of alpha.
     alpha = problem.repair(alpha, np.maximum(problem.lower - alpha, alpha - problem.upper))
     return replace(found, alpha=alpha, multipliers=None)
 
@@ -158,7 +158,7 @@ def _solve_smoothed(
     start: LinearResult | None,
     seed: int,
 ) -> LinearResult:
-    """Solve to a relative duality gap of tol, all samples in memory."""
+    """Solve to a relative duality gap of tol by the smoothed Newton method."""
     supervisor = Supervisor(budget)
     squared = bool(problem.ridge.any())
     cost = 0.5 / problem.ridge if squared else problem.upper - problem.lower
@@ -168,7 +168,7 @@ def _solve_smoothed(
     with worker_threads() as threads, np.errstate(over="ignore", invalid="ignore"):
         rows = LinearRows(X, supervisor.tick, threads=threads)
         level = Level(linear, rows, problem.target, cost)
-        # A little beyond tol, for the final evaluation differs in its last digits.
+        # Slightly below tol: the final evaluation differs by rounding.
         search = Search(level, 0.999 * tol, supervisor, budget.max_iter)
         try:
             if start is None:
@@ -182,10 +182,11 @@ def _solve_smoothed(
 
 
 def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
-    """Evaluate the best points of a search afresh and wrap them up."""
+    """Recompute the objectives of the best primal and dual points and return the result."""
     rows = search.level.rows
     alpha = problem.target * search.a
-    if problem.n_groups:  # the variable with the most room takes the rounding error of the sum
+    if problem.n_groups:
+        # The variable farthest from its bounds absorbs the rounding error of the sum.
         room = np.minimum(alpha - problem.lower, problem.upper - alpha)
         widest = int(np.argmax(room))
         alpha[widest] -= min(max(float(alpha.sum()), -room[widest]), room[widest])
@@ -210,11 +211,13 @@ def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
 
 
 def _intercept(search: Search, problem: SoftMargin, f: FloatArray) -> float:
-    """Return the threshold that minimises the primal at f, sorting only the rows near a guess."""
+    """Return the intercept that minimises the primal at f, sorting only samples near a guess."""
     if search.level.squared:
         return search.level.best_intercept(f, search.b)
     margin = problem.target - f
     near, width = search.b, 1e-3 if len(margin) > 1000 else np.inf
+    # Samples whose kink is outside the window are at a known bound. The minimiser is inside if the
+    # remaining sum can be attained there; otherwise the window is enlarged.
     while width < 10.0:
         above, below = margin > near + width, margin < near - width
         inside = np.flatnonzero(~(above | below))

@@ -1,7 +1,7 @@
-"""Run the smoothing levels of the linear solver: subsample warm start, screening of far samples.
+"""Outer loop of the linear solver: smoothing levels, subsample warm start and screening.
 
-See `linear` for the method and :mod:`widemargin.solvers.linear.smoothed_newton`
-for one level of it.
+See `linear` for the method and :mod:`widemargin.solvers.linear.smoothed_newton` for the Newton
+steps of one level.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from widemargin.certificate import gap_scale, relative_gap
 from widemargin.solvers.base import Budget, LinearResult
 from widemargin.solvers.linear.smoothed_newton import Level, ScreenedRows
 
-SMALL = 16384  # rows (and 20 times the features) up to which no sample goes ahead
-SAMPLE_TOL = 1e-3  # a sample predicts the whole no better than this
-WIDEST = 4.0  # first smoothing width of the hinge: least squares, for all rows are free
-NARROWEST = 1e-100  # costs divided by a width are finite
-SOFT = 100.0  # first curvature of a loss, for rows of length one
-SETTLED = 0.2  # share of the gap left to Newton's method when a level ends
-REACH = 3.0  # rows farther than this many times their last move are left out
-WHOLE = 2000  # rows up to which none is left out
-COPY = 1 << 22  # values that may be copied in any case: 32 MB
-STALLED = 200  # steps without a better gap after which rounding has taken over
+SMALL = 16384  # smallest subsample (at least 20 times the features); none below twice this size
+SAMPLE_TOL = 1e-3  # relative gap of a subsample: its sampling error is no smaller
+WIDEST = 4.0  # first smoothing width of the hinge: least squares, since all samples are free
+NARROWEST = 1e-100  # keeps costs divided by the width finite
+SOFT = 100.0  # largest curvature of a loss at the first level, for samples of norm one
+SETTLED = 0.2  # Newton residual, as a fraction of the smoothing gap, at which a level ends
+REACH = 3.0  # samples farther from the margin than this multiple of their last move are screened
+WHOLE = 2000  # up to this many samples none is screened
+COPY = 1 << 22  # values that may be copied even if they are over an eighth of the data: 32 MB
+STALLED = 200  # steps without a better gap after which rounding errors dominate
 TICK = 0.02  # seconds between two calls of the monitor inside a sweep
 
 
 class Stopped(Exception):
-    """Raised inside a sweep when the monitor says stop."""
+    """Exception raised inside a sweep when the monitor ends the run."""
 
 
 class Supervisor:
-    """Hands the budget to every sweep, and remembers the gap to report."""
+    """Budget shared by all sweeps, with the duality gap to report to the monitor."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -44,34 +44,34 @@ class Supervisor:
 
     @property
     def steps(self) -> int:
-        """Newton steps so far."""
+        """Number of Newton steps so far."""
         return self.budget.used
 
     @property
     def stopped(self) -> bool:
-        """Whether the monitor has said stop."""
+        """Whether the monitor has ended the run."""
         return self.budget.status == "stopped"
 
     def tick(self) -> None:
-        """Let the monitor act inside a sweep, but not so often that it costs anything."""
+        """Call the monitor inside a sweep, at most every `TICK` seconds."""
         if monotonic() - self.last > TICK:
             self.spend(0)
 
     def spend(self, steps: int) -> None:
-        """Record steps; raise where the monitor says stop."""
+        """Record steps; raise `Stopped` if the monitor ends the run."""
         self.last = monotonic()
-        if not self.stopped:  # else the last sums are finished undisturbed
+        if not self.stopped:  # raise only once: the final evaluation of the result must complete
             self.budget.spend(steps, self.gap)
             if self.stopped:
                 raise Stopped
 
 
 class Search:
-    """The levels of one data set, and the best primal and dual points met on the way.
+    """Smoothing levels of one data set, with the best primal and dual points found so far.
 
-    It begins with all rows at w = 0 and ends at the relative gap tol or at the count of steps
-    `limit`. `reports` tells whether its gap is the one to show: that of a sample says nothing about
-    the whole.
+    It starts at w = 0 with all samples and ends at the relative gap `tol` or after `limit` steps.
+    `reports` is False for a subsample, whose gap is not that of the whole problem and is not
+    shown to the monitor.
 
     Attributes
     ----------
@@ -92,24 +92,24 @@ class Search:
         self.reports = reports
         self.primal, self.w, self.b = np.inf, level.w, 0.0
         self.dual, self.a = 0.0, level.a
-        self.improved = supervisor.steps  # when the gap last fell noticeably
+        self.improved = supervisor.steps  # step of the last noticeable decrease of the gap
         self.width = WIDEST
-        self.moved: FloatArray | None = None  # how far each slack moved during the last level
-        self.caution = 1.0  # by how much rows have moved farther than expected
+        self.moved: FloatArray | None = None  # change of each slack in the last round
+        self.caution = 1.0  # safety factor of the screening, adapted to its errors
 
     @property
     def gap(self) -> float:
-        """Relative gap of the best points."""
+        """Relative duality gap of the best points."""
         return relative_gap(self.primal, self.dual)
 
     @property
     def open(self) -> bool:
-        """Whether another step is wanted, may be taken and has a chance."""
+        """Whether to continue: gap above tol, steps left, and progress in recent steps."""
         steps = self.supervisor.steps
         return self.gap > self.tol and steps < self.limit and steps - self.improved <= STALLED
 
     def start(self, rng: np.random.Generator) -> None:
-        """Choose the first point and width: from a sample where there are many rows."""
+        """Choose the starting point and width, by solving a subsample if there are many samples."""
         level = self.level
         n, d = level.rows.n_rows, level.rows.n_features
         base = max(SMALL, 20 * d)
@@ -117,27 +117,28 @@ class Search:
             self._narrow(_first_width(level))
             return
         sample = _sampled(level, max(base, n // 16), rng)
-        limit = (self.supervisor.steps + self.limit) // 2
+        limit = (self.supervisor.steps + self.limit) // 2  # half of the steps that remain
         tol = max(self.tol, SAMPLE_TOL)
         ahead = Search(sample, tol, self.supervisor, limit, reports=False)
         try:
             ahead.start(rng)
             ahead.run()
-        finally:
+        finally:  # also if the monitor ends the run: the subsample's model is the best one so far
             self.w, self.b = ahead.w, ahead.b
-        # Same width where widths count, same curvature where it still limits them.
+        # Keep the width of the subsample where the width determines the smoothing, and its
+        # curvature, cost / width, where that does (see `_narrow`).
         softer = ahead.width * float(level.cost.mean() / sample.cost.mean())
         self._narrow(max(min(ahead.width, WIDEST), softer))
         free = sample.free(sample.a)
-        share = 0.0  # where in their boxes free rows tend to be
+        share = 0.0  # mean of alpha / cost over the free samples
         if not level.squared and len(free):
             share = float((sample.a[free] / sample.cost[free]).mean())
         level.centre = level.cost * share
         level.move_to(ahead.w, ahead.b)
-        self.moved = np.full(n, sqrt(d / sample.rows.n_rows))  # the error that a sample makes
+        self.moved = np.full(n, sqrt(d / sample.rows.n_rows))  # order of the sampling error
 
     def start_from(self, model: LinearResult) -> None:
-        """Begin at a model, with its dual variables as the first centre."""
+        """Start from a model, with its dual variables as the first centre of the smoothing."""
         level = self.level
         self._narrow(_first_width(level))
         if model.alpha is not None:
@@ -147,14 +148,15 @@ class Search:
         level.move_to(model.coef.copy(), model.intercept)
 
     def run(self) -> None:
-        """Solve level after level until the gap closes, the budget ends or nothing improves."""
+        """Solve levels of decreasing width until `open` is False."""
         level = self.level
         self._respond(level)
         ahead, since = False, self.supervisor.steps
         while self.open:
             if self._settled(level):
                 level.centre = level.a
-                # Narrower the fewer steps the last width took; the squared hinge ends without any.
+                # Reduce the width faster, the fewer steps the last level took. The squared hinge
+                # is smooth by itself and ends with width 0.
                 width = self.width * min(max(1, self.supervisor.steps - since), 5) / 10.0
                 ends = level.squared and width < 0.1
                 self._narrow(0.0 if ends else max(width, NARROWEST))
@@ -163,11 +165,11 @@ class Search:
             ahead = not self._advance(ahead) and ahead
 
     def _narrow(self, width: float) -> None:
-        """Set the smoothing of all rows, given its typical width.
+        """Set the smoothing h of all samples, given its typical width.
 
-        Up to the largest width that makes sense for a margin, the width in slack is the same for
-        all rows; beyond it their curvature is, for then the costs say nothing about the dual
-        variables (separable data).
+        Up to `WIDEST` all samples have the same width in units of the slack. Beyond it they have
+        the same curvature cost / h: for separable data the costs, which are upper bounds, do not
+        determine the size of the dual variables.
         """
         self.width = width
         cost = self.level.cost
@@ -175,13 +177,13 @@ class Search:
         self.level.h = np.maximum(curving * cost, min(width, WIDEST))
 
     def _advance(self, ahead: bool) -> bool:
-        """Take steps on the rows near the margin; return whether they led anywhere."""
+        """Take Newton steps on the samples near the margin; return whether they were accepted."""
         level, before = self.level, self.level.v.copy()
         part = self._part()
         self._newton(part, ahead)
         if part.level is not level:
             if part.level.moved > part.trust:
-                # The rows left out would have had a say: begin again with more of them.
+                # The screened samples may have become free: repeat with fewer of them screened.
                 self.caution *= 4.0
                 return False
             level.a = level.a.copy()
@@ -189,13 +191,14 @@ class Search:
             level.u = part.level.u
             level.move_to(part.level.w, part.level.b)
             self._respond(level)
+            # Compare with the gap on the part: a larger one comes from samples screened wrongly.
             held = level.gap <= 2.0 * part.level.gap
             self.caution = max(1.0, 0.5 * self.caution) if held else 4.0 * self.caution
         self.moved = np.abs(level.v - before)
         return True
 
     def _newton(self, part: _Part, ahead: bool) -> None:
-        """Take Newton steps until the level is solved well enough for its width."""
+        """Take Newton steps until the level is solved, or has moved beyond the trust radius."""
         level = part.level
         while self.open:
             level.step(ahead=ahead)
@@ -210,26 +213,27 @@ class Search:
                 return
 
     def _settled(self, level: Level) -> bool:
-        """Whether a smaller width gains more than further steps with this one."""
+        """Return whether reducing the width gains more than further steps at this width."""
         negligible = 0.1 * self.tol * gap_scale(level.primal)
-        known = max(float(level.w @ level.w), negligible)  # residuals beyond it are mere noise
+        # The smoothing gap can be huge at first: the residual must be small against |w|^2 as well.
+        known = max(float(level.w @ level.w), negligible)
         return level.residual <= SETTLED * min(level.gap - level.residual, known)
 
     def _respond(self, level: Level) -> None:
-        """Update the level of all rows and keep its points where they are the best."""
+        """Update the level of all samples; keep its primal and dual points if they are better."""
         level.respond()
         before = self.gap
         if level.primal < self.primal:
             self.primal, self.w, self.b = level.primal, level.w, level.b
         if level.dual > self.dual:
             self.dual, self.a = level.dual, level.a
-        if not self.gap > 0.99 * before:
+        if not self.gap > 0.99 * before:  # also while the gap is infinite or NaN
             self.improved = self.supervisor.steps
         if self.reports:
             self.supervisor.gap = self.gap
 
     def _part(self) -> _Part:
-        """Return the rows that may leave their bound soon, all of them where that saves little."""
+        """Return the level without screened samples, or the whole one if screening saves little."""
         level = self.level
         everything = _Part(level, np.empty(0, dtype=np.intp), np.inf)
         if self.moved is None or level.rows.n_rows <= WHOLE:
@@ -237,6 +241,7 @@ class Search:
         typical = REACH * sqrt(float(np.mean(self.moved**2)))
         trust = self.caution * max(typical, min(self.width, WIDEST))
         active = level.near(np.maximum(REACH * self.caution * self.moved, trust))
+        # Copying the active samples is faster than reading all of them only if they are few.
         values, size = level.rows.n_values, level.rows.size_of(active)
         if len(active) == 0 or size > max(values // 8, min(COPY, values // 2)):
             return everything
@@ -245,7 +250,7 @@ class Search:
 
 @dataclass(frozen=True)
 class _Part:
-    """A level of some rows, which they are, and the moves for which the others may be left out."""
+    """Level of the active samples, their indices, and the move up to which screening is valid."""
 
     level: Level
     active: IntArray
@@ -253,10 +258,10 @@ class _Part:
 
 
 def _restricted(level: Level, active: IntArray) -> Level:
-    """Return the level of the active rows, the others standing at their bounds."""
+    """Return the level of the active samples, with the others fixed at their bounds."""
     y, a = level.y[active], level.a[active]
     rows = level.rows.take(active)
-    others = None  # squared hinge: the others stand at zero
+    others = None  # squared hinge: the only bound is zero, which contributes nothing
     if not level.squared:
         own = y * a
         value = float(level.a.sum() - a.sum())
@@ -269,10 +274,10 @@ def _restricted(level: Level, active: IntArray) -> Level:
 
 
 def _first_width(level: Level) -> float:
-    """Choose a width so large that the first problem is well conditioned.
+    """Return a first width so large that the first level is well conditioned.
 
-    Costs far above the scale of the data make Newton's method visit one set of free rows after
-    another when the data are separable; a soft start shows it the way.
+    If the costs are far above the scale of the data and the data are separable, Newton's method
+    would otherwise go through many sets of free samples, one per step.
     """
     rows = level.rows
     share = np.full(rows.n_rows, 1.0 / rows.n_rows)
@@ -285,7 +290,7 @@ def _first_width(level: Level) -> float:
 
 
 def _sampled(level: Level, size: int, rng: np.random.Generator) -> Level:
-    """Draw rows of each class, a small class more densely; their costs make up for the others."""
+    """Draw a stratified subsample, with a minimum share per class, and scale its costs up."""
     chosen, scale = [], []
     for label in (-1.0, 1.0):
         members = np.flatnonzero(level.y == label)

@@ -1,4 +1,4 @@
-r"""Take Newton steps on the smoothed soft margin: one smoothing level of the linear machine.
+r"""Newton's method for the smoothed linear soft margin: one smoothing level.
 
 Problem, with slack :math:`v_i = 1 - y_i (w \cdot x_i + b)`:
 
@@ -14,19 +14,19 @@ The centre :math:`\bar a` and h smooth the hinge over a width h: the derivative 
 
 .. math:: a_i = \mathrm{clip}((h_i \bar a_i + c_i v_i) / (h_i + \rho),\, 0,\, u_i),
 
-the dual variable of the row. p and s are the sums over rows left out because they sit at a bound
-(:math:`p = \sum y_i a_i x_i`, :math:`s = \sum y_i a_i`).
+the dual variable of the sample. p and s are the sums over screened samples, which are fixed at a
+bound (:math:`p = \sum y_i a_i x_i`, :math:`s = \sum y_i a_i`).
 
-Taking the last :math:`a` as the next centre makes the levels a method of multipliers, whose
-limit is the hinge itself; a level is a piecewise quadratic problem, which Newton's method with a
-search along the line solves in a few steps. Only the rows within that width, the *free*
-ones, enter its matrix.
+Using the last :math:`a` as the next centre makes the sequence of levels a method of multipliers,
+whose limit is the hinge itself. A level is a piecewise quadratic problem, which Newton's method
+with a line search solves in a few steps. Only the *free* samples, those within the smoothing
+width, enter the Newton matrix.
 After each step b is re-optimised, :math:`\sum y_i a_i = -s` holds to rounding, and
-:math:`a` is a feasible point of the dual; with :math:`u = X'(ya) + p` the gap is
+:math:`a` is a feasible point of the dual; with :math:`u = X'(ya) + p` the duality gap is
 
 .. math:: \tfrac12 |w - u|^2 + \sum_i (\phi_i(v_i) - a_i v_i + \tfrac{\rho}{2 c_i} a_i^2),
 
-a sum of nonnegative terms (phi: the loss) that rounding cannot spoil.
+with the loss phi: a sum of nonnegative terms, free of cancellation.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from widemargin.problems.linear_scan import LinearProblem
 from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 from widemargin.solvers.numerics.data_products import LinearRows
 
-LARGEST_FACTOR = 2000  # order of a matrix that may be factorised: 32 MB, a tenth of a second
-SMALL_FACTOR = 200  # order up to which a matrix is always factorised
-NEAR = 0.02  # slope at the end of a step, relative to the one at its start
-FORCING = 0.1  # relative residual of a step found by conjugate gradients
-MOST_PRODUCTS = 500  # conjugate gradients for one step
+LARGEST_FACTOR = 2000  # largest order of a factorisation: 32 MB, a tenth of a second
+SMALL_FACTOR = 200  # up to this order factorisation is always used
+NEAR = 0.02  # line search: slope at the end relative to the slope at the start
+FORCING = 0.1  # relative residual of the linear system (inexact Newton)
+MOST_PRODUCTS = 500  # conjugate-gradient iterations per Newton step
 
 
 @jit(fast=True)
@@ -64,14 +64,14 @@ def _stationary(
     t: Any,
     near: Any,
 ) -> Any:
-    """Return a t with abs(slope + curve t - sum_i a_i(v_i - t e_i) e_i) <= near, from a guess of t.
+    """Solve abs(slope + curve t - sum_i a_i(v_i - t e_i) e_i) <= near for t, from a guess of t.
 
-    Between the brackets is a rising, piecewise linear function of t, so Newton's method ends
-    exactly; the interval guards it where the function is flat.
+    The function in abs() is nondecreasing and piecewise linear in t, so Newton's method terminates
+    at a root; bisection safeguards it where the function is flat.
     """
     # v, e, centre, cost, h: one value per sample, read only; v the slacks at t = 0 and e their
     # rates, the others as in the formulas of the module. bounded: the hinge (u = cost), else
-    # u is infinite. Invariant: the root lies between low and high.
+    # u is infinite. Invariant: the root is between low and high.
     low = -np.inf
     high = np.inf
     stride = 1.0
@@ -88,6 +88,7 @@ def _stationary(
             value -= a * e[i]
             size += a * abs(e[i])
             rate += cost[i] * e[i] * e[i] * scale if a == raw else 0.0
+        # size is the sum of absolute terms, so 1e-15 * size is the rounding error of value.
         if abs(value) <= max(near, 1e-15 * size):
             break
         if value < 0.0:
@@ -96,6 +97,7 @@ def _stationary(
             high = t
         new = t - value / rate if rate > 0.0 else low
         if not low < new < high:
+            # Not bracketed yet: walk outwards with growing strides. Bracketed: bisect.
             if high == np.inf:
                 new = t + stride
             elif low == -np.inf:
@@ -112,6 +114,7 @@ def _stationary(
 @jit
 def _respond(v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, a_out: Any) -> Any:
     """Write a(v); return the sums of the losses, of the losses' gaps and of a - 1/2 rho a^2/c."""
+    # Compiled without fast=True: these sums enter the duality gap.
     loss = 0.0
     gap = 0.0
     total = 0.0
@@ -131,7 +134,7 @@ def _respond(v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, a_o
 
 @dataclass
 class ScreenedRows:
-    """What rows left out of a level contribute: their X'(ya), sum of ya, and dual value."""
+    """Contribution of the screened samples: X'(ya), sum of ya, and value in the dual."""
 
     vector: FloatArray
     sum: float
@@ -139,19 +142,19 @@ class ScreenedRows:
 
 
 class Level:
-    """Rows, costs and the current point of one smoothed problem.
+    """Samples, costs and current iterate of one smoothed problem.
 
     Attributes
     ----------
-    problem : LinearProblem of cap 1, which the costs c take the place of
+    problem : LinearProblem with cap 1; the costs c take the place of the cap
     w, b : weights and intercept
-    v : slack of each row, kept up to date with them
-    a : dual variable of each row, from the last :meth:`respond`
+    v : slack of each sample at (w, b)
+    a : dual variable of each sample, from the last :meth:`respond`
     u : X'(ya) + p
-    centre, h : the smoothing of each row
-    primal, dual, gap, residual : of the level's own problem, from the last :meth:`respond`; the
-        residual is what Newton's method could still take from the gap
-    moved : root mean square of how far the slacks have moved since the level was made
+    centre, h : centre and width of the smoothing, per sample
+    primal, dual, gap, residual : of the unsmoothed problem on these samples, from the last
+        :meth:`respond`; the residual is the part of the gap that Newton's method can still remove
+    moved : sum over steps of the root mean square change of the slacks
     """
 
     def __init__(
@@ -174,11 +177,11 @@ class Level:
         self.centre = np.zeros(rows.n_rows)
         self.h = np.ones(rows.n_rows)
         self.moved = 0.0
-        self.cg_steps = 20.0  # what conjugate gradients are expected to need
+        self.cg_steps = 20.0  # running average of conjugate-gradient iterations per step
         self.primal, self.gap, self.residual, self.dual = np.inf, np.inf, np.inf, -np.inf
 
     def move_to(self, w: FloatArray, b: float) -> None:
-        """Go to a point and compute the slacks afresh."""
+        """Set w and b, and recompute the slacks."""
         self.w, self.b = w, b
         self.v = self.rows.dot(w)
         self.v += b
@@ -186,11 +189,11 @@ class Level:
         self.v += 1.0
 
     def free(self, a: FloatArray) -> IntArray:
-        """Return the rows whose dual variable is strictly inside its box."""
+        """Return the free samples: dual variable strictly inside its bounds."""
         return np.flatnonzero(a > 0.0 if self.squared else (a > 0.0) & (a < self.cost))
 
     def near(self, reach: FloatArray) -> IntArray:
-        """Return the rows that are free or become so when their slack moves by reach."""
+        """Return the samples that are free or become free if their slack changes by reach."""
         place = self.v + self.h * self.centre / self.cost
         close = place >= -reach
         if not self.squared:
@@ -198,7 +201,7 @@ class Level:
         return np.flatnonzero(close)
 
     def best_intercept(self, f: FloatArray, guess: float) -> float:
-        """Return the b that minimises the squared hinge itself at f = Xw."""
+        """Return the b that minimises the unsmoothed squared hinge at f = Xw."""
         bare = np.zeros_like(self.cost)
         v = 1.0 - self.y * (f + guess)
         t = _stationary(v, self.y, bare, self.cost, False, bare, self.rho, 0.0, 0.0, 0.0, 0.0)
@@ -212,6 +215,7 @@ class Level:
             self.v -= t * self.y
         a = np.empty_like(self.a)
         loss, smoothing_gap, total = _respond(self.v, *self._smoothing(), a)
+        # Only samples whose a changed are read: the product skips zero coefficients.
         self.u = self.u + self.rows.combine(self.y * (a - self.a))
         self.a = a
         lag = self.w - self.u
@@ -223,10 +227,11 @@ class Level:
         self.gap = self.residual + smoothing_gap
 
     def step(self, *, ahead: bool) -> None:
-        """Take one Newton step.
+        """Take one Newton step with line search.
 
-        With ``ahead``, the first step after the dual variables became the centre, the rows free
-        there are taken for the free ones: the zone has moved away from them but will come back.
+        ``ahead`` marks the first step after a change of the centre. The interval of slacks in which
+        samples are free has then jumped away from the samples that were free before, but they will
+        be free again at the new optimum. So the step uses the free set of the centre.
         """
         free, gradient, lack = self.free(self.a), self.w - self.u, 0.0
         if ahead:
@@ -242,7 +247,7 @@ class Level:
         e += db
         e *= self.y
         if not np.isfinite(e).all():
-            return  # values beyond the arithmetic's range: the search will see no progress
+            return  # overflow: the outer loop stops after `STALLED` steps without progress
         slope = float((self.w - self.screened.vector) @ dw) - self.screened.sum * db
         near = NEAR * abs(float((self.w - self.u) @ dw))
         t = _stationary(self.v, e, *self._smoothing(), slope, float(dw @ dw), 1.0, near)
@@ -252,14 +257,14 @@ class Level:
         self.moved += abs(t) * float(np.sqrt(np.mean(e * e)))
 
     def _smoothing(self) -> tuple[FloatArray, FloatArray, bool, FloatArray, float]:
-        """Return the arguments by which the compiled loops know the smoothing."""
+        """Return the smoothing parameters in the order of the compiled loops' arguments."""
         return self.centre, self.cost, not self.squared, self.h, self.rho
 
     def _direction(
         self, free: IntArray, gradient: FloatArray, lack: float
     ) -> tuple[FloatArray, float]:
-        """Solve the Newton system of the free rows; b is eliminated from it."""
-        if len(free) == 0:  # down the slope, the threshold following the rows
+        """Return the Newton direction of the free samples; b is eliminated from the system."""
+        if len(free) == 0:  # no curvature: steepest descent, b keeps the mean decision value
             middle = self.rows.combine(np.full(self.rows.n_rows, 1.0 / self.rows.n_rows))
             return -gradient, float(middle @ gradient) if self.intercept else 0.0
         weight = self.cost[free] / (self.h[free] + self.rho)
@@ -288,7 +293,7 @@ class Level:
                     cho_solve(cho_factor(gram, check_finite=False), right, check_finite=False)
                 )
             except LinAlgError:
-                pass  # conjugate gradients bear what a factorisation does not
+                pass  # numerically singular: conjugate gradients still give a descent direction
         diagonal = 1.0 + self.rows.spread(free, weight, middle)
         found = conjugate_gradients(
             lambda p: p + self.rows.curvature(free, weight, middle, p),
@@ -301,9 +306,9 @@ class Level:
         return np.asarray(found.x)
 
     def _factor_is_cheaper(self, free: IntArray, order: int) -> bool:
-        """Compare a factorisation with the conjugate gradients that it would save.
+        """Return whether a factorisation is cheaper than conjugate gradients.
 
-        Where these need many steps, their inexact directions need more Newton steps as well.
+        If these need many iterations, their inexact directions also cost more Newton steps.
         """
         if order <= SMALL_FACTOR:
             return True
@@ -316,7 +321,7 @@ class Level:
 def _solve_by_rows(
     rows: LinearRows, free: IntArray, weight: FloatArray, middle: FloatArray, right: FloatArray
 ) -> FloatArray:
-    """Woodbury's identity: fewer free rows than features."""
+    """Solve the Newton system by Woodbury's identity: for fewer free samples than features."""
     system = rows.row_gram(free, middle)
     system[np.diag_indices_from(system)] += 1.0 / weight
     everywhere = np.zeros(rows.n_rows)

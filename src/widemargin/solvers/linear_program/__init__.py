@@ -1,22 +1,24 @@
 """Solve the linear programs of :mod:`widemargin.problems.linear_program`.
 
 ==========  =====================================================================================
-method      what it does
+method      algorithm
 ==========  =====================================================================================
-"simplex"   pivots over the few rows that matter: any kernel, the exact vertex
-"interior"  Newton steps on a low-rank kernel, n r^2 each; a ValueError where the rank is not low
-"auto"      "interior" from 2500 rows on where the rank is low, else "simplex". Pivots also go on
-            from a path that got stuck, and to the least of many optima without slack
+"simplex"   simplex method with kernel rows computed on demand: any kernel, an exact vertex
+"interior"  interior-point method on a low-rank kernel, n r^2 per Newton step; raises ValueError
+            if the numerical rank is not low
+"auto"      "interior" from 2500 samples on if the rank is low, else "simplex". The simplex method
+            also continues from an interior-point run that stalled, and selects the optimum of
+            least sum alpha_i k(x_i, x_i) if the optimum has no slack and is not unique
 ==========  =====================================================================================
 
-No method is needed where G w <= c: nothing can be learned, alpha = 0 and z = w are optimal.
+If G w <= c, alpha = 0 and z = w are optimal and no method is run.
 
-Whoever found the coefficients, what is returned is evaluated afresh with the true kernel, and its
-objective is never above that of alpha = 0. The bound allows for the rounding of its own sums
-(`linear_program.bound`) unless that alone would put it beyond tol: then it is the dual as float64
-gives it.
+Both methods have their result re-evaluated with the exact kernel, and its objective is never above
+that of alpha = 0. The lower bound includes the rounding error of its own sums
+(`linear_program.bound`), unless that error alone would push the gap beyond tol; then it is the dual
+objective as computed in float64.
 
-Where several optima exist, (1) "simplex" and "auto" reach an objective of 0 with the least
+If there are several optima, (1) "simplex" and "auto" return, at an objective of 0, the one of least
 sum alpha_i k(x_i, x_i); (2) otherwise the same data in the same order give the same one.
 """
 
@@ -37,7 +39,7 @@ from widemargin.solvers.linear_program.simplex import Vertices, solve_simplex
 __all__ = ["ProgramResult", "solve", "zero_result"]
 
 METHODS = ("auto", "simplex", "interior")
-INTERIOR_ROWS = 2500  # from here on Newton steps at low rank overtake the pivots (measured)
+INTERIOR_ROWS = 2500  # from this size on the interior-point method at low rank is faster (measured)
 
 
 def solve(
@@ -56,28 +58,28 @@ def solve(
     Parameters
     ----------
     problem : MarginProgram
-        The program.
+        The linear program.
     data : Rows
-        Its rows, seen through the kernel.
+        Training samples with their kernel.
     tol : float
-        Gap asked for, relative to ``problem.scale``.
+        Duality gap to reach, relative to ``problem.scale``.
     budget : Budget
-        Steps are sweeps of n_rows / 10 pivots (at least 50), or Newton steps; the memory is for
-        kernel values, and a MemoryError says so when it is too small. Pivots that go on where
-        Newton steps ended have the budget once more.
+        Steps are sweeps of n_rows / 10 pivots (at least 50), or Newton steps. The memory is for
+        kernel values; a MemoryError is raised if the basis does not fit. Pivots that follow
+        an interior-point run have the full number of steps again.
     start : ProgramResult, optional
-        Solution of a similar program over the same rows, e.g. at another lam.
+        Warm start: solution of a similar program over the same samples, e.g. at another lam.
     method : {"auto", "simplex", "interior"}, default="auto"
-        See above.
+        See the module docstring.
     seed : int, default=0
-        For the random numbers that break ties.
+        Seed of the perturbation that breaks ties at degenerate vertices.
     weight_values : ndarray of shape (n_rows,), optional
-        K (y w), the values of the weights as multipliers, if the caller has them.
+        K (y w), if the caller has already computed it.
 
     Returns
     -------
     ProgramResult
-        Status "stalled": rounding errors kept the relative gap above tol.
+        Its status is "stalled" if rounding errors kept the relative gap above tol.
 
     Examples
     --------
@@ -97,7 +99,8 @@ def solve(
     if problem.nu is None:
         if weight_values is None:
             weight_values = data.symmetric_sum(np.arange(data.n), problem.y * problem.weight)
-        # Nothing is learned where G w <= c up to the rounding of G w.
+        # If G w <= c, z = w is dual feasible and proves that alpha = 0 is optimal. An excess within
+        # the rounding error of G w does not count.
         excess = problem.product(problem.weight, weight_values) - problem.price
         size = np.maximum(problem.weight * problem.shift, np.abs(weight_values))
         if not (excess > 4 * np.finfo(float).eps * size).any():
@@ -112,13 +115,14 @@ def solve(
             return found
         else:
             first = found.alpha
+        # Newton steps and pivots are different units, so the pivots have a budget of their own.
         budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
     vertices = solve_simplex(problem, data, tol=tol, budget=budget, seed=seed, start=first)
     return _best_of(problem, data, vertices, tol)
 
 
 def zero_result(problem: MarginProgram, weight_values: FloatArray) -> ProgramResult:
-    """Return alpha = 0 with the multipliers z = w, given K (y w): optimal where G w <= c."""
+    """Return the result alpha = 0, z = w, given K (y w); it is optimal if G w <= c."""
     zero = np.zeros(problem.n_rows)
     return ProgramResult(
         alpha=zero,
@@ -132,10 +136,11 @@ def zero_result(problem: MarginProgram, weight_values: FloatArray) -> ProgramRes
 
 
 def _pivots_go_on(problem: MarginProgram, found: ProgramResult, tol: float) -> bool:
-    """Tell whether pivots should go on: from a path that got stuck, or to the least of many optima.
+    """Return whether the simplex method has to continue from an interior-point result.
 
-    Without slack (an objective of 0, which Newton steps reach but for tol) every point of the path
-    is optimal, and the one of least sum alpha_i k(x_i, x_i) is promised.
+    It does if the path stalled, and if the objective is 0 (up to tol, which is all that Newton
+    steps reach). Then every alpha without slack is optimal, while the package guarantees the one of
+    least sum alpha_i k(x_i, x_i).
     """
     if found.status in ("max_iter", "stopped"):
         return False
@@ -144,7 +149,7 @@ def _pivots_go_on(problem: MarginProgram, found: ProgramResult, tol: float) -> b
 
 
 def _best_of(problem: MarginProgram, rows: Rows, found: Vertices, tol: float) -> ProgramResult:
-    """Return the best of some vertices, evaluated afresh; alpha = 0 is one of them."""
+    """Re-evaluate the vertices with the exact kernel and return the best, alpha = 0 included."""
     alphas, zs = found.alphas, found.zs
     together = np.column_stack([*alphas, *zs])
     used = np.flatnonzero(together.any(axis=1))
@@ -158,7 +163,8 @@ def _best_of(problem: MarginProgram, rows: Rows, found: Vertices, tol: float) ->
     bounds = list(zip(zs, values[len(alphas) :], strict=True))
     z, g = best_bound(problem, bounds)
     if not problem.is_optimal(alpha, f, z, g, tol):
-        # Where no z is strictly inside G z < c, allowing for rounding costs more than rounding.
+        # If no candidate is strictly feasible, G z < c, the allowance for rounding in `best_bound`
+        # costs more than the rounding itself; compare with the dual values as computed.
         z, g = max([(z, g), *bounds], key=lambda point: problem.dual(*point))
     status = found.status
     if problem.is_optimal(alpha, f, z, g, tol):
@@ -173,7 +179,10 @@ def _best_of(problem: MarginProgram, rows: Rows, found: Vertices, tol: float) ->
 def _without_rest(
     problem: MarginProgram, alpha: FloatArray, f: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Scale alpha by the rounding that keeps the smallest margin from 1, where all reach it."""
+    """Rescale alpha if only rounding keeps the smallest margin below 1.
+
+    Then the slack, and with c = 0 the objective, is exactly 0.
+    """
     margins = problem.product(alpha, f)
     least = float(margins.min())
     if problem.price > 0 or not 1 - 1e-9 < least < 1:

@@ -1,10 +1,10 @@
-"""Blend multipliers of a linear program into the best rigorous lower bound.
+"""Combine dual solutions of a linear program into the best lower bound that survives rounding.
 
-A solver ends with multipliers z that are optimal but for rounding: (G z)_i exceeds the price c by
-a hair wherever alpha_i > 0, and the dual of `problems.linear_program` charges u_i for each unit of
-that hair, u_i around 1e8. A blend with multipliers strictly inside G z < c, kept from early in the
-solver's way, costs next to nothing and lifts every row off its limit. The dual is concave and
-piecewise linear along the blend, so its maximum is found exactly.
+The multipliers z of an optimal vertex satisfy (G z)_i = c wherever alpha_i > 0, so rounding leaves
+some (G z)_i slightly above c, and the dual of `problems.linear_program` subtracts u_i, around 1e8,
+per unit of that excess. A convex combination with strictly feasible multipliers, G z < c, kept from
+an early iterate, costs almost nothing and restores G z <= c. The dual is concave and piecewise
+linear along the segment, so its maximum is found exactly.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from widemargin.problems.linear_program import MarginProgram
 Multipliers: TypeAlias = tuple[FloatArray, FloatArray]
 """z in the box and g = K (y z), with the true kernel."""
 
-ROUNDS = 3  # blends of the best with each of the others
-CUTS = 60  # pairs of tangents that are intersected at most
+ROUNDS = 3  # rounds of combining the best point with each of the candidates
+CUTS = 60  # largest number of tangent intersections in one line search
 
 
 def best_bound(problem: MarginProgram, candidates: Sequence[Multipliers]) -> Multipliers:
-    """Return the blend of some multipliers with the largest dual that rounding cannot spoil.
+    """Return the convex combination of candidates with the largest rounding-safe dual objective.
 
     Candidates (z, g) are multipliers with 0 <= z <= cost (and sum nu for the nu machine) and
-    g = K (y z) in float64 by the true kernel. One of them should be strictly inside G z < c; z = 0
-    is tried unasked. The bound of the blend is ``problem.dual(z, g)``.
+    g = K (y z), computed in float64 with the exact kernel. One of them should be strictly feasible,
+    G z < c; z = 0 is added here. The lower bound is ``problem.dual(z, g)``.
     """
     points = list(candidates)
     if problem.nu is None:
@@ -47,11 +47,11 @@ def best_bound(problem: MarginProgram, candidates: Sequence[Multipliers]) -> Mul
 
 
 class _Blend:
-    """Multipliers and what the dual needs of them; all of it is linear in z, so it can be blended.
+    """Multipliers with the linear functions of z that determine their dual objective.
 
-    The excess over c, `over`, carries the rounding error of G z as if it always went the wrong
-    way. u_i magnifies it like any excess, so the best blend is one whose computed G z stays below
-    c by that much: the exact G z stays below c, too.
+    `over`, the excess of G z over c, includes a bound on the rounding error of G z. The limit u_i
+    multiplies that error like any other excess, so the maximum is at multipliers whose computed G z
+    is below c by the rounding error; then the exact G z is below c as well.
     """
 
     def __init__(self, problem: MarginProgram, z: FloatArray, g: FloatArray) -> None:
@@ -62,11 +62,11 @@ class _Blend:
             self.over = self.over - problem.price + problem.rounding(self.total)
 
     def value(self) -> float:
-        """Return the bound, rounding allowed for."""
+        """Return the lower bound with the allowance for rounding."""
         return self._along(self, 0.0)[0]
 
     def _along(self, other: _Blend, share: float) -> tuple[float, float]:
-        """Return the bound and its slope where the other has this share."""
+        """Return the bound and its slope at this point of the segment from self to other."""
         over = self.over + share * (other.over - self.over)
         gain = other.total - self.total
         value = self.problem.lower_bound(self.total + share * gain, over)
@@ -77,7 +77,7 @@ class _Blend:
         return value, gain - float(paid @ (other.over - self.over))
 
     def blended(self, other: _Blend) -> _Blend:
-        """Return the point between this one and another where the bound is largest."""
+        """Return the point of the segment from self to other where the bound is largest."""
         if other is self:
             return self
         share = self._best_share(other)
@@ -85,13 +85,14 @@ class _Blend:
             return self
         z = np.clip(self.z + share * (other.z - self.z), 0.0, self.problem.cost)
         blend = _Blend(self.problem, z, self.g + share * (other.g - self.g))
+        # The clipping and the rounding of the combination may cost more than it gains.
         return blend if blend.value() > self.value() else self
 
     def _best_share(self, other: _Blend) -> float:
-        """Maximise the concave, piecewise linear bound over shares in [0, 1].
+        """Maximise the concave, piecewise linear bound over [0, 1] by cutting planes.
 
-        Two tangents, one rising and one falling, meet above the maximum. If the bound itself is
-        there, that is the maximum; else the tangent there takes the place of one of the two.
+        A rising and a falling tangent intersect on or above the maximum. If the bound attains the
+        intersection, it is the maximum; otherwise the tangent there replaces one of the two.
         """
         low, high = 0.0, 1.0
         (value_low, slope_low), (value_high, slope_high) = (
@@ -107,11 +108,13 @@ class _Blend:
             place = low + (value_high - value_low - slope_high * (high - low)) / (
                 slope_low - slope_high
             )
+            # Every third cut bisects: intersections alone may move one end by tiny steps only.
             if cut % 3 == 2 or not low < place < high:
-                place = 0.5 * (low + high)  # keeps one side from creeping
+                place = 0.5 * (low + high)
             value, slope = self._along(other, place)
             if value > best:
                 best, share = value, place
+            # At an intersection the rising tangent is an upper bound of the maximum.
             ceiling = value_low + slope_low * (place - low)
             if slope == 0 or (cut % 3 != 2 and value >= ceiling - 1e-13 * gap_scale(ceiling)):
                 break

@@ -1,4 +1,4 @@
-"""Result of the solvers of linear programs: coefficients, multipliers, how they were found."""
+"""Result of the linear program solvers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from widemargin.solvers.base import Result
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProgramResult(Result):
-    """Coefficients and the multipliers that prove how good they are.
+    """Primal and dual solution of a linear program.
 
     Attributes
     ----------
     alpha : ndarray of shape (n_rows,)
-        Coefficients within their limits; exactly 0 off the support.
+        Coefficients within their bounds; exactly 0 outside the support.
     z : ndarray of shape (n_rows,)
-        Multipliers in the box (of sum nu for the nu machine) that give the best bound found.
+        Multipliers within their bounds (of sum nu for the nu machine) with the best lower bound.
     f, g : ndarray of shape (n_rows,)
-        K (y alpha) and K (y z), evaluated afresh in float64 with the true kernel.
+        K (y alpha) and K (y z), recomputed in float64 with the exact kernel.
     method : {"none", "simplex", "interior"}
-        Which algorithm found them; "none" where alpha = 0 is optimal.
+        Algorithm that computed the solution; "none" if alpha = 0 is optimal.
     """
 
     alpha: FloatArray

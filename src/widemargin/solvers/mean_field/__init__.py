@@ -7,10 +7,10 @@ inference   method        algorithm
 ==========  ============  ====================================================================
 naive       newton        Newton's method, one Cholesky factorisation per step; flip noise by
                           continuation from 0
-naive       newton_cg     the same steps by conjugate gradients
+naive       newton_cg     Newton's method with conjugate gradients for the directions
 naive       table         Table 8.1 of Opper and Winther (2000), for study
-tap         newton(_cg)   cavity variances updated around the naive equations
-ep          --            expectation propagation, an independent way to the solution of tap
+tap         newton(_cg)   outer fixed-point iteration on the cavity variances
+ep          --            expectation propagation, an independent algorithm for tap
 ==========  ============  ====================================================================
 
 "auto" is "newton_cg" for more than 200 samples unless the input noise is small (below 1 % of the
@@ -67,7 +67,7 @@ DEFAULT_STEPS = {"newton": 500, "table": 20_000, "ep": 2_000}
 
 
 def matrices_needed(inference: str) -> int:
-    """Return how many n x n matrices of float64 a fit holds at once."""
+    """Return the number of n x n float64 matrices that a fit holds at once."""
     return {"naive": 2, "tap": 5, "ep": 6}[inference]
 
 
@@ -86,29 +86,29 @@ def solve(
     Parameters
     ----------
     problem : MeanField
-        The naive equations, cavity variances on the diagonal of K.
+        The naive equations, whose cavity variances are the diagonal of K.
     data : ndarray of shape (n, n)
         Kernel matrix K, float64, without the input noise.
     tol : float
-        Residual to reach.
+        Largest residual of the equations.
     budget : Budget
-        Steps that may be taken; a negative `max_iter` is the method's own number.
+        Number of steps; a negative `max_iter` selects the default of the method.
     start : MeanFieldResult, optional
-        Where Newton's method starts; the other methods start from the prior.
+        Warm start of Newton's method; the other methods start from the prior.
     method : {"auto", "newton", "newton_cg", "table"}
-        Algorithm; "table" is for the naive equations only, and "ep" has no choice.
+        Algorithm; not used by inference="ep". "table" solves the naive equations.
     inference : {"naive", "tap", "ep"}
-        Which approximation.
+        Approximation of the posterior.
 
     Returns
     -------
     MeanFieldResult
-        The solution, or where the budget ended.
+        The solution, or the last iterate if the budget was exhausted.
     """
     require_choice("method", method, METHODS)
     require_choice("inference", inference, INFERENCES)
     if inference == "ep":
-        if problem.input_noise == 0:  # Newton finds out whether there is a solution
+        if problem.input_noise == 0:  # Newton's method raises if there is no solution
             sharp = problem.with_flip_noise(0.0)
             steps = Budget(DEFAULT_STEPS["newton"], budget.monitor)
             solve_newton(sharp, data, dense_direction(data), tol=tol, budget=steps)
@@ -126,7 +126,7 @@ def solve(
             found = solve_tap(problem, data, direction, tol=tol, budget=steps, start=first)
             if found.status != "stalled":
                 return found
-            # Expectation propagation has the same solution, and reaches it in another way.
+            # Expectation propagation has the same fixed point and may converge where this stalls.
             other = solve_ep(problem, data, tol=tol, budget=_granted(budget, "ep"))
             return other if other.residual < found.residual else found
         fields = solve_by_continuation(problem, data, direction, tol=tol, budget=steps, start=first)
@@ -140,6 +140,6 @@ def solve(
 
 
 def _granted(budget: Budget, algorithm: str) -> Budget:
-    """Return a fresh budget of as many steps, of the algorithm's own number if it is negative."""
+    """Return a new budget of the same size, or of the algorithm's default if that is negative."""
     steps = budget.max_iter if budget.max_iter >= 0 else DEFAULT_STEPS[algorithm]
     return Budget(steps, budget.monitor)

@@ -1,13 +1,14 @@
 r"""Newton directions of the mean-field equations by preconditioned conjugate gradients.
 
-Solves :math:`(I + TKT) x = T g`, :math:`T = \mathrm{diag}(n)^{1/2}`, to five digits. A few rows,
-the landmarks, stand for all in the preconditioner: with U = L^-1 k(landmarks, rows), L the Cholesky
-factor of their own kernel matrix, :math:`U'U \approx K` (Nyström's approximation), and
-:math:`(I + TU'UT)^{-1}` costs a matrix of the size of the landmarks. Smooth kernels are left with a
-handful of steps; where rows do not stand for each other nothing is gained, and little lost.
+Solves :math:`(I + TKT) x = T g`, :math:`T = \mathrm{diag}(n)^{1/2}`, to five digits. The
+preconditioner is a Nyström approximation from a few samples, the landmarks: with
+U = L^-1 k(landmarks, samples), L the Cholesky factor of the landmarks' kernel matrix,
+:math:`U'U \approx K`, and :math:`(I + TU'UT)^{-1}` only needs a matrix of the size of the
+landmarks. With smooth kernels a handful of iterations remain; with narrow ones the preconditioner
+brings little, and costs little.
 
-The products with K, which only steer, are in float32: what decides is the residual of the
-equations, in float64.
+Products with K are in float32. They affect the direction only: convergence is decided by the
+residual of the equations, in float64.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 FORCING = 1e-5  # relative residual of a direction; looser ones cost more Newton steps
 MOST_LANDMARKS = 128
 ROWS_PER_LANDMARK = 16
-RIDGE = 1e-8  # of the landmarks' diagonal: equal or nearly equal landmarks
-LARGEST = 1e15  # kernel value whose products are float32 numbers
+RIDGE = 1e-8  # relative ridge on the landmarks' kernel matrix, for nearly equal landmarks
+LARGEST = 1e15  # larger kernel values have products beyond the range of float32
 
 Preconditioner: TypeAlias = Callable[[RealArray], RealArray]
 
 
 def conjugate_direction(K: FloatArray) -> Direction:
-    """Return the Newton direction by conjugate gradients.
+    """Return a function that computes Newton directions by conjugate gradients.
 
-    Precisions of either sign have no positive definite system; those are left to the factorisation,
-    as are kernel values beyond the range of float32.
+    With negative precisions the system is not positive definite; it is then factorised, as it is
+    for kernel values beyond the range of float32.
     """
-    if float(np.diagonal(K).max()) > LARGEST:  # no covariance exceeds the largest variance
+    if float(np.diagonal(K).max()) > LARGEST:  # no entry exceeds the largest diagonal one
         return lambda precision, right: factorise(K, precision).solve(right)
     single = K.astype(np.float32)
     features = _landmark_features(K)
@@ -55,9 +56,9 @@ def conjugate_direction(K: FloatArray) -> Direction:
 
 
 def _landmark_features(K: FloatArray) -> RealArray:
-    """Return U, a row for each landmark; the rows are in canonical order, and every so many is one.
+    """Return U, one row per landmark; landmarks are equally spaced among the sorted samples.
 
-    There are none if the rows are few, or if their kernel matrix is not positive definite.
+    U is empty for few samples, or if the landmarks' kernel matrix is not positive definite.
     """
     count = min(MOST_LANDMARKS, len(K) // ROWS_PER_LANDMARK)
     none = np.empty((0, len(K)), dtype=np.float32)
@@ -74,7 +75,7 @@ def _landmark_features(K: FloatArray) -> RealArray:
 
 
 def _preconditioner(features: RealArray, root: RealArray) -> Preconditioner:
-    """Return the product with (I + T U'U T)^-1 = I - T U' (I + U T^2 U')^-1 U T."""
+    """Return the map r -> (I + T U'U T)^-1 r = r - T U' (I + U T^2 U')^-1 U T r."""
     if len(features) == 0:
         return np.copy
     scaled = features * root

@@ -1,9 +1,9 @@
-r"""Solve the TAP equations by expectation propagation, independently of Newton's method.
+r"""Solve the TAP equations by parallel expectation propagation (EP).
 
-Every copy of a row has a Gaussian factor :math:`\exp(\nu f - \tau f^2/2)`. All factors are updated
-at once: take the row's factor out of its marginal (mean h, variance c), multiply by the true
-likelihood instead, and choose the factor that gives the same mean and variance. Updates are damped
-when they stop shrinking. Nothing is shared with Newton's method but the likelihood.
+Every copy of a sample has a Gaussian factor :math:`\exp(\nu f - \tau f^2/2)`. All factors are
+updated in parallel: remove the factor from its marginal to obtain the cavity (mean h, variance c),
+multiply by the true likelihood, and match mean and variance by a new factor. Updates are damped
+when they stop shrinking. The implementation shares only the likelihood with Newton's method.
 
 References: Minka (2001); Rasmussen and Williams (2006), section 3.6.
 """
@@ -20,23 +20,23 @@ from widemargin.problems.mean_field import Fields, MeanField
 from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field.result import MeanFieldResult
 
-LEAST_DAMPING = 1.0 / 64  # of updates that grow
-SMALLEST_STEP = 1e-6
-RECOVERY = 1.1  # of the damping while updates shrink
+LEAST_DAMPING = 1.0 / 64  # smallest step length for updates that grow
+SMALLEST_STEP = 1e-6  # if even such a step leaves an improper cavity, the run has stalled
+RECOVERY = 1.1  # growth of the step length while updates shrink
 
 
 @dataclass(frozen=True, eq=False)
 class _Factors:
-    """The factors of one copy of each row, and what they make of f.
+    """Factors of one copy of each sample, with the marginals and cavities they imply.
 
     Attributes
     ----------
     tau, nu : ndarray
         Precision and shift of each factor.
     mean, variance : ndarray
-        Marginals of f at the rows.
+        Marginals of f at the samples.
     h : ndarray
-        Mean at each row without one of its factors; the variance is the problem's cavity.
+        Cavity mean, without one factor of the sample; `problem.cavity` is the variance.
     problem : MeanField
         The equations at these cavity variances.
     log_determinant : float
@@ -53,13 +53,13 @@ class _Factors:
 
 
 def solve_ep(problem: MeanField, K: FloatArray, *, tol: float, budget: Budget) -> MeanFieldResult:
-    """Run expectation propagation until no factor moves by more than tol of its cavity.
+    """Run EP until no factor changes by more than tol, in units of its cavity.
 
     `problem` states the naive equations; its cavity variances are replaced.
     """
     nothing = np.zeros(problem.n_rows)
     here = _factors(problem, K, nothing, nothing)
-    assert here is not None  # the prior itself
+    assert here is not None  # without factors the posterior is the prior
     here, change = _sweeps(here, K, tol, budget)
     found = _fields(here, K)
     residual = max(change, found.residual)
@@ -69,22 +69,22 @@ def solve_ep(problem: MeanField, K: FloatArray, *, tol: float, budget: Budget) -
 
 
 def _sweeps(here: _Factors, K: FloatArray, tol: float, budget: Budget) -> tuple[_Factors, float]:
-    """Update all factors until the largest change is tol."""
+    """Update all factors until the largest change is at most tol."""
     damping, change = 1.0, np.inf
     while True:
         tau, nu = _matched(here)
-        # The largest change of a factor in units of its cavity, the noise counted in.
+        # Dimensionless changes: cavity variance for tau, deviation of the noisy field for nu.
         c, scale = here.problem.cavity, here.problem.scale
         changes = np.maximum(np.abs(tau - here.tau) * c, np.abs(nu - here.nu) * scale)
         before, change = change, float(changes.max(initial=0.0))
-        # Factors that hardly move are not yet strengths that meet the equations as well.
+        # A small change does not imply a small residual; require both while the change shrinks.
         met = change <= tol and (change >= before or _fields(here, K).residual <= tol)
         if met or not budget.spend(1, change):
             return here, change
         shrinks = change < before
         damping = min(1.0, RECOVERY * damping) if shrinks else max(LEAST_DAMPING, 0.5 * damping)
         there = None
-        while there is None:  # a step too long can leave a variance negative
+        while there is None:  # too long a step can make a variance negative
             moved_tau = here.tau + damping * (tau - here.tau)
             moved_nu = here.nu + damping * (nu - here.nu)
             there = _factors(here.problem, K, moved_tau, moved_nu)
@@ -96,7 +96,7 @@ def _sweeps(here: _Factors, K: FloatArray, tol: float, budget: Budget) -> tuple[
 
 
 def _factors(problem: MeanField, K: FloatArray, tau: FloatArray, nu: FloatArray) -> _Factors | None:
-    """Return the marginals and cavities of some factors; None where there are none."""
+    """Compute marginals and cavities of given factors; return None if they are not proper."""
     precision, shift = problem.weight * tau, problem.weight * nu
     if (precision >= 0).all():
         root = np.sqrt(precision)
@@ -111,7 +111,8 @@ def _factors(problem: MeanField, K: FloatArray, tau: FloatArray, nu: FloatArray)
         covariance = np.linalg.solve(system, K)
     mean, variance = covariance @ shift, np.diagonal(covariance).copy()
     left = 1 - tau * variance
-    if (variance < 0).any() or (left <= 0).any():  # 0 is that of a row of zeros
+    # A variance of 0 is legitimate: the kernel of that sample is zero.
+    if (variance < 0).any() or (left <= 0).any():
         return None
     cavity = variance / left
     h = (mean - variance * nu) / left
@@ -119,9 +120,9 @@ def _factors(problem: MeanField, K: FloatArray, tau: FloatArray, nu: FloatArray)
 
 
 def _fields(here: _Factors, K: FloatArray) -> Fields:
-    """Return the fields of some factors with the coefficients that they ask for.
+    """Evaluate the mean-field equations at the cavity fields of the factors.
 
-    Those of the factors, nu - tau mean, are differences that cancel.
+    The coefficients follow from the fields; nu - tau mean would suffer from cancellation.
     """
     return here.problem.at(K, here.problem.label * here.h / here.problem.scale)
 
@@ -138,7 +139,7 @@ def _matched(here: _Factors) -> tuple[FloatArray, FloatArray]:
 
 
 def _evidence(here: _Factors) -> float:
-    """Return log of the integral of the prior times the factors, each scaled to its likelihood."""
+    """Return the log of the integral of prior times factors, each normalised to its likelihood."""
     problem, h, tau, nu = here.problem, here.h, here.tau, here.nu
     w, c = problem.weight, problem.cavity
     likely = problem.likelihood.log_probability(problem.label * h / problem.scale)

@@ -1,14 +1,14 @@
-r"""Solve the mean-field equations at given cavity variances by Newton's method.
+r"""Newton's method for the mean-field equations at given cavity variances.
 
 With g the gradient of the convex function E in the coefficients A, one step solves
 
     (K + diag(1/n)) delta = -g,      g_i = h_i - y_i sqrt(lambda_i) z_i,
 
-and moves every z to what the equations, linearised in F, give it. Taken whole, that is Newton's
-method for A and for z alike; the fields z are the better coordinates to shorten a step in, since
-any z belongs to coefficients in the domain of E. A step is shortened until E falls, so that the
-method converges from any start; from those taken here it hardly ever happens. With little noise
-many rows end far on the left, where F is nearly linear: steps from there need not find the way.
+and updates every z by the equations linearised in F. A full step is Newton's method for A as well
+as for z, but steps are better shortened in z, since any z corresponds to coefficients in the domain
+of E. A step is shortened until E decreases, which makes the method globally convergent; from the
+starting points used here this is rarely necessary. With little noise many fields of the solution
+are far in the left tail, where F is nearly linear, and the iteration starts there.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from widemargin.problems.mean_field import Fields, MeanField, symmetric_product
 from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field.posterior import factorise
 
-# Fractions of the flip noise at which the equations are solved in turn.
+# Continuation in the flip noise: fractions at which the equations are solved in turn.
 CONTINUATION = (0.01, 0.1, 0.3, 0.6, 1.0)
-LOOSE_TOL = 1e-4  # residual at which the next fraction takes over
-SUFFICIENT_DESCENT = 1e-4  # of the descent that the slope promises
-SHORTEST = 2.0**-30
+LOOSE_TOL = 1e-4  # residual at all fractions but the last
+SUFFICIENT_DESCENT = 1e-4  # fraction of the decrease predicted by the slope (Armijo)
+SHORTEST = 2.0**-30  # step length below which the iteration has stalled
 LITTLE_NOISE = 0.01  # relative to the cavity variance
-LEFT = -3.0  # where fields start if there is little noise
-# Squared distance of the classes' hulls, relative to the kernel's diagonal. At that distance 1 -
-# F(z) / alpha is of its size, which a residual of 1e-10 can still tell from 0.
+LEFT = -3.0  # initial fields if there is little noise
+# Squared distance between the hulls of the classes, relative to the kernel's diagonal, that counts
+# as zero. There 1 - F(z) / alpha is of the same size, which a residual of 1e-10 still resolves.
 SINGULAR = 1e-9
 
 Direction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
@@ -39,7 +39,7 @@ Direction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def dense_direction(K: FloatArray) -> Direction:
-    """Return the Newton direction by factorisation, in memory that is used again."""
+    """Return a function that computes Newton directions by factorisation, with reused memory."""
     scratch = np.empty_like(K)
     return lambda precision, right: factorise(K, precision, scratch).solve(right)
 
@@ -55,12 +55,13 @@ def solve_newton(
 ) -> Fields:
     """Solve the equations at given cavity variances and flip noise.
 
-    Ends at a residual of tol, when the budget says so (`budget.status`), or when no step, however
-    short, improves the point (status "stalled").
+    Stops at a residual of tol, when the budget is exhausted (`budget.status`), or when no step
+    length yields a decrease (status "stalled").
     """
     if start is None:
         start = np.full(problem.n_rows, LEFT if has_little_noise(problem) else 0.0)
     here = problem.at(K, start)
+    # Without input noise a solution need not exist, and the iteration may diverge.
     unsure = problem.input_noise == 0 and problem.is_convex
     while here.residual > tol:
         if unsure:
@@ -76,12 +77,12 @@ def solve_newton(
     if unsure:
         require_separable(K, here.coefficients)
     if budget.status in ("max_iter", "stalled"):
-        budget.status = "converged"  # it was the last step that was allowed, and it sufficed
+        budget.status = "converged"  # the last allowed step sufficed
     return here
 
 
 def has_little_noise(problem: MeanField) -> bool:
-    """Whether the noise is so small that rows can have fields far on the left."""
+    """Return whether the noise is so small that fields can be far in the left tail of F."""
     return problem.input_noise < LITTLE_NOISE * float(np.max(problem.cavity))
 
 
@@ -99,7 +100,11 @@ def _newton_step(
 def _line_search(
     problem: MeanField, K: FloatArray, here: Fields, step: tuple[FloatArray, float]
 ) -> Fields | None:
-    """Go along the step until the residual halves or (flip noise 0) E falls as it should."""
+    """Backtrack until the residual halves or the merit function decreases sufficiently.
+
+    The merit is E where it is convex (flip noise 0), else the norm of `reached` - z. Returns None
+    if no step length qualifies.
+    """
     change, slope = step
     convex = problem.is_convex
     before = problem.objective(here.z, here.field) if convex else 0.0
@@ -131,7 +136,7 @@ def solve_by_continuation(
     budget: Budget,
     start: FloatArray | None = None,
 ) -> Fields:
-    """Solve the equations at flip noise 0 first, then by continuation, unless there is a start."""
+    """Solve by continuation in the flip noise, from the convex case 0, unless `start` is given."""
     flip_noise = problem.likelihood.flip_noise
     if start is not None:
         return solve_newton(problem, K, direction, tol=tol, budget=budget, start=start)
@@ -155,11 +160,11 @@ def solve_by_continuation(
 
 
 def require_separable(K: FloatArray, coefficients: FloatArray) -> None:
-    """Raise if coefficients prove that equations without input noise have no solution.
+    """Raise if the coefficients prove that the equations without input noise have no solution.
 
-    They have none if and only if some coefficients of the labels' signs, not all zero, combine the
-    rows to zero: the classes cannot be separated without a threshold. An iteration then leads
-    there, its coefficients growing without bound.
+    This is the case if and only if some coefficients with the signs of the labels, not all zero,
+    combine the samples to zero: the classes are not separable without a threshold. The coefficients
+    of the iterates then grow without bound in such a direction.
     """
     total = max(float(np.abs(coefficients).sum()), np.finfo(np.float64).tiny)
     share = coefficients / total

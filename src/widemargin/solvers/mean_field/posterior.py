@@ -1,13 +1,13 @@
-r"""Factorise the Gaussian approximation of the posterior: solves, variances, determinant.
+r"""Factorise the covariance of the Gaussian posterior: solves, variances, determinant.
 
-Rows act on f as factors of precision :math:`n_i` (all copies of a row together), so f has the
-covariance
+Samples act on f as Gaussian factors of precision :math:`n_i` (all copies of a sample together), so
+f has the covariance
 
 .. math:: \Sigma = (K^{-1} + \mathrm{diag}(n))^{-1} = K B, \quad B = (I + \mathrm{diag}(n) K)^{-1} .
 
-While no :math:`n_i` is negative, B comes from the Cholesky factor of :math:`I + T K T`,
-:math:`T = \mathrm{diag}(n)^{1/2}`, whose eigenvalues are at least 1 whatever K. Flip noise can make
-precisions negative; then I + diag(n) K is factorised as it is.
+If no :math:`n_i` is negative, B is computed from the Cholesky factor of :math:`I + T K T`,
+:math:`T = \mathrm{diag}(n)^{1/2}`, whose eigenvalues are at least 1 even if K is singular. Flip
+noise can make precisions negative; then I + diag(n) K itself is factorised (LU).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from scipy.linalg.lapack import dgetrf, dgetri, dgetrs, dpotrf, dpotrs, dtrtri, 
 
 from widemargin._base.typing import FloatArray
 
-NEARLY_ONE = 1e-3  # 1 - B_ii below this would lose digits of the variance that it stands for
-COLUMNS = 1024  # right sides that are solved for at once
+NEARLY_ONE = 1e-3  # if 1 - B_ii is below this, cancellation costs digits of the variance
+COLUMNS = 1024  # right-hand sides per solve, to bound the memory
 
 
 class Posterior(Protocol):
-    """A factorised posterior covariance."""
+    """Factorised posterior covariance."""
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return (K + diag(1/n))^-1 right, without dividing by n."""
 
     def reduction(self, cross: FloatArray) -> FloatArray:
-        """Return by how much the rows reduce the variance at points with k(points, rows)."""
+        """Return the reduction of the prior variance at points with cross = k(points, samples)."""
 
     def diagonals(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the diagonals of B and of Sigma = K B."""
@@ -40,7 +40,7 @@ class Posterior(Protocol):
 
 
 def factorise(K: FloatArray, precision: FloatArray, out: FloatArray | None = None) -> Posterior:
-    """Factorise a posterior; `out`, an array like K, is overwritten and kept."""
+    """Factorise a posterior; `out`, an array like K, is overwritten and holds the factor."""
     out = np.empty_like(K) if out is None else out
     if (precision >= 0).all():
         return CholeskyPosterior(K, precision, out)
@@ -48,7 +48,7 @@ def factorise(K: FloatArray, precision: FloatArray, out: FloatArray | None = Non
 
 
 class CholeskyPosterior:
-    """A posterior whose precisions are not negative."""
+    """Posterior with nonnegative precisions, by Cholesky factorisation."""
 
     def __init__(self, K: FloatArray, precision: FloatArray, out: FloatArray) -> None:
         self.precision = precision
@@ -66,7 +66,7 @@ class CholeskyPosterior:
         return np.asarray(self.root * scaled)
 
     def reduction(self, cross: FloatArray) -> FloatArray:
-        """Return the squared norm of L^-1 T k(rows, point), for each point."""
+        """Return the squared norm of L^-1 T k(samples, point) for each point."""
         found = np.empty(len(cross))
         for start in range(0, len(cross), COLUMNS):
             part = slice(start, start + COLUMNS)
@@ -76,7 +76,7 @@ class CholeskyPosterior:
         return found
 
     def diagonals(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return diag B by the inverse factor; diag Sigma = (1 - diag B) / n where that is safe."""
+        """Return diag B from the inverse factor, and diag Sigma = (1 - diag B) / n if accurate."""
         inverse = np.tril(dtrtri(self.factor, lower=1)[0])
         kept = np.einsum("ij,ij->j", inverse, inverse)
         safe = 1 - kept > NEARLY_ONE
@@ -91,11 +91,11 @@ class CholeskyPosterior:
 
 
 class GeneralPosterior:
-    """A posterior with precisions of either sign."""
+    """Posterior with precisions of either sign, by LU factorisation."""
 
     def __init__(self, K: FloatArray, precision: FloatArray, out: FloatArray) -> None:
         self.precision = precision
-        # Column by column this is the transpose of I + diag(n) K.
+        # In Fortran order this array is I + diag(n) K, since K is symmetric: LAPACK needs no copy.
         np.multiply(K, precision, out=out)
         out[np.diag_indices_from(out)] += 1.0
         self.factor, self.pivots, failed = dgetrf(out.T, overwrite_a=1)
@@ -107,7 +107,7 @@ class GeneralPosterior:
         return np.asarray(dgetrs(self.factor, self.pivots, self.precision * right)[0])
 
     def reduction(self, cross: FloatArray) -> FloatArray:
-        """Return k(point, rows) B diag(n) k(rows, point), for each point."""
+        """Return k(point, samples) B diag(n) k(samples, point) for each point."""
         found = np.empty(len(cross))
         for start in range(0, len(cross), COLUMNS):
             part = slice(start, start + COLUMNS)
@@ -117,12 +117,12 @@ class GeneralPosterior:
         return found
 
     def diagonals(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return diag B and diag K B from the inverse."""
+        """Return diag B and diag KB from the explicit inverse."""
         inverse = dgetri(self.factor, self.pivots)[0]
         return np.diagonal(inverse).copy(), np.einsum("ij,ji->i", K, inverse)
 
     def log_determinant(self) -> float:
-        """Return the logarithm of the determinant; NaN where it is negative."""
+        """Return the log-determinant, or NaN if the determinant is negative."""
         diagonal = np.diagonal(self.factor)
         swaps = np.count_nonzero(self.pivots != np.arange(len(diagonal)))
         negative = np.count_nonzero(diagonal < 0) + swaps

@@ -1,4 +1,4 @@
-"""The result of all methods for the mean-field equations."""
+"""Result of the solvers for the mean-field equations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from widemargin.solvers.base import Budget, Result
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MeanFieldResult(Result):
-    """A solution of the mean-field equations.
+    """Solution of the mean-field equations.
 
     Steps are Newton steps, sweeps of expectation propagation or updates of Table 8.1.
 
@@ -22,7 +22,7 @@ class MeanFieldResult(Result):
     z : ndarray of shape (n,)
         Standardised fields.
     coefficients : ndarray of shape (n,)
-        A, so that the posterior mean is sum_j A_j k(x, x_j).
+        A; the posterior mean is sum_j A_j k(x, x_j).
     field : ndarray of shape (n,)
         K A, the posterior mean at the samples.
     log_evidence : float
@@ -48,7 +48,7 @@ class MeanFieldResult(Result):
         log_evidence: float,
         residual: float,
     ) -> MeanFieldResult:
-        """Return the result of a run that ended at some fields."""
+        """Construct the result of a run from its last fields and its budget."""
         return cls(
             problem=problem,
             z=fields.z,
@@ -61,5 +61,5 @@ class MeanFieldResult(Result):
         )
 
     def precision(self) -> FloatArray:
-        """Return the precision with which each sample fixes f."""
+        """Return the precision of each sample's Gaussian factor, all copies together."""
         return self.problem.precision(self.z)

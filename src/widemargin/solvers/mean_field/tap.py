@@ -1,8 +1,8 @@
 """Solve the TAP equations: mean-field equations with self-consistent cavity variances.
 
-Rounds of two halves: solve the equations at the present cavity variances (Newton), then read off
-the posterior what the cavity variances are. The rounds converge by themselves; a round after which
-the variances move more than before is taken half way.
+Fixed-point iteration: solve the equations at the current cavity variances by Newton's method, then
+recompute the cavity variances from the posterior. It usually converges without damping; the step
+is halved when the variances change by more than in the round before.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from widemargin.solvers.mean_field.newton import Direction, solve_by_continuatio
 from widemargin.solvers.mean_field.posterior import Posterior, factorise
 from widemargin.solvers.mean_field.result import MeanFieldResult
 
-INNER_TOL = 1e-2  # the fields are solved for to this fraction of the variances' last change
-FIRST_TOL = 1e-2  # residual of the naive equations, where the rounds start
+INNER_TOL = 1e-2  # residual of the fields, relative to the last change of the variances
+FIRST_TOL = 1e-2  # residual of the naive equations, which only provide the start
 MOST_ROUNDS = 500
-LEAST_DAMPING = 1.0 / 64
-PATIENCE = 20  # rounds in a row in which some row has no cavity variance
-RECOVERY = 1.2
+LEAST_DAMPING = 1.0 / 64  # smallest step length of the variances
+PATIENCE = 20  # consecutive rounds in which the cavity variance of some sample may not exist
+RECOVERY = 1.2  # growth of the step length while the changes shrink
 
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """Fields at some cavity variances, the posterior there, and how far the variances are off."""
+    """Fields and posterior at given cavity variances, and the relative change of the variances."""
 
     problem: MeanField
     fields: Fields
@@ -49,10 +49,10 @@ def solve_tap(
     budget: Budget,
     start: FloatArray | None = None,
 ) -> MeanFieldResult:
-    """Solve the TAP equations, starting from the naive ones, and these from `start`.
+    """Solve the TAP equations, starting from a rough solution of the naive ones.
 
-    `problem` states the naive equations. The residual covers both halves: that of the equations
-    and the largest change of a cavity variance, relative to lambda.
+    `problem` states the naive equations, which are solved from `start`. The residual is the larger
+    of that of the equations and the largest change of a cavity variance, relative to lambda.
     """
     fields = solve_by_continuation(problem, K, direction, tol=FIRST_TOL, budget=budget, start=start)
     last = _rounds(problem, K, fields.z, direction, tol, budget)
@@ -74,7 +74,7 @@ def _rounds(
     tol: float,
     budget: Budget,
 ) -> _Round:
-    """Alternate between fields and variances at one flip noise."""
+    """Alternate between fields and cavity variances at the full flip noise."""
     scratch = np.empty_like(K)
     change, damping, without = np.inf, 1.0, 0
     for _ in range(MOST_ROUNDS):
@@ -103,10 +103,10 @@ def _rounds(
 
 
 def implied_cavity(problem: MeanField, posterior: Posterior, K: FloatArray) -> FloatArray:
-    """Return Sigma_ii / (1 - tau_i Sigma_ii): the variance without one copy of the row.
+    """Return Sigma_ii / (1 - tau_i Sigma_ii), the variance without one copy of the sample.
 
-    Not positive where there is none: far from the solution a row of weight below 1, of which more
-    is left out than there is, can take away more than the prior has.
+    Not positive where it does not exist: for a weight below 1, one copy is more than the sample,
+    and far from the solution its removal can leave a negative precision.
     """
     kept, variance = posterior.diagonals(K)
     rest = 1 - (1 - kept) / problem.weight
@@ -114,9 +114,9 @@ def implied_cavity(problem: MeanField, posterior: Posterior, K: FloatArray) -> F
 
 
 def tap_evidence(problem: MeanField, fields: Fields, posterior: Posterior) -> float:
-    """Return log p(y): the naive one less half of log det (I + D (K - c)), D = d / lambda."""
+    """Return log p(y): the naive value minus half of log det (I + D (K - c)), D = d / lambda."""
     rest = problem.likelihood.slope(fields.z)[1]
     v, c = problem.input_noise, problem.cavity
-    each = np.log((v + c * rest) / (c + v))  # log (1 - c d / lambda), one for each copy
+    each = np.log((v + c * rest) / (c + v))  # log (1 - c d / lambda), per copy of a sample
     spread = float(problem.weight @ each) + posterior.log_determinant()
     return problem.log_evidence(fields) - 0.5 * spread

@@ -5,16 +5,16 @@ Problem: :mod:`widemargin.problems.norm_margin`.
 ==========  =======================================================================================
 p           solver
 ==========  =======================================================================================
-1, inf      a linear program, by HiGHS (:mod:`widemargin.solvers.norm_margin.program`)
-2, soft     that of the linear soft margin (:mod:`widemargin.solvers.linear`)
-2, hard     the nearest points of the convex hulls (:mod:`widemargin.solvers.reduced_hull`); power
-            cones where they almost meet
+1, inf      linear program, by HiGHS (:mod:`widemargin.solvers.norm_margin.program`)
+2, soft     linear soft-margin solver (:mod:`widemargin.solvers.linear`)
+2, hard     nearest points of the convex hulls (:mod:`widemargin.solvers.reduced_hull`); power
+            cones if the hulls almost intersect
 any other   power cones, by Clarabel (:mod:`widemargin.solvers.norm_margin.cone`)
 ==========  =======================================================================================
 
-All of them see the rows from their mean (dense rows only) and in units of their largest entry.
-Each gives w and the dual variables a; the threshold is then the best one for w, and a is moved into
-its constraints, so that what it proves does not depend on the solver's word.
+The samples are centred (dense data only) and divided by their largest entry first. Each solver
+returns w and dual variables a. The intercept is then the optimal one for w, and a is made exactly
+feasible, so that the lower bound is valid whatever the accuracy of the solver.
 """
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ from widemargin.solvers.norm_margin.program import solve_program
 
 __all__ = ["MarginResult", "solve"]
 
-SHARP = 1e-13  # gap asked of the linear soft margin: w is known to its root, and steps are cheap
-HULL_TOL = 1e-9  # KKT violation asked of the nearest points, in units of the margin
-SIMPLEX_STEPS, CONE_STEPS, NEWTON_STEPS = 100, 200, 1000  # budgets; the first a row and feature
-OTHERWISE = ({"equilibrate_enable": False}, {"max_step_fraction": 0.9})  # of Clarabel
-ENOUGH = 1e-3  # of the gap asked for: beyond it another solver is tried
-AWAY = 1e-6  # a row this far from its margin has its dual variable at a bound
-MEETING = 1e-9  # hulls nearer than this, in units of the rows' largest entry, count as meeting
+SHARP = 1e-13  # gap of the linear soft margin; the error of w is its square root, steps are cheap
+HULL_TOL = 1e-9  # KKT violation of the nearest points, in units of the margin
+# Default budgets; that of the simplex method is per sample and per feature.
+SIMPLEX_STEPS, CONE_STEPS, NEWTON_STEPS = 100, 200, 1000
+OTHERWISE = ({"equilibrate_enable": False}, {"max_step_fraction": 0.9})  # Clarabel, second attempts
+ENOUGH = 1e-3  # fraction of tol to reach; at a larger gap the next solver is tried
+AWAY = 1e-6  # a sample this far from its margin has its dual variable at a bound
+MEETING = 1e-9  # hulls nearer than this, in units of the largest entry, count as intersecting
 _Found = tuple[FloatArray, FloatArray, int, Status]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MarginResult(LinearResult):
-    """A hyperplane and the dual variables that prove how good it is.
+    """Separating hyperplane with feasible dual variables.
 
-    For the hard margin `coef` is such that the least y (w.x + b) is 1; `alpha` is feasible
+    For the hard margin `coef` is scaled so that the smallest y (w.x + b) is 1; `alpha` is feasible
     (:meth:`NormMargin.feasible`).
 
     Attributes
@@ -62,7 +63,7 @@ class MarginResult(LinearResult):
     margin : float
         See :meth:`NormMargin.margin`.
     separable : bool
-        False if the convex hulls of the classes meet, as far as float64 can tell.
+        False if the convex hulls of the classes intersect within the accuracy of float64.
     """
 
     alpha: FloatArray
@@ -71,7 +72,7 @@ class MarginResult(LinearResult):
 
     @property
     def gap(self) -> float:
-        """Return primal - dual; infinite where the plane does not separate the classes."""
+        """Duality gap; infinite if the hyperplane does not separate the classes (hard margin)."""
         return self.primal - self.dual if np.isfinite(self.primal) else np.inf
 
 
@@ -93,17 +94,17 @@ def solve(
     problem : NormMargin
         Labels, costs and norm.
     data : ndarray or CSR of shape (n, d)
-        Rows; sparse ones stay sparse.
+        Samples; sparse data is not made dense.
     tol : float
         Relative gap up to which the result counts as converged.
     budget : Budget
-        Steps; max_iter=-1 is the solver's own limit. The monitor is called for p = 2 only.
+        Steps; max_iter=-1 selects the default of the solver. The monitor is called for p = 2 only.
     start : MarginResult, optional
-        Not used: no method has a warm start.
+        Ignored: no method has a warm start.
     method : {"auto"}
-        The norm decides, see the module.
+        The solver depends on the norm, see the module docstring.
     seed : int
-        Seed of samples that predict the solution of large problems for p = 2.
+        Seed of the subsamples from which large problems with p = 2 are warm-started.
     deadline : float
         Value of ``time.monotonic()`` at which HiGHS and Clarabel stop.
 
@@ -124,17 +125,17 @@ def solve(
     rows, origin, unit = _scaled(data)
     per_cost = unit**2 if problem.squared else unit
     inner = replace(problem, cost=problem.cost * per_cost)
-    # Gaps are small against 1; those of the hard margin, whose objective is one over the margin
-    # and so in units of one over the rows, against that of large rows.
+    # Gaps are relative to max(least, objective). The objective of the hard margin is the inverse of
+    # the margin, so that it scales with 1 / unit and may be far below 1 for large entries.
     least = 1.0 / max(1.0, unit) if problem.hard else 1.0
     best: MarginResult | None = None
     for w, a, n_iter, status in _attempts(rows, inner, budget, seed, deadline):
         w, b = _plane(inner, rows, w)
         a = _proof(inner, rows, w, b, a, tol)
-        # All is recomputed from the plane, the dual variables and the rows about their origin.
+        # Recompute everything in the original units from w, b, a and the centred samples.
         X, w, a = rows * unit, w / unit, a / per_cost
         f, v = X @ w, X.T @ (problem.y * a)
-        if problem.hard:  # any multiple of a proves the same
+        if problem.hard:  # the bound is invariant to the scale of a; normalise |v|_q to 1
             size = length(v, problem.dual_norm) or 1.0
             a, v = a / size, v / size
         found = MarginResult(
@@ -161,14 +162,14 @@ def solve(
 
 
 def _scaled(X: Matrix) -> tuple[Matrix, FloatArray, float]:
-    """Return rows about as large as 1, the point they are seen from and the unit."""
+    """Centre (dense data only) and scale the samples; return them with the origin and the unit."""
     if sp.issparse(X):
         rows, origin = X.astype(np.float64), np.zeros(X.shape[1])
     else:
         origin = X.mean(axis=0, dtype=np.float64)
         rows = X - origin
     unit = float(abs(rows).max())
-    if unit < SMALLEST_ENTRY:  # two classes may be this small where others are not
+    if unit < SMALLEST_ENTRY:  # possible for a pair of classes although all data has larger entries
         unit = 1.0
     return rows / unit, origin, unit
 
@@ -176,12 +177,13 @@ def _scaled(X: Matrix) -> tuple[Matrix, FloatArray, float]:
 def _attempts(
     rows: Matrix, problem: NormMargin, budget: Budget, seed: int, deadline: float
 ) -> Iterator[_Found]:
-    """Yield w, a, steps and status of one solver after the other, the likeliest first.
+    """Yield (w, a, n_iter, status) of one solver after the other, the most promising first.
 
-    Quadratic programs know hulls that almost meet to half the digits only, as their objective is
-    the square of the distance; cones have the distance itself. Interior points of cones may stall
-    where the classes are far apart and slack is dear. Then the soft margin is the hard one, if no
-    variable of that exceeds its cost; or other settings help.
+    A quadratic program resolves hulls that almost intersect to half of the digits only, because its
+    objective is the squared distance; the conic program minimises the distance itself. Clarabel may
+    stall if the classes are far apart and slack is expensive. Then either the hard margin is the
+    optimum of the soft one too, if none of its dual variables exceeds its cost; or other settings
+    help.
     """
     if problem.squared:  # (1.25)
         found = linear.solve(
@@ -222,7 +224,7 @@ def _attempts(
 
 
 def _steps(budget: Budget, own: int) -> int:
-    """Return how many steps a method may take; its own limit where there is no other."""
+    """Return the step limit of the budget, or the default of the method if there is none."""
     return budget.max_iter if budget.max_iter > 0 else own
 
 
@@ -233,7 +235,7 @@ def _by_library(
     steps: int,
     deadline: float,
 ) -> _Found:
-    """Call HiGHS or Clarabel and say how it ended."""
+    """Call HiGHS or Clarabel and translate its termination into a status."""
     seconds = max(0.0, deadline - time.monotonic())
     y, cost, norm = problem.y, problem.cost, problem.norm
     w, a, n_iter, ended = solve(rows, y, cost, norm, max_iter=steps, seconds=seconds)
@@ -243,7 +245,7 @@ def _by_library(
 
 
 def _plane(problem: NormMargin, rows: Matrix, w: FloatArray) -> tuple[FloatArray, float]:
-    """Return w and b, scaled to the margin 1 where it is hard and there is one."""
+    """Return w and the optimal b, scaled to functional margin 1 if a hard margin is positive."""
     f = rows @ w
     b = problem.threshold(f)
     least = problem.functional_margin(f, b) if problem.hard else 1.0
@@ -253,10 +255,10 @@ def _plane(problem: NormMargin, rows: Matrix, w: FloatArray) -> tuple[FloatArray
 def _proof(
     problem: NormMargin, rows: Matrix, w: FloatArray, b: float, a: FloatArray, tol: float
 ) -> FloatArray:
-    """Return feasible dual variables, at a bound where the row is away from its margin.
+    """Return feasible dual variables, at a bound for samples away from their margin.
 
-    Interior points leave all of them a little off their bounds. Where the plane is far from the
-    optimum the solver's own point may prove more, and is kept.
+    Interior-point methods leave all of them slightly off their bounds. If the hyperplane is far
+    from the optimum, the solver's own dual variables may give a better bound and are kept.
     """
     f = rows @ w
     margins = problem.y * (f + b)

@@ -2,7 +2,7 @@ r"""Solve the duals of :mod:`widemargin.problems.norm_margin` for 1 < p < inf by
 
 The same two problems as in :mod:`widemargin.solvers.norm_margin.program`, with
 :math:`|v|_q \le t` as d power cones: :math:`r_j^{1/q} t^{1 - 1/q} \ge |v_j|`,
-:math:`\sum_j r_j \le t`. t is 1 (soft) or what is minimised (hard).
+:math:`\sum_j r_j \le t`. t is 1 (soft margin) or the objective (hard margin).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import scipy.sparse as sp
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin.problems.norm_margin import conjugate
 
-FEW_ROWS = 400  # up to so many of a class are taken at once
-BELOW = 1e-9  # a row with this much less than the margin, relatively, is to be taken too
-TOLERANCE = 1e-11  # Clarabel goes on until it cannot improve, and says what it reached
+FEW_ROWS = 400  # constraints added per class and round, at least
+BELOW = 1e-9  # relative margin violation beyond which a sample is added
+TOLERANCE = 1e-11  # so small that Clarabel runs until it makes no progress; the gap is recomputed
 
 
 def solve_hard_cone(
     X: Matrix, y: FloatArray, cost: FloatArray, norm: float, *, max_iter: int, seconds: float
 ) -> tuple[FloatArray, FloatArray, int, bool]:
-    """Solve the hard margin by :func:`solve_cone` on few rows, more and more of them.
+    """Solve the hard margin by row generation: :func:`solve_cone` on a growing working set.
 
-    At most d + 1 rows carry the solution. Start with those of each class that are nearest to the
-    other one, as seen along the difference of the means; add those that the plane found leaves with
-    less than the margin, the worst first, until there are none.
+    At most d + 1 samples determine the solution. The first working set holds the samples of each
+    class that are nearest to the other one along the difference of the class means; each round adds
+    the samples that violate the margin of the last solution, the worst first, until none does.
     """
     deadline = time.monotonic() + seconds
     at_once = max(FEW_ROWS, 2 * X.shape[1])
@@ -54,7 +54,10 @@ def solve_hard_cone(
 
 
 def _short(values: FloatArray, members: BoolArray, chosen: BoolArray, most: int) -> IntArray:
-    """Return the members of a class with lower values than all chosen ones, the lowest first."""
+    """Return at most `most` violators of a class: values below those of all chosen samples.
+
+    The lowest values come first.
+    """
     least = float(values[members & chosen].min(initial=np.inf))
     room = BELOW * float(np.abs(values).max())
     lower = np.flatnonzero(members & ~chosen & (values < least - room))
@@ -71,10 +74,10 @@ def solve_cone(
     seconds: float,
     otherwise: Mapping[str, Any] | None = None,
 ) -> tuple[FloatArray, FloatArray, int, bool]:
-    """Return w, a, the number of steps and whether Clarabel ended by itself.
+    """Solve the dual by Clarabel; return w, a, the number of steps and whether it hit no limit.
 
-    Parameters are those of :func:`widemargin.solvers.norm_margin.program.solve_program`, with any
-    norm; `otherwise` holds settings of Clarabel that differ from its own.
+    The parameters are those of :func:`widemargin.solvers.norm_margin.program.solve_program`, with
+    any norm; `otherwise` holds settings of Clarabel other than the defaults.
     """
     import clarabel
 
@@ -99,6 +102,7 @@ def solve_cone(
     # The third row of each cone is v_j; its multiplier is -w_j.
     w = -np.asarray(found.z)[len(b) - 3 * d :].reshape(d, 3)[:, 2]
     a = np.asarray(found.x)[:n]
+    # Clarabel may return NaN when a limit stops it early; zeros have a certificate, if a bad one.
     if not (np.isfinite(w).all() and np.isfinite(a).all()):
         w, a, by_limit = np.zeros(d), np.zeros(n), True
     return w, a, max(1, int(found.iterations)), not by_limit
@@ -107,10 +111,11 @@ def solve_cone(
 def _constraints(
     X: Matrix, y: FloatArray, cost: FloatArray, hard: bool
 ) -> tuple[Any, FloatArray, int]:
-    """Return A, b of A x + s = b and the number of equations among its rows.
+    """Return A and b of A x + s = b, and the number of equations among its rows.
 
-    Variables a, r and, for the hard margin, t. s is zero in the equations (sums of a), not negative
-    in the next rows (a, its room below the costs, t - sum r), then in one power cone a feature.
+    The variables x are a, r and, for the hard margin, t. The slack s is zero in the equations (sums
+    of a), nonnegative in the next rows (a, cost - a, t - sum r), then in one power cone per
+    feature.
     """
     n, d = X.shape
     signed = sp.csr_array(X).multiply(y[:, None]).T
@@ -123,7 +128,8 @@ def _constraints(
         boxes = sp.vstack([-sp.eye_array(n), sp.eye_array(n)])
         room = np.concatenate([np.zeros(n), cost])
     t_row = sp.csr_array(np.concatenate([np.zeros(n), np.ones(d), -np.ones(one_t)])[None, :])
-    # Rows of the cones by kind, then sorted so that the three of a feature follow each other.
+    # Build the rows of the cones by kind, then permute them: Clarabel expects the three rows of a
+    # cone to be consecutive.
     r_rows = sp.hstack([sp.csr_array((d, n)), -sp.eye_array(d), sp.csr_array((d, one_t))])
     t_rows = sp.hstack([sp.csr_array((d, n + d)), -sp.csr_array(np.ones((d, one_t)))])
     v_rows = sp.hstack([-signed, sp.csr_array((d, d + one_t))])

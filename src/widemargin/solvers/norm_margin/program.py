@@ -2,12 +2,12 @@ r"""Solve the duals of :mod:`widemargin.problems.norm_margin` for p = 1 and p = 
 
 Soft: maximise :math:`\sum a` over :math:`0 \le a \le c`, :math:`\sum_i y_i a_i = 0`,
 :math:`v = \sum_i y_i a_i x_i`, :math:`|v|_q \le 1`. Hard: minimise :math:`|v|_q` over
-:math:`a \ge 0` with the sum 1 in each class, the nearest points of the hulls. The multipliers of
-the definition of v are -w.
+:math:`a \ge 0` with sum 1 in each class, the nearest points of the hulls. The multipliers of the
+equations that define v are -w.
 
-Few rows (one a feature) and many columns (one an example): a simplex method is some twenty times
-faster on this than on the problem in w and the slacks. With many features or very many examples
-interior points, followed by a crossover to a vertex, are faster still.
+The constraint matrix has few rows (one per feature) and many columns (one per sample): the simplex
+method is some twenty times faster on it than on the primal in w and the slacks. With many features
+or very many samples an interior-point method with crossover to a vertex is faster still.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ import scipy.sparse as sp
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin.solvers.numerics.highs import solve_linear_program
 
-MANY_FEATURES, MANY_ROWS = 100, 20_000  # beyond, interior points
+MANY_FEATURES, MANY_ROWS = 100, 20_000  # beyond either, the interior-point method is used
 
 
 def solve_program(
     X: Matrix, y: FloatArray, cost: FloatArray, norm: float, *, max_iter: int, seconds: float
 ) -> tuple[FloatArray, FloatArray, int, bool]:
-    """Return w, a, the number of steps and whether HiGHS ended by itself.
+    """Solve the dual by HiGHS; return w, a, the number of steps and whether it hit no limit.
 
-    The rows X are about as large as 1; costs of inf are the hard margin; the norm p is 1 or inf.
+    The entries of X must have size about 1; infinite costs select the hard margin; the norm p is 1
+    or inf.
     """
     n, d = X.shape
     hard = bool(np.isinf(cost[0]))
@@ -36,7 +37,7 @@ def solve_program(
     method = "highs-ipm" if d > MANY_FEATURES or n > MANY_ROWS else "highs-ds"
     limits: dict[str, Any] = {"max_iter": max_iter, "seconds": seconds}
     found = solve_linear_program(**parts, **limits, method=method, sharp=True)
-    if found.ended == "failed":  # then by the method and the tolerances that HiGHS prefers
+    if found.ended == "failed":  # retry with the default method and tolerances of HiGHS
         found = solve_linear_program(**parts, **limits)
     if found.x is None:
         return np.zeros(d), np.zeros(n), max(1, found.n_iter), False
@@ -44,7 +45,11 @@ def solve_program(
 
 
 def _soft_program(X: Matrix, y: FloatArray, cost: FloatArray, norm: float) -> dict[str, Any]:
-    """Variables a, then v (p = 1, within +-1) or its two parts (p = inf, their sum at most 1)."""
+    """State the soft margin as a linear program.
+
+    The variables are a, then v (p = 1, between -1 and 1) or the positive and negative parts of v
+    (p = inf, their sum at most 1).
+    """
     n, d = X.shape
     parts = _parts_of_v(d, norm)
     k = parts.shape[1]
@@ -63,7 +68,11 @@ def _soft_program(X: Matrix, y: FloatArray, cost: FloatArray, norm: float) -> di
 
 
 def _hull_program(X: Matrix, y: FloatArray, norm: float) -> dict[str, Any]:
-    """Variables a, then v and its largest entry (p = 1), or the two parts of v (p = inf)."""
+    """State the nearest points of the hulls as a linear program.
+
+    The variables are a, then v and its largest absolute entry (p = 1) or the positive and negative
+    parts of v (p = inf).
+    """
     n, d = X.shape
     parts = _parts_of_v(d, norm)
     k = parts.shape[1]
@@ -90,12 +99,12 @@ def _hull_program(X: Matrix, y: FloatArray, norm: float) -> dict[str, Any]:
 
 
 def _signed(X: Matrix, y: FloatArray) -> Any:
-    """Return the columns y_i x_i."""
+    """Return the matrix with columns y_i x_i."""
     return (sp.csr_array(X).multiply(y[:, None])).T
 
 
 def _parts_of_v(d: int, norm: float) -> Any:
-    """Return what is subtracted in the definition of v: itself, or the difference of two parts."""
+    """Return the columns of -v in the equations that define it: v itself, or its two parts."""
     one = sp.eye_array(d)
     return -one if norm == 1 else sp.hstack([-one, one])
 
@@ -105,6 +114,6 @@ def _stacked(blocks: list[list[Any]]) -> Any:
 
 
 def _bounds(a: tuple[float, FloatArray], rest: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """Return the bounds of all variables, one row each."""
+    """Return the bounds of all variables, one row per variable."""
     of_a = np.column_stack([np.full(len(a[1]), a[0]), a[1]])
     return np.vstack([of_a, np.column_stack(rest)])

@@ -1,13 +1,13 @@
-"""Numerical methods that several solvers share.
+"""Numerical methods shared by several solvers.
 
 ===================  ==========================================================================
-box_qp               quadratic programs with a box, few sums and a low-rank quadratic term;
-                     `box_qp_interior` and `box_qp_finish` are its two stages,
-                     `box_qp_nested` solves many rows
-box_qp_interior      Mehrotra's method for these, and for small programs with a dense matrix
+box_qp               quadratic programs with box constraints, at most two equality constraints
+                     and a low-rank quadratic term; `box_qp_interior` and `box_qp_finish` are
+                     its two stages, `box_qp_nested` screens the variables of large ones
+box_qp_interior      Mehrotra's interior-point method for these and for small dense programs
 conjugate_gradients  positive definite linear systems, preconditioned
-highs                linear programs
+highs                linear programs (HiGHS)
 pivoted_cholesky     low-rank approximation of a kernel matrix
-data_products        products with dense and sparse rows
+data_products        products with dense and sparse data matrices
 ===================  ==========================================================================
 """

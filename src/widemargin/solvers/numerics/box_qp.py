@@ -1,24 +1,25 @@
-r"""Solve quadratic programs with box constraints, few sums and a low-rank quadratic term.
+r"""Box-constrained quadratic programs with few equality constraints and a low-rank Hessian.
 
-Minimise over s, one dual variable per row,
+Minimise over s, one multiplier per sample,
 
 .. math::
 
     \tfrac12 |c + Z's|^2 - q's \quad\text{subject to}\quad E's = a, \quad 0 \le s \le D .
 
-Z holds the rows :math:`y_i x_i`, c what rows with fixed dual variables contribute to w. Its
-Lagrange dual is the primal problem of a linear machine: with :math:`w = c + Z's` and the
-multipliers t of the sums, the thresholds,
+Z has the rows :math:`y_i x_i`; c is the contribution to w of samples whose multipliers are fixed.
+The Lagrange dual is the primal problem of a linear classifier: with :math:`w = c + Z's` and the
+multipliers t of the equality constraints, the thresholds,
 
 .. math:: \min_{w, t} \; \tfrac12 |w - c|^2 + a't + \sum_i D_i \max(0, q_i - (Zw + Et)_i),
 
 up to a constant and a sign.
 
-At the optimum rows with :math:`(Zw + Et)_i > q_i` have s = 0, those below have s = D.
+At the optimum samples with :math:`(Zw + Et)_i > q_i` have s = 0, those below have s = D.
 
-An interior-point method (`numerics.box_qp_interior`) finds out which rows are at
-which bound, then the optimality conditions are solved as equations
-(:mod:`widemargin.solvers.numerics.box_qp_finish`): the result does not depend on the way there.
+An interior-point method (`numerics.box_qp_interior`) identifies the variables at a bound, then the
+optimality conditions are solved as linear equations
+(:mod:`widemargin.solvers.numerics.box_qp_finish`), so that the result does not depend on the
+iterates.
 """
 
 from __future__ import annotations
@@ -34,23 +35,23 @@ from widemargin.problems.linear_scan import InfeasibleSums as InfeasibleSums
 from widemargin.solvers.numerics.box_qp_finish import GOOD, TOLERABLE, Finish, finish, violation
 from widemargin.solvers.numerics.box_qp_interior import ScaledBoxQP, interior_points
 
-ZERO = 1e-10  # |w| relative to the sum of the lengths that it is made of: it is zero
+ZERO = 1e-10  # w counts as zero if its norm, relative to the sum of its terms, is below this
 
 
 @dataclass(frozen=True)
 class BoxQP:
-    """The data of a box QP.
+    """Data of a box QP.
 
     Attributes
     ----------
     Z : ndarray of shape (m, n)
         Rows y_i x_i.
     E : ndarray of shape (m, p), p in {0, 1, 2}
-        Which sum a row belongs to: at most one entry of a row differs from zero.
+        Coefficients of the equality constraints; at most one entry per row is not zero.
     a : ndarray of shape (p,)
-        The sums.
+        Right-hand side of the equality constraints.
     q, D : ndarray of shape (m,)
-        Linear term; caps, not negative.
+        Linear term; upper bounds (caps), nonnegative.
     c : ndarray of shape (n,)
         Constant part of w.
     """
@@ -63,25 +64,25 @@ class BoxQP:
     c: FloatArray
 
     def vanishes(self, w: FloatArray) -> bool:
-        """Whether w is zero but for rounding, next to the margin that rows should have."""
+        """Return whether w is zero up to rounding, relative to the margin q."""
         length = float(np.sqrt(np.einsum("ij,ij->", self.Z, self.Z) / max(1, len(self.Z))))
         margin = float(np.abs(self.q).max(initial=0.0))
         return not w.any() or float(np.linalg.norm(w)) * length <= 1e-9 * margin
 
     def slack(self, w: FloatArray, t: FloatArray) -> FloatArray:
-        """Positive where a row wants to be at its cap, negative where at zero."""
+        """Return q - Zw - Et: positive for multipliers at the cap, negative for those at zero."""
         slack = self.q - self.Z @ w
         if len(t):
             slack -= self.E @ t
         return slack
 
     def sample(self, rows: IntArray) -> BoxQP:
-        """Some rows, with caps scaled up so that they stand for all."""
+        """Return the problem on a subsample, with caps scaled up to the same total."""
         D = self.D[rows] * (float(self.D.sum()) / max(float(self.D[rows].sum()), 1e-300))
         return replace(self, Z=self.Z[rows], E=self.E[rows], q=self.q[rows], D=D)
 
     def some(self, rows: BoolArray, at_cap: BoolArray) -> BoxQP:
-        """The problem of some rows, with others at their caps and the rest at zero."""
+        """Return the problem of some variables, those `at_cap` fixed there, the rest at zero."""
         D = np.where(at_cap, self.D, 0.0)
         a, c = self.a - D @ self.E, self.c + D @ self.Z
         return BoxQP(self.Z[rows], self.E[rows], a, self.q[rows], self.D[rows], c)
@@ -98,14 +99,14 @@ class BoxSolution:
     w : ndarray of shape (n,)
         c + Z's.
     t : ndarray of shape (p,)
-        Multipliers of E's = a: the thresholds. Without a free row they may vary; then the middle
-        of `interval`, or its finite end (0 if it has none).
+        Multipliers of E's = a: the thresholds. Without a free variable they need not be unique;
+        then the midpoint of `interval`, or its finite end (0 if both ends are infinite).
     interval : ndarray of shape (p, 2)
-        Ends of the optimal interval of each threshold; both are t where it is unique.
+        Ends of the optimal interval of each threshold; both are t if it is unique.
     n_iter : int
-        Steps of the interior-point method.
+        Iterations of the interior-point method.
     exact : bool
-        Whether the finish solved the optimality conditions to rounding.
+        Whether the optimality conditions are solved up to rounding.
     """
 
     s: FloatArray
@@ -124,12 +125,12 @@ def solve_box_qp(
     Parameters
     ----------
     problem : BoxQP
-        Its data.
+        Data of the problem.
     rough : bool, default=False
-        Be content with a relative gap of 1e-6 and leave out the finish: for samples, whose
-        solution is a guess anyway.
+        Stop at a relative gap of 1e-6 without the finish; for subsamples, whose solution is an
+        approximation anyway.
     tick : callable, optional
-        Called before every step; an exception of its ends the work.
+        Called before every iteration; it may raise an exception to end the run.
 
     Examples
     --------
@@ -155,7 +156,8 @@ def solve_box_qp(
     base, sums = (c, a) if everywhere else (c + s @ Z, a - s @ E)
     columns = np.flatnonzero(np.any(E[pick] != 0, axis=0))
     rows, q, D = Z[pick], problem.q[pick], problem.D[pick]
-    # Measure s in units of the largest cap and x in units of the rows' root mean square.
+    # Tolerances assume data of order one: measure s in units of the largest cap, x in units of the
+    # root mean square norm of the rows.
     unit_s = float(D.max())
     unit_w = float(np.sqrt(np.einsum("ij,ij->", rows, rows) / len(rows))) or 1.0
     n = Z.shape[1]
@@ -178,12 +180,14 @@ def solve_box_qp(
 
 
 def _settle(E: FloatArray, a: FloatArray, D: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Fix the rows that have no choice: a cap of zero, or a sum at the end of its range."""
+    """Fix variables with one feasible value: cap zero, or a constraint at the end of its range."""
     s = np.zeros(len(D))
     open_rows = D > 0
     for j in range(len(a)):
         column = E[:, j]
         most, least = float(np.maximum(column, 0.0) @ D), float(np.minimum(column, 0.0) @ D)
+        # A constraint at the end of its range has no strictly feasible point, which an
+        # interior-point method requires.
         rounding = OBJECTIVE_ROUNDING * (most - least + abs(float(a[j])))
         if not least - 1e3 * rounding <= a[j] <= most + 1e3 * rounding:
             raise InfeasibleSums(
@@ -199,12 +203,13 @@ def _settle(E: FloatArray, a: FloatArray, D: FloatArray) -> tuple[FloatArray, Bo
 
 
 def _optimum(qp: ScaledBoxQP, rough: bool, tick: Callable[[], None] | None) -> tuple[Finish, int]:
-    """Go down the interior points until one of them can be finished."""
+    """Run the interior-point method until the exact finish from an iterate succeeds."""
     best: Finish | None = None
     n_iter = 0
     for point in interior_points(qp, tick):
         n_iter = point.n_iter
         found = None if rough else finish(qp, point)
+        # Test for w = 0 (hulls that intersect) separately: the violation is relative to v.
         for s in (point.x, found.s if found is not None else point.x):
             if _is_zero(qp, s):
                 return Finish(s, np.zeros_like(point.v), np.zeros(len(s), bool), 0.0), n_iter
@@ -219,7 +224,7 @@ def _optimum(qp: ScaledBoxQP, rough: bool, tick: Callable[[], None] | None) -> t
 
 
 def _is_zero(qp: ScaledBoxQP, s: FloatArray) -> bool:
-    """Whether w = 0 is the solution: two hulls that meet, so that no threshold parts them."""
+    """Return whether w = 0 is optimal: reduced hulls that intersect (q = 0)."""
     if qp.q.any():
         return False
     w = qp.c + s @ qp.A[:, : qp.n]
@@ -230,9 +235,10 @@ def _is_zero(qp: ScaledBoxQP, s: FloatArray) -> bool:
 def _thresholds(
     problem: BoxQP, s: FloatArray, w: FloatArray, t: FloatArray, free: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return t and its interval; without a free row it is as wide as the rows at bounds allow.
+    """Return the thresholds and their optimal intervals.
 
-    A row at zero asks for E t >= q - Zw, a row at its cap for E t <= q - Zw.
+    A threshold is unique if one of its variables is free. Otherwise a variable at zero requires
+    E t >= q - Zw, a variable at its cap E t <= q - Zw.
     """
     t, E, D = t.copy(), problem.E, problem.D
     interval = np.stack([t, t], axis=1)

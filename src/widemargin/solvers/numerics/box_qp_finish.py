@@ -1,13 +1,14 @@
-r"""Finish a box QP: solve its optimality conditions exactly from a nearly optimal point.
+r"""Exact finish of a box QP: solve the optimality conditions from a nearly optimal point.
 
-The optimality conditions of `numerics.box_qp_interior` are linear once it is known
-which rows are at a bound: on the free rows F
+Once the variables at a bound are known, the optimality conditions of `numerics.box_qp_interior`
+are linear: on the free variables F
 
 .. math:: A_F v = q_F, \qquad Z_F's_F = w - c_B, \qquad E_F's_F = a_B,
 
-with what the bounded rows contribute in :math:`c_B` and :math:`a_B`. They are solved through the
-singular values of :math:`A_F`, because ties and duplicates make it deficient in rank; rows whose
-answer contradicts the guess change sides, and the equations are solved again.
+with the contributions of the variables at bounds in :math:`c_B` and :math:`a_B`. They are solved by
+a singular value decomposition of :math:`A_F`, because ties and duplicates make it rank deficient.
+As in an active-set method, variables that contradict their status (free, at zero, at the cap)
+change it, and the equations are solved again.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ import numpy as np
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.solvers.numerics.box_qp_interior import Point, ScaledBoxQP
 
-GOOD = 1e-12  # violation at which the conditions count as solved to rounding
-TOLERABLE = 1e-9  # the largest violation of a result that calls itself exact
+GOOD = 1e-12  # violation at which the conditions are solved up to rounding
+TOLERABLE = 1e-9  # largest violation of a result that is reported as exact
 ROUNDS = 40
-TOGETHER = 12  # rounds in which all wrong rows change at once; then one by one
-PATIENCE = 6  # rounds without gain after which the guess is given up
-CLEARLY = 0.3  # equations that fail by this share of the worst failure are false
-COLLAPSED = 1e-6  # w shorter than that of the interior point by this factor is none
-RANK = 1e-13  # relative size of a singular value that is zero
-LARGEST = 4e10  # operations that the singular values of the free rows may take
+TOGETHER = 12  # rounds that change all wrong variables; later ones only the worst, against cycling
+PATIENCE = 6  # rounds without improvement after which to stop
+CLEARLY = 0.3  # residual, relative to the largest one, of free variables that move to a bound
+COLLAPSED = 1e-6  # norm of w, relative to the interior point, that counts as the solution v = 0
+RANK = 1e-13  # relative size of singular values that count as zero
+LARGEST = 4e10  # operations allowed for the singular value decomposition
 
 
 @dataclass
 class Finish:
-    """A solution of the equations on the guessed free rows, and by how much it is wrong."""
+    """Solution of the equations on a guess of the free variables, with its KKT violation."""
 
     s: FloatArray
     v: FloatArray
@@ -41,7 +42,8 @@ class Finish:
 
 
 def finish(qp: ScaledBoxQP, point: Point) -> Finish | None:
-    """Solve the optimality conditions from a guess of the free rows; None where it is no guess."""
+    """Solve the optimality conditions from an interior point; None if there are too many free."""
+    # A variable is at a bound if it is smaller than its multiplier, both relative to their scales.
     low = point.x * point.scale < point.z_low * qp.D
     high = (point.above * point.scale < point.z_high * qp.D) & ~low
     weight = 1.0 / (point.z_low / point.x + point.z_high / point.above)
@@ -74,7 +76,7 @@ def _solve(
     free: BoolArray,
     weight: FloatArray,
 ) -> tuple[Finish, FloatArray, FloatArray, FloatArray]:
-    """Solve on the free rows; tell by how much each row wants to change sides."""
+    """Solve on the free variables; return the amounts by which variables violate their status."""
     v, s_free, lack = _equations(qp, point, high, free, weight[free])
     D = qp.D
     s = np.where(high, D, 0.0)
@@ -88,15 +90,16 @@ def _solve(
     wants_free[high] = r[high]
     size, before = np.linalg.norm(v[: qp.n]), np.linalg.norm(point.v[: qp.n])
     if size < COLLAPSED * before and not qp.q.any():
-        # Equations without a right side hold for v = 0, which is what too many of them leave.
+        # With q = 0 and too many equations, v = 0 is their only solution: take the residual of the
+        # interior point to find those that do not belong.
         r = qp.residual(point.v) / _size(qp, point.v)
     off = np.where(free, r, 0.0)
     inconsistent = float(np.abs(off).max(initial=0.0))
     wishes = (wants_low, wants_high, wants_free)
     worst = max(inconsistent, lack, *(float(wish.max(initial=0.0)) for wish in wishes))
     if inconsistent > GOOD:
-        # Too many rows count as free. Those whose equation fails most sit at the bound that the
-        # residual points to; what the others say is worth nothing before that.
+        # Too many variables count as free. Those with the largest residuals move to the bound
+        # given by its sign; until then the other violations are meaningless.
         off[np.abs(off) < CLEARLY * inconsistent] = 0.0
         wants_low, wants_high, wants_free = np.maximum(off, 0.0), np.maximum(-off, 0.0), 0.0 * off
     for wish in (wants_low, wants_high, wants_free):
@@ -105,13 +108,13 @@ def _solve(
 
 
 def _size(qp: ScaledBoxQP, v: FloatArray) -> float:
-    """The size of the terms in Av - q, whose rows are of length one: rounding is relative to it."""
+    """Return the scale of the terms of Av - q (rows of A have norm about one), for rounding."""
     terms = float(np.linalg.norm(v[: qp.n])) + float(np.abs(v[qp.n :]).max(initial=0.0))
     return max(terms + float(np.abs(qp.q).max(initial=0.0)), 1e-150)
 
 
 def violation(qp: ScaledBoxQP, s: FloatArray, v: FloatArray) -> float:
-    """Return by how much the optimality conditions fail at a point, relative to their terms."""
+    """Return the largest violation of the optimality conditions, relative to their terms."""
     r = qp.residual(v)
     share = s / qp.D
     projected = np.clip(share - r / _size(qp, v), 0.0, 1.0)
@@ -124,17 +127,19 @@ def violation(qp: ScaledBoxQP, s: FloatArray, v: FloatArray) -> float:
 def _equations(
     qp: ScaledBoxQP, point: Point, high: BoolArray, free: BoolArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return v, the free part of s, and by how much the equations for s fail.
+    """Return v, the free part of s, and the residual of the equations for s.
 
-    Corrections to s are spread in proportion to the room that the interior point leaves each
-    row, which keeps them inside the box where s is not unique.
+    If s is not unique, the correction of the interior point is weighted by each variable's distance
+    from its bounds, which keeps it inside the box.
     """
     A, n = qp.A, qp.n
     order = A.shape[1]
     A_free = A[free]
     share = np.sqrt(np.clip(weight / max(float(weight.max(initial=0.0)), 1e-300), 1e-8, 1.0))
     column = qp.unit
-    full = len(A_free) <= order  # then the null space is wanted, else U would be huge
+    # The null space needs all right singular vectors: with fewer rows than columns only the full
+    # decomposition returns them; with more rows its U would be huge.
+    full = len(A_free) <= order
     U, values, Vt = np.linalg.svd(share[:, None] * A_free * column, full_matrices=full)
     rank = int(np.sum(values > RANK * values.max(initial=0.0)))
     U, values, V = U[:, :rank], values[:rank], Vt[:rank].T
@@ -143,10 +148,10 @@ def _equations(
     given = np.concatenate([qp.c + fixed[:n], fixed[n:] - qp.a])
     v = point.v.copy()
     s = point.x[free]
-    for _ in range(3):  # the second and third time refine
+    for _ in range(3):  # the second and third time are iterative refinement
         dv = column * (V @ ((U.T @ (share * (qp.q[free] - A_free @ v))) / values))
         v += dv
-        if null.shape[1]:
+        if null.shape[1]:  # A_F v = q_F leaves these directions open; w = c + Z's determines them
             curved = null[:n]
             pull = given - np.concatenate([v[:n], np.zeros(order - n)])
             v += null @ np.linalg.lstsq(curved.T @ curved, null.T @ pull, rcond=1e-14)[0]

@@ -1,4 +1,4 @@
-r"""Interior points of box QPs by Mehrotra's predictor-corrector method.
+r"""Mehrotra's predictor-corrector interior-point method for box QPs.
 
 Both box QPs of this package have the optimality conditions
 
@@ -6,8 +6,8 @@ Both box QPs of this package have the optimality conditions
 
     g(x, v) = z_l - z_u, \qquad z_l (x - l) = 0, \qquad z_u (u - x) = 0,
 
-with a gradient g that is linear in x and in the further variables v (weights, multipliers of
-equations). They differ in the linear system of a Newton step, a `System`.
+with a gradient g that is linear in x and in further variables v (weights, multipliers of equality
+constraints). They differ in the linear system of a Newton step, a `System`.
 
 **Low rank**, as in `numerics.box_qp`: minimise :math:`\frac12 |c + Z's|^2 - q's` subject to
 :math:`E's = a`, :math:`0 \le s \le D`. With :math:`A = [Z, E]` and :math:`v = (w, t)` the
@@ -17,11 +17,11 @@ optimality conditions are
 
     w = c + Z's, \quad E's = a, \quad Av - q = z_l - z_u, \quad z_l s = 0, \quad z_u (D - s) = 0 .
 
-However many rows there are, a step factorises one matrix of order n + p.
+A step factorises one matrix of order n + p, independently of the number of samples.
 
 **Dense**: minimise :math:`\frac12 b'Qb - t'b` subject to :math:`l \le b \le u` and given sums of b
 over groups. A step factorises Q plus a positive diagonal, so neither a singular kernel matrix nor a
-huge C slows the method down: it takes over where pair steps of SMO make no progress.
+huge C slows the method down: it is used where pair steps of SMO converge too slowly.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from widemargin._base.typing import FloatArray
 
 MAX_ITERATIONS = 80  # low rank
 MAX_DENSE_ITERATIONS = 60
-MILESTONES = (1e-6, 1e-9, 1e-12, 1e-15)  # relative gaps at which the point is handed out
-TO_THE_WALL = 0.995  # share of the way to the nearest bound that a step may take
-SNAP = 1e-9  # a variable this close to its bound, relative to its box, is at the bound
-NO_ROOM = 1e-12  # a step this short means that rounding has taken over
+MILESTONES = (1e-6, 1e-9, 1e-12, 1e-15)  # relative gaps at which an iterate is yielded
+TO_THE_WALL = 0.995  # fraction of the distance to the nearest bound: iterates stay strictly inside
+SNAP = 1e-9  # distance from a bound, relative to the width of the box, that counts as at the bound
+NO_ROOM = 1e-12  # step length below which rounding errors dominate
 
 
 @dataclass
 class Point:
-    """A point strictly between its bounds, and the multipliers of both bounds.
+    """Iterate strictly between its bounds, with the multipliers of both bounds.
 
-    `below` and `above` are the distances to the bounds. Where a bound is infinite they are 1, the
-    multiplier is 0, and `has_low` or `has_high` is 0 instead of 1 (one number for all rows if
-    every bound is finite).
+    `below` and `above` are the distances to the bounds. For an infinite bound the distance is 1,
+    the multiplier is 0, and `has_low` or `has_high` is 0 instead of 1 (one number for all variables
+    if every bound is finite).
     """
 
     x: FloatArray
@@ -70,15 +70,15 @@ class Point:
         self.n_bounds = sum(int(flag.sum()) for flag in flags)
 
     def complementarity(self) -> float:
-        """Return the gap between the two objectives, apart from infeasibility."""
+        """Return the complementarity gap: the duality gap of a feasible point."""
         return float(self.below @ self.z_low + self.above @ self.z_high)
 
 
 class System(Protocol):
-    """The linear system of a Newton step."""
+    """Linear system of a Newton step."""
 
     def factorise(self, point: Point) -> FloatArray | None:
-        """Prepare the system at a point; return g - z_l + z_u, or None if it is singular."""
+        """Factorise the system at a point; return g - z_l + z_u, or None if it is singular."""
         ...
 
     def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -86,14 +86,14 @@ class System(Protocol):
         ...
 
     def move(self, point: Point, length: float, dx: FloatArray, dv: FloatArray) -> None:
-        """Move x, v and the distances to the bounds."""
+        """Update x, v and the distances to the bounds."""
         ...
 
 
 def iterates(
     system: System, point: Point, most: int, tick: Callable[[], None] | None = None
 ) -> Iterator[Point]:
-    """Yield the point after each step, always the same object, until no step is possible."""
+    """Yield the iterate after each step (always the same object) until no step is possible."""
     for _ in range(most):
         if tick is not None:
             tick()
@@ -104,7 +104,7 @@ def iterates(
 
 
 def _step(system: System, point: Point) -> bool:
-    """Move the point once; return whether that was possible."""
+    """Take one predictor-corrector step in place; return whether that was possible."""
     below, above, z_low, z_high = point.below, point.above, point.z_low, point.z_high
     mu = point.complementarity() / point.n_bounds
     off = system.factorise(point)
@@ -121,11 +121,13 @@ def _step(system: System, point: Point) -> bool:
         of_x = min(_room(below, dx, low), _room(above, -dx, high))
         return min(of_x, _room(z_low, dl, low), _room(z_high, dh, high))
 
+    # Predictor: the affine-scaling step shows how much the gap can fall and sets the centring.
     _, dx, dl, dh = direction(0.0, 0.0)
     reach = min(1.0, room(dx, dl, dh))
     lower, upper = below + reach * dx, above - reach * dx
     ahead = lower @ (z_low + reach * dl) + upper @ (z_high + reach * dh)
     target = mu * min(1.0, (float(ahead) / (point.n_bounds * mu)) ** 3)
+    # Corrector: the same factorisation with Mehrotra's second-order term dx * dl.
     dv, dx, dl, dh = direction(target * point.has_low - dx * dl, target * point.has_high + dx * dh)
     reach = min(1.0, TO_THE_WALL * room(dx, dl, dh))
     if not reach > NO_ROOM or not np.isfinite(dv).all() or not np.isfinite(dx).all():
@@ -133,13 +135,14 @@ def _step(system: System, point: Point) -> bool:
     system.move(point, reach, dx, dv)
     z_low += reach * dl
     z_high += reach * dh
+    # Multipliers that underflow to zero would be divided by in the next step.
     np.maximum(z_low, 1e-60 * point.scale * point.has_low, out=z_low)
     np.maximum(z_high, 1e-60 * point.scale * point.has_high, out=z_high)
     return True
 
 
 def _room(x: FloatArray, dx: FloatArray, counts: FloatArray | float) -> float:
-    """Return how many steps dx fit before the first entry of x > 0 that counts reaches zero."""
+    """Return the step length at which the first entry of x > 0 reaches zero (ratio test)."""
     ratio = dx / x
     if not isinstance(counts, float):
         ratio = np.where(counts > 0, ratio, 0.0)
@@ -152,7 +155,7 @@ def _room(x: FloatArray, dx: FloatArray, counts: FloatArray | float) -> float:
 
 @dataclass(frozen=True)
 class ScaledBoxQP:
-    """The data of the problem, every D positive, in units where they are of order one."""
+    """Box QP in units in which its data are of order one, with every D positive."""
 
     A: FloatArray  # [Z, E]
     n: int  # columns of Z
@@ -163,19 +166,19 @@ class ScaledBoxQP:
 
     @cached_property
     def unit(self) -> FloatArray:
-        """One over the root mean square of each column of A."""
+        """Reciprocal of the root mean square of each column of A."""
         size = np.sqrt(np.einsum("ij,ij->j", self.A, self.A) / len(self.A))
         return np.asarray(1.0 / np.where(size > 0, size, 1.0))
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """Return Av - q, whose sign tells the bound that a row wants to be at."""
+        """Return Av - q: at the optimum positive at s = 0 and negative at s = D."""
         r = self.A @ v
         r -= self.q
         return r
 
 
 def interior_points(qp: ScaledBoxQP, tick: Callable[[], None] | None) -> Iterator[Point]:
-    """Yield the iterate at each milestone that it passes, and at last the best there is."""
+    """Yield the iterate at each milestone of the relative gap, and the last one."""
     point = _start(qp)
     milestones = list(MILESTONES)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -190,11 +193,11 @@ def interior_points(qp: ScaledBoxQP, tick: Callable[[], None] | None) -> Iterato
 
 
 def _start(qp: ScaledBoxQP) -> Point:
-    """Return the solution of a smooth problem of the same size, moved off the bounds.
+    """Return a starting point: the solution of a smoothed problem, moved off the bounds.
 
-    With the loss D x / 2 + D x^2 / (4 h) in place of D max(0, x) it is one linear system; h is
-    the typical slack of its own solution. From w = c + Z'D/2 instead, a problem with large caps
-    would start many orders of magnitude away from its optimum.
+    With the loss D x / 2 + D x^2 / (4 h) in place of D max(0, x) the problem is one linear system;
+    h is the typical slack of its own solution, found by fixed-point iteration. The usual midpoint,
+    w = c + Z'D/2, would be many orders of magnitude from the optimum of a problem with large caps.
     """
     A, n, D = qp.A, qp.n, qp.D
     gram = (A * D[:, None]).T @ A
@@ -218,7 +221,8 @@ def _start(qp: ScaledBoxQP) -> Point:
 def _relative_gap(qp: ScaledBoxQP, point: Point) -> float:
     """Return the largest of the gap and the infeasibilities, each relative to its own scale.
 
-    Rounding errors of a sum are relative to its terms, which may be far larger than the sum.
+    Scales are sums of absolute terms, which may be far larger than the sum itself: rounding errors
+    are relative to them.
     """
     w, n, total = point.v[: qp.n], qp.n, float(point.x.sum())
     size = 0.5 * float(w @ w) + abs(float(qp.q @ point.x)) + 1e-22 * total * total
@@ -233,18 +237,18 @@ def _relative_gap(qp: ScaledBoxQP, point: Point) -> float:
         of_sums / (float(np.abs(qp.a).max(initial=0.0)) + total),
         float(np.abs(r).max()) / point.scale,
     )
-    # Infeasibility of the order of rounding says nothing about how far the gap can still fall.
+    # Infeasibility at the level of rounding errors does not limit the gap: ignore it.
     return max(point.complementarity() / size, infeasible if infeasible > 1e-10 else 0.0)
 
 
 class _LowRank:
-    """The system of a Newton step, reduced to the n + p variables v = (w, t)."""
+    """Linear system of a Newton step, reduced to the n + p variables v = (w, t)."""
 
     def __init__(self, qp: ScaledBoxQP) -> None:
         self.qp = qp
 
     def factorise(self, point: Point) -> FloatArray | None:
-        """Factorise A'TA plus the identity on w; lift it where rounding has eaten it up."""
+        """Factorise A'TA plus the identity on w, with a relative ridge against rounding errors."""
         qp, n = self.qp, self.qp.n
         pull = point.x @ qp.A
         self.lack = np.concatenate([point.v[:n] - qp.c - pull[:n], pull[n:] - qp.a])
@@ -266,7 +270,7 @@ class _LowRank:
         return None
 
     def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Eliminate s, solve for v."""
+        """Eliminate s and solve for v."""
         A, n = self.qp.A, self.qp.n
         reduced = (self.freedom * right) @ A
         reduced[:n] -= self.lack[:n]
@@ -275,8 +279,8 @@ class _LowRank:
         return self.freedom * (right - A @ dv), dv
 
     def move(self, point: Point, length: float, dx: FloatArray, dv: FloatArray) -> None:
-        """Move in place, and stay off the bounds."""
-        s, D = point.x, self.qp.D  # s is `below` as well
+        """Update in place, keeping s strictly inside its bounds."""
+        s, D = point.x, self.qp.D  # point.below is the same array as s
         point.v += length * dv
         s += length * dx
         np.maximum(s, 1e-40 * D, out=s)
@@ -290,10 +294,10 @@ class _LowRank:
 def solve_dense_box_qp(
     Q: FloatArray, t: FloatArray, lower: FloatArray, upper: FloatArray, E: FloatArray, e: FloatArray
 ) -> FloatArray | None:
-    """Return a nearly optimal b with its bounds snapped to, or None where the method broke down.
+    """Return a nearly optimal b, snapped to bounds it is close to; None if the method fails.
 
     Q of shape (n, n) is positive semi-definite; one bound of a variable may be infinite; Eb = e are
-    the equations, E of shape (m, n), where m may be 0.
+    the equality constraints, E of shape (m, n), where m may be 0.
 
     Examples
     --------
@@ -319,7 +323,7 @@ def solve_dense_box_qp(
 
 @dataclass
 class _Dense:
-    """The system of a Newton step: Q plus a diagonal, bordered by the equations."""
+    """Linear system of a Newton step: Q plus a diagonal, bordered by the equality constraints."""
 
     Q: FloatArray
     t: FloatArray
@@ -329,9 +333,9 @@ class _Dense:
     e: FloatArray
 
     def start(self) -> Point:
-        """Return the middle of the boxes.
+        """Return the midpoint of the boxes as starting point.
 
-        A variable with one bound starts where a typical diagonal would put it.
+        A variable with one bound starts at a distance of max |t| over the mean diagonal of Q.
         """
         Q, t, lower, upper = self.Q, self.t, self.lower, self.upper
         low, high = np.isfinite(lower), np.isfinite(upper)
@@ -352,7 +356,7 @@ class _Dense:
         return below, np.where(np.isfinite(self.upper), self.upper - b, 1.0)
 
     def factorise(self, point: Point) -> FloatArray | None:
-        """Factorise Q + D; the equations follow by its Schur complement."""
+        """Factorise Q plus the diagonal of the bounds, and eliminate the equality constraints."""
         self.b = point.x
         M = self.Q.copy()
         M[np.diag_indices(len(M))] += point.z_low / point.below + point.z_high / point.above
@@ -365,18 +369,19 @@ class _Dense:
         return np.asarray(gradient - point.z_low + point.z_high)
 
     def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Solve for b, then correct it by the multipliers of the equations."""
+        """Solve for b, then correct it by the multipliers of the equality constraints."""
         d = cho_solve(self.factor, right, check_finite=False)
         dm = np.zeros(len(self.e))
         if len(self.e):
-            # Least squares, for near the end a group may have no variable left that can move.
+            # Least squares: near the optimum all variables of a group may be at a bound, and the
+            # Schur complement is singular.
             lack = self.E @ (self.b + d) - self.e
             dm = np.linalg.lstsq(self.E @ self.lifted, lack, rcond=None)[0]
             d = d - self.lifted @ dm
         return d, dm
 
     def move(self, point: Point, length: float, dx: FloatArray, dv: FloatArray) -> None:
-        """Move to new arrays: the caller keeps the best b."""
+        """Update into new arrays, because the caller keeps the last b."""
         point.x = point.x + length * dx
         point.v = point.v + length * dv
         point.below, point.above = self._distances(point.x)

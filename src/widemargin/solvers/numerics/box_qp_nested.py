@@ -1,9 +1,9 @@
-"""Solve box QPs with many rows: fix rows far from their threshold, solve exactly for the rest.
+"""Screening for large box QPs: fix samples far from their threshold, solve for the others.
 
-The interior-point method reads all rows in every step. But once some plane near the solution is
-known, most rows can be left at the bound that it gives them, and few are in doubt:
-`numerics.box_qp` then solves a far smaller problem, and one product with all rows
-shows which of them were put on the wrong side.
+The interior-point method reads all samples in every iteration. Once a hyperplane near the solution
+is known, it determines the bound of most samples, and only a few are uncertain: `numerics.box_qp`
+solves the far smaller problem of these, and one product with all samples finds those that were
+fixed at the wrong bound.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.solvers.numerics.box_qp import BoxQP, BoxSolution, InfeasibleSums, solve_box_qp
 
-SHARE = 4  # a sample is this part of the rows
-IN_DOUBT = 1.6  # rows in doubt, in units of m sqrt(n / r)
-LOOSE = 0.02  # rows on the wrong side, as a share of those in doubt, that a loose solution may have
+SHARE = 4  # ratio of the number of samples to the size of the subsample
+IN_DOUBT = 1.6  # number of uncertain samples in units of m sqrt(n / r), see `out_of_core.start`
+LOOSE = 0.02  # loose solution: samples at the wrong bound relative to the number of uncertain ones
 MAX_ROUNDS = 50
 
 
 def few_rows(n_features: int) -> int:
-    """Return how many rows make a sample worth solving; twice as many are solved at once."""
+    """Return the smallest useful size of a subsample; up to it, problems are solved directly."""
     return max(3000, 60 * n_features)
 
 
@@ -37,10 +37,11 @@ def solve_nested(
     seed: int = 0,
     tick: Callable[[], None] | None = None,
 ) -> BoxSolution:
-    """Solve a box QP; the solution and `tick` are those of `solve_box_qp`.
+    """Solve a box QP with screening; the solution and `tick` are those of `solve_box_qp`.
 
-    Up to `few` rows are solved at once. `start` is a plane near the solution, and how many rows it
-    leaves in doubt; `loose` tells whether some rows may stay on the wrong side: for samples.
+    Up to `few` samples are solved directly. `start` is a hyperplane (w, t) near the solution, with
+    the number of samples whose bound it leaves uncertain. With `loose`, for subsamples, some
+    samples may remain at the wrong bound.
     """
     m = len(problem.D)
     if m <= few:
@@ -61,7 +62,7 @@ def solve_nested(
 def _from_sample(
     problem: BoxQP, few: int, seed: int, tick: Callable[[], None] | None
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Solve a part of the rows, loosely; where that has no solution, a larger part."""
+    """Solve a subsample loosely, or a larger one if its constraints are infeasible."""
     m, order = len(problem.D), problem.Z.shape[1] + len(problem.a)
     rng = np.random.default_rng((seed, m))
     r = max(few // 2, m // SHARE)
@@ -74,15 +75,16 @@ def _from_sample(
             continue
         if not problem.vanishes(found.w):
             return found.w, found.t, int(IN_DOUBT * m * np.sqrt(order / r))
-        break  # w = 0 tells no row from another
+        break  # w = 0 does not separate samples by their bound
     return problem.c, np.zeros(len(problem.a)), m
 
 
 def _in_doubt(problem: BoxQP, slack: FloatArray, number: int) -> BoolArray:
-    """Mark the rows nearest their threshold, half of them on each side where there are as many.
+    """Mark the `number` samples nearest to their threshold.
 
-    Sums with one sign (reduced hulls) are reached by the rows of largest slack, so there the
-    threshold is where their caps add up to the sum, whatever t is.
+    Reduced hulls: the equality constraint of a class has coefficients of one sign and is met by the
+    samples of largest slack, so the threshold is the rank at which their caps add up to the sum,
+    independently of t, with the same number of samples on either side.
     """
     if number >= len(slack):
         return np.ones(len(slack), dtype=bool)
@@ -107,7 +109,7 @@ def _rounds(
     loose: bool,
     tick: Callable[[], None] | None,
 ) -> BoxSolution | None:
-    """Solve and correct until no row is on the wrong side; None: too few rows are in doubt."""
+    """Solve and add wrongly fixed samples until there are none; None if there are too many."""
     for _ in range(MAX_ROUNDS):
         capped = at_cap & ~explicit
         try:
@@ -118,6 +120,7 @@ def _rounds(
             return None
         slack = problem.slack(part.w, part.t)
         size = float(np.abs(problem.q).max()) + float(np.sqrt(np.mean((problem.q - slack) ** 2)))
+        # A slack at rounding level has no sign: such a sample is optimal at either bound.
         wrong = ((slack > 0) != capped) & (np.abs(slack) > OBJECTIVE_ROUNDING * size) & ~explicit
         number = int(wrong.sum())
         if number <= (LOOSE * doubt if loose else 0):
@@ -137,7 +140,7 @@ def _narrowed(
     capped: BoolArray,
     explicit: BoolArray,
 ) -> FloatArray:
-    """The intervals of the thresholds, as far as the rows that were left at bounds allow."""
+    """Return the optimal intervals of the thresholds, narrowed by the samples fixed at bounds."""
     interval = part.interval.copy()
     for j, (low, high) in enumerate(interval):
         if low < high:

@@ -1,4 +1,4 @@
-"""Solve positive definite linear systems by preconditioned conjugate gradients."""
+"""Preconditioned conjugate gradients for positive definite linear systems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Solved(NamedTuple):
-    """The solution, the number of products with the matrix, and whether the goal was reached."""
+    """Solution, number of matrix-vector products, and whether the goal was reached."""
 
     x: Any
     n_products: int
@@ -28,28 +28,28 @@ def conjugate_gradients(
     dot: Callable[[Any, Any], Any] = np.dot,
     plain_residual: bool = False,
 ) -> Solved:
-    """Solve A x = right from x = 0.
+    """Solve A x = right by conjugate gradients from x = 0.
 
     Parameters
     ----------
     times, precondition : callable
-        Return A v, and roughly the solution of A z = r.
+        Return A v, and an approximate solution z of A z = r.
     right : vector
-        Right side: an array, or anything that can be added and multiplied by numbers.
+        Right-hand side: an array, or any object with addition and multiplication by scalars.
     goal : callable
-        From the squared size of the residual at the start to that at which to stop.
+        Maps the squared norm of the initial residual to the squared norm at which to stop.
     most : int
-        Largest number of products.
+        Largest number of products with A.
     dot : callable
         Inner product.
     plain_residual : bool
-        Whether the squared size of a residual r is r.r; otherwise it is r.z, z preconditioned.
+        Whether the squared norm of a residual r is r.r; otherwise it is r.z with z preconditioned.
 
     Returns
     -------
     Solved
-        A curvature that is not positive ends the steps and counts as reached: only rounding is
-        left, or values beyond the range of the arithmetic.
+        If the curvature p.Ap is not positive, the iteration stops and the goal counts as reached:
+        only rounding errors remain, or values have overflowed.
 
     Examples
     --------

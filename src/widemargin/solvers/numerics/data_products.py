@@ -1,8 +1,8 @@
-"""Multiply with dense and CSR data in float64: every product that a linear solver needs.
+"""Products with dense and CSR data matrices in float64, as needed by linear solvers.
 
-All sums are float64 whatever the data are, and the data are read where they lie: no product
-converts, copies or transposes them. Long products are cut into slabs of a few milliseconds, with a
-call of ``tick`` after each, so that interrupts and time budgets act inside them.
+All sums are float64, also for float32 data, and matrix-vector products read the data in place,
+without conversion, copy or transposition. Long products are split into slabs of a few milliseconds
+and ``tick`` is called in between, so that interrupts and time limits take effect.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 
 SLAB = 1 << 20  # stored values that one thread reads at a time: about a millisecond
-FEW = 2000  # rows whose products with each other may be kept: 32 MB
-BLOCK = 1 << 19  # values of a float64 copy of rows: 4 MB
+FEW = 2000  # largest number of samples whose Gram matrix is kept: 32 MB
+BLOCK = 1 << 19  # values of a float64 copy of samples: 4 MB
 
 
 @jit
 def _dense_dot(X: Any, w: Any, out: Any) -> None:
-    """out[i] = x_i . w, in four interleaved sums that the compiler may keep in one register."""
+    """Compute out[i] = x_i . w.
+
+    Without fast=True the compiler may not reorder a sum. Four interleaved partial sums fit into
+    one vector register and are independent of each other.
+    """
     n, d = X.shape
     whole = d - d % 4
     for i in range(n):
@@ -45,7 +49,7 @@ def _dense_dot(X: Any, w: Any, out: Any) -> None:
 
 @jit
 def _dense_combine(X: Any, coef: Any, out: Any) -> None:
-    """Add sum_i coef_i x_i to out; rows with coefficient zero are not read."""
+    """Add sum_i coef_i x_i to out; samples with coefficient zero are not read."""
     n, d = X.shape
     for i in range(n):
         c = coef[i]
@@ -73,7 +77,7 @@ def _dense_curvature(X: Any, rows: Any, weight: Any, shift: Any, v: Any, out: An
 
 @jit
 def _csr_dot(indptr: Any, indices: Any, data: Any, w: Any, out: Any) -> None:
-    """out[i] = x_i . w."""
+    """Compute out[i] = x_i . w."""
     for i in range(len(out)):
         s = 0.0
         for p in range(indptr[i], indptr[i + 1]):
@@ -83,7 +87,7 @@ def _csr_dot(indptr: Any, indices: Any, data: Any, w: Any, out: Any) -> None:
 
 @jit
 def _csr_combine(indptr: Any, indices: Any, data: Any, coef: Any, out: Any) -> None:
-    """Add sum_i coef_i x_i to out; rows with coefficient zero are not read."""
+    """Add sum_i coef_i x_i to out; samples with coefficient zero are not read."""
     for i in range(len(coef)):
         c = coef[i]
         if c != 0.0:
@@ -129,16 +133,16 @@ def _csr_squares(indptr: Any, indices: Any, data: Any, rows: Any, weight: Any, o
 
 
 class LinearRows:
-    """A data matrix seen through the products of a linear machine.
+    """Data matrix with the products that linear solvers need.
 
     Parameters
     ----------
     X : ndarray of shape (n, d) or CSR matrix
-        float32 or float64.
+        Samples, float32 or float64.
     tick : callable, optional
-        Called by this thread inside long products; by default nothing happens.
+        Called by the calling thread inside long products; by default a no-op.
     threads : int
-        Number of threads for long products; it does not change a bit of the results.
+        Number of threads for long products; the results are identical to the last bit.
     """
 
     def __init__(
@@ -150,17 +154,17 @@ class LinearRows:
         self.n_values = int(X.nnz if self.sparse else X.size)
         self.tick = tick
         self.threads = threads
-        self.products: FloatArray | None = None  # of all rows about origin, where they are few
+        self.products: FloatArray | None = None  # Gram matrix of all samples about `origin`
         self.origin = np.zeros(self.n_features)
 
     def _arrays(self, s: slice) -> tuple[Any, ...]:
-        """Return the arguments by which compiled loops know a stretch of rows."""
+        """Return a slice of the samples as the first arguments of a compiled loop."""
         if self.sparse:
             return self.X.indptr[s.start : s.stop + 1], self.X.indices, self.X.data
         return (self.X[s],)
 
     def _over_slabs(self, n_rows: int, function: Callable[[int, slice], None]) -> int:
-        """Call function(number, slab) on slabs of n_rows rows, in batches; return their number."""
+        """Call function(number, slab) on slabs of n_rows samples; return the number of slabs."""
         per_row = max(1, self.n_values // max(1, self.n_rows))
         step = max(1, SLAB // per_row)
         slabs = [slice(k, min(k + step, n_rows)) for k in range(0, n_rows, step)]
@@ -168,7 +172,7 @@ class LinearRows:
             function(0, slabs[0])
             self.tick()
             return 1
-        batch = 8 * self.threads
+        batch = 8 * self.threads  # a few milliseconds between two calls of tick
         for first in range(0, len(slabs), batch):
             numbers = range(first, min(first + batch, len(slabs)))
             for_each(lambda i: function(i, slabs[i]), numbers, min(self.threads, len(numbers)))
@@ -176,7 +180,11 @@ class LinearRows:
         return len(slabs)
 
     def _summed(self, n_rows: int, add: Callable[[slice, FloatArray], float | None]) -> Any:
-        """Sum what add(slab, out) adds to out and returns over all slabs, in their order."""
+        """Return the sums of `out` and of the return values of add(slab, out) over all slabs.
+
+        Each slab has its own accumulator, and these are added in the order of the slabs: the result
+        does not depend on the number of threads.
+        """
         parts: dict[int, tuple[FloatArray, float]] = {}
 
         def work(number: int, slab: slice) -> None:
@@ -206,7 +214,7 @@ class LinearRows:
     def curvature(
         self, rows: IntArray, weight: FloatArray, centre: FloatArray, v: FloatArray
     ) -> FloatArray:
-        """Return sum_k weight_k (x_k - centre) (x_k - centre)' v over the given rows."""
+        """Return sum_k weight_k (x_k - centre) (x_k - centre)' v over the given samples."""
         whole = self._arrays(slice(0, self.n_rows))
         loop = _csr_curvature if self.sparse else _dense_curvature
         shift = float(centre @ v)
@@ -217,29 +225,35 @@ class LinearRows:
         return out
 
     def spread(self, rows: IntArray, weight: FloatArray, centre: FloatArray) -> FloatArray:
-        """Return the diagonal of sum_k weight_k (x_k - centre) (x_k - centre)'."""
+        """Return the diagonal of sum_k weight_k (x_k - centre) (x_k - centre)'.
+
+        `centre` must be the weighted mean of these samples, or zero.
+        """
         whole = self._arrays(slice(0, self.n_rows))
         loop = _csr_squares if self.sparse else _dense_squares
         out, _ = self._summed(len(rows), lambda k, out: loop(*whole, rows[k], weight[k], out))
         return np.maximum(out - weight.sum() * centre * centre, 0.0)
 
     def take(self, rows: IntArray) -> LinearRows:
-        """Return a copy of some rows."""
+        """Return a copy of some samples."""
         return LinearRows(self.X[rows], self.tick, threads=self.threads)
 
     def size_of(self, rows: IntArray) -> int:
-        """Return the number of values stored in some rows."""
+        """Return the number of stored values of some samples."""
         if self.sparse:
             return int((self.X.indptr[rows + 1] - self.X.indptr[rows]).sum())
         return len(rows) * self.n_features
 
     def feature_gram(self, rows: IntArray, weight: FloatArray, centre: FloatArray) -> FloatArray:
-        """Return sum_k weight_k (x_k - centre) (x_k - centre)', of shape (d, d)."""
+        """Return sum_k weight_k (x_k - centre) (x_k - centre)', of shape (d, d).
+
+        `centre` must be the weighted mean of these samples, or zero.
+        """
         out = np.zeros((self.n_features, self.n_features))
         thin = self.sparse and self._thin(rows)
         for block, k in self._blocks(rows, dense=not thin):
             root = np.sqrt(weight[k])
-            if thin:
+            if thin:  # centring would make the block dense: subtract the centre from the sum
                 scaled = sp.diags_array(root) @ block
                 out += (scaled.T @ scaled).toarray()
             else:
@@ -251,7 +265,7 @@ class LinearRows:
         return out
 
     def cost_of_gram(self, rows: IntArray) -> float:
-        """Return the work of :meth:`feature_gram` or :meth:`row_gram` in nanoseconds, roughly."""
+        """Estimate the time of :meth:`feature_gram` or :meth:`row_gram` in nanoseconds."""
         size, order = self.size_of(rows), min(len(rows), self.n_features)
         if self.sparse and self._thin(rows):
             work = 3.0 * size * size / len(rows)
@@ -259,18 +273,19 @@ class LinearRows:
             work = 0.1 * len(rows) * self.n_features * order
         if len(rows) >= self.n_features or not self._worth_keeping(rows):
             return work
+        # Kept for further calls: free once computed, and before that shared by about ten of them.
         return 0.0 if self.products is not None else 0.1 * work
 
     def _thin(self, rows: IntArray) -> bool:
-        """Whether rows hold so few values that products of sparse matrices are cheaper."""
+        """Return whether samples are so sparse that products of sparse matrices are cheaper."""
         return 30.0 * (self.size_of(rows) / len(rows)) ** 2 < self.n_features**2
 
     def row_gram(self, rows: IntArray, centre: FloatArray) -> FloatArray:
-        """Return (x_k - centre) . (x_l - centre) for all pairs of the given rows."""
+        """Return the centred Gram matrix (x_k - centre) . (x_l - centre) of the given samples."""
         if not self._worth_keeping(rows):
             return self._products(rows, centre)
         if self.products is None:
-            # Products about the mean: about zero, a large offset would swallow their digits.
+            # Centre at the mean: products about the origin lose digits if the mean is large.
             self.origin = self.combine(np.full(self.n_rows, 1.0 / self.n_rows))
             self.products = self._products(np.arange(self.n_rows), self.origin)
         return self._moved(self.products[np.ix_(rows, rows)], rows, self.origin, centre)
@@ -278,7 +293,7 @@ class LinearRows:
     def _moved(
         self, gram: FloatArray, rows: IntArray, origin: FloatArray, centre: FloatArray
     ) -> FloatArray:
-        """Return the products about centre, given those about origin (which is overwritten)."""
+        """Shift a Gram matrix in place from products about `origin` to those about `centre`."""
         shift = centre - origin
         side = self.dot(shift)[rows] - origin @ shift
         gram -= side[:, None]
@@ -287,7 +302,7 @@ class LinearRows:
         return gram
 
     def _products(self, rows: IntArray, centre: FloatArray) -> FloatArray:
-        """Compute (x_k - centre) . (x_l - centre) for all pairs of the given rows."""
+        """Compute the centred Gram matrix of the given samples from the data."""
         if self.sparse:
             some = self.X[rows].astype(np.float64, copy=False)
             gram: FloatArray = (some @ some.T).toarray()
@@ -302,13 +317,13 @@ class LinearRows:
         return out
 
     def _worth_keeping(self, rows: IntArray) -> bool:
-        """Whether the products of all rows are kept for further calls."""
+        """Return whether to keep the Gram matrix of all samples for further calls."""
         return self.products is not None or (
             self.n_rows <= FEW and 2 * len(rows) > self.n_rows and self.n_rows < self.n_features
         )
 
     def _blocks(self, rows: IntArray, *, dense: bool) -> Iterator[tuple[Any, slice]]:
-        """Yield float64 copies of some rows, a few MB at a time, and their places."""
+        """Yield float64 copies of some samples, a few MB at a time, and their positions."""
         per_row = self.n_features if dense else 1 + self.size_of(rows) // len(rows)
         step = max(1, BLOCK // per_row)
         for first in range(0, len(rows), step):

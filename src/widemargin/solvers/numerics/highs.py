@@ -1,4 +1,4 @@
-"""Solve linear programs by HiGHS, through scipy."""
+"""Linear programs by HiGHS, through scipy."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray
 
-TOLERANCE = 1e-10  # HiGHS accepts none smaller
+TOLERANCE = 1e-10  # smallest value that HiGHS accepts
 _ENDS: dict[int, Literal["optimal", "limit", "failed"]] = {0: "optimal", 1: "limit"}
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramSolution:
-    """The last point, if there is one, and the multipliers of its constraints.
+    """Last point, if there is one, and the multipliers of its constraints.
 
-    `ended` is "limit" where max_iter or the seconds ran out. Multipliers are derivatives of the
-    optimum by the right sides.
+    `ended` is "limit" if `max_iter` or `seconds` was reached. Multipliers are derivatives of the
+    optimum with respect to the right-hand sides.
     """
 
     x: FloatArray | None
@@ -38,16 +38,16 @@ def solve_linear_program(
     seconds: float | None = None,
     **constraints: Any,
 ) -> ProgramSolution:
-    """Minimise c.x within bounds of shape (n, 2) and constraints, as `scipy.optimize.linprog`.
+    """Minimise c.x subject to bounds of shape (n, 2) and constraints, by `linprog` of scipy.
 
     Parameters
     ----------
     c, bounds, method, **constraints
-        As for `linprog`; constraints are A_ub, b_ub, A_eq and b_eq.
+        As for `scipy.optimize.linprog`; constraints are A_ub, b_ub, A_eq and b_eq.
     sharp : bool
-        Whether to ask for the smallest tolerances that HiGHS accepts.
+        Whether to use the smallest tolerances that HiGHS accepts.
     max_iter, seconds : number, optional
-        Limits.
+        Limits on iterations and time.
 
     Examples
     --------

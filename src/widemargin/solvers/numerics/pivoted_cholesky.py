@@ -1,10 +1,10 @@
-r"""Approximate a kernel matrix by V V' plus a diagonal: pivoted Cholesky on a few columns.
+r"""Low-rank approximation of a kernel matrix by randomly pivoted Cholesky.
 
-Pivoted Cholesky: the columns of r rows, orthogonalised, give :math:`K = V V' + R` with R positive
-semi-definite, so that :math:`|R_{ij}| \le \sqrt{R_{ii} R_{jj}}` and the diagonal of R, which is
-known exactly, bounds all of it. Smooth kernels of few features need a few hundred columns, however
-many rows there are. The columns are nested: the first s of them are the answer for rank s, and
-more can be added at any time.
+The columns of K at r pivots, orthogonalised, give :math:`K = V V' + R` with R positive
+semi-definite, so that :math:`|R_{ij}| \le \sqrt{R_{ii} R_{jj}}`: the diagonal of R, which is known
+exactly, bounds the whole error. Smooth kernels of few features need a few hundred columns,
+independently of the number of samples. The approximations are nested: the first s columns are that
+of rank s, and columns can be added at any time.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from scipy.linalg import solve_triangular
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.kernels import Rows
 
-BLOCK = 96  # candidates for pivots that are looked at together
-WORTH_IT = 0.1  # a candidate is taken if it still has this share of the block's largest remainder
-SAMPLE = 800  # rows from which the rank is estimated
-INDEFINITE = 1e-8  # a remainder below minus this, relative to the diagonal, is not rounding
+BLOCK = 96  # candidates for pivots that are drawn together
+WORTH_IT = 0.1  # smallest remainder of an accepted candidate, relative to the largest of its block
+SAMPLE = 800  # subsample size for the estimate of the rank
+INDEFINITE = 1e-8  # a remainder below minus this, relative to the diagonal, exceeds rounding errors
 
 
 class LowRank:
-    """diag(y) K diag(y) ~ V V' + a diagonal, as accurate as was asked for so far.
+    """Low-rank approximation diag(y) K diag(y) ~ V V' plus a diagonal, extended on demand.
 
-    y holds the signs of the rows of V; at most max_rank columns are used, whose pivots are drawn.
+    y holds the labels (signs) of the samples; V has at most max_rank columns, with random pivots.
 
     Attributes
     ----------
     rank : int
-        Columns so far.
+        Number of columns so far.
     rest : ndarray of shape (n,)
-        What V V' lacks of the diagonal, exactly.
+        Diagonal of the error K - V V', exact.
     exhausted : bool
         Whether `max_rank` columns were not enough, or the kernel is not positive semi-definite.
     remainder : float
-        The largest of `rest`, relative to the largest k(x_i, x_i); infinite if the kernel is not
+        Largest entry of `rest`, relative to the largest k(x_i, x_i); infinite if the kernel is not
         positive semi-definite.
     """
 
@@ -51,23 +51,22 @@ class LowRank:
 
     @property
     def V(self) -> FloatArray:
-        """The factor, of shape (n, rank); a view."""
+        """Factor V of shape (n, rank), a view."""
         return self.columns[:, : self.rank]
 
     @property
     def remainder(self) -> float:
-        """What V V' lacks, at most."""
+        """Largest relative error of a diagonal entry."""
         if self.scale <= 0 or self.rest.min() < -INDEFINITE * self.scale:
             return np.inf
         return float(self.rest.max()) / self.scale
 
     def grow(self, remainder: float) -> bool:
-        """Add columns until no remainder exceeds this share of the largest k(x_i, x_i).
+        """Add columns until the relative `remainder` is reached; return whether it was.
 
-        Pivots are drawn in blocks, with the remainder as probability, and those kept that the
-        others of the block do not explain (Epperly, Tropp and Webber, 2024): all work is products
-        of matrices, and no two pivots are close to each other. Returns whether the remainder was
-        reached.
+        Pivots are drawn in blocks, with probabilities proportional to `rest`, and those are
+        accepted that the other pivots of the block do not approximate well (Epperly, Tropp and
+        Webber, 2024): all work is products of matrices, and no two pivots are nearly equal.
         """
         while not self.exhausted and self.remainder > remainder:
             if np.isinf(self.remainder) or self.rank >= self.max_rank:
@@ -77,7 +76,7 @@ class LowRank:
         return not self.exhausted
 
     def _add(self, chosen: IntArray) -> None:
-        """Orthogonalise the columns of some rows against those at hand, and append them."""
+        """Orthogonalise the columns of K at some pivots against V and append them."""
         first, self.rank = self.rank, self.rank + len(chosen)
         old = self.columns[:, :first]
         if self.rank > self.columns.shape[1]:
@@ -88,7 +87,7 @@ class LowRank:
         new *= self.y[:, None] * self.y[chosen]
         new -= old @ old[chosen].T
         block = new[chosen]
-        ridge = 1e-14 * float(np.diagonal(block).max())  # definite but for rounding
+        ridge = 1e-14 * float(np.diagonal(block).max())  # rounding may make the block indefinite
         factor = np.linalg.cholesky(block + ridge * np.eye(len(block)))
         inverse = solve_triangular(factor, np.eye(len(block)), lower=True, check_finite=False)
         new = new @ inverse.T
@@ -96,9 +95,10 @@ class LowRank:
         self.rest -= np.einsum("ij,ij->i", new, new)
 
     def _pivots(self) -> IntArray:
-        """Draw candidates by their remainder and keep those that the others do not explain."""
+        """Draw candidates with probability ~ `rest` and select pivots among them."""
         odds = np.maximum(self.rest, 0.0).cumsum()
         drawn = np.searchsorted(odds, odds[-1] * self.rng.random(BLOCK))
+        # The sample of largest error is always a candidate, since it determines `remainder`.
         candidates = np.unique(np.append(drawn, np.argmax(self.rest)))
         candidates = candidates[candidates < self.rows.n]
         block = self.rows.block(candidates, self.rows, candidates)
@@ -107,7 +107,7 @@ class LowRank:
 
 
 def _explained_least(block: FloatArray) -> IntArray:
-    """Return pivots of a small matrix, largest remainder first, as long as they are worth it."""
+    """Select pivots of a small matrix greedily by remainder, down to a fraction of the largest."""
     rest = np.diagonal(block).copy()
     least = WORTH_IT * rest.max()
     factor = np.zeros(block.shape)
@@ -127,10 +127,10 @@ def _explained_least(block: FloatArray) -> IntArray:
 
 
 def rank_estimate(rows: Rows, remainder: float) -> int:
-    """Estimate how many columns a remainder needs, from a sample of the rows.
+    """Estimate the rank needed for a relative remainder from a subsample.
 
-    Smooth kernels need hardly more columns for all rows than for the sample. Where more than half
-    of the sample is needed, the answer is n: the kernel has no small rank.
+    Smooth kernels need hardly more columns for all samples than for a subsample. If more than half
+    of the subsample would be needed, return n: the kernel matrix does not have low rank.
     """
     n = rows.n
     sample = np.random.default_rng(0).permutation(n)[: min(n, SAMPLE)]

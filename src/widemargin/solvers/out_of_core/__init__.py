@@ -1,15 +1,15 @@
-r"""Solve linear machines over data that are read in parts, where they lie.
+r"""Out-of-core linear models: data in parts, read in a few passes.
 
 =============  ==================================  ============================================
-problem        method                              reads of the data
+problem        method                              passes over the data
 =============  ==================================  ============================================
 hinge, hull    "implicit" (`implicit`): exact      about four
-squared_hinge  "newton" (`squared`): to a gap of   one for each Newton step, about five from a
-               tol                                 sample's solution
+squared_hinge  "newton" (`squared`): to a duality  one per Newton step, about five from the
+               gap of tol                          solution of a subsample
 =============  ==================================  ============================================
 
 The problems are those of :mod:`widemargin.problems.linear_scan`; each has one method, which
-"auto" takes. Both draw a sample first, solve it in memory and correct its solution; both keep
+"auto" selects. Both methods solve a subsample in memory and then correct its solution; both save
 checkpoints.
 """
 
@@ -48,41 +48,41 @@ def solve(
     Parameters
     ----------
     problem : LinearProblem
-        The problem and its cap.
+        Problem and cap.
     data : Source
-        The samples, with labels -1 and +1 and weights; those of weight zero do not count.
+        Samples with labels -1 and +1 and weights; samples of weight zero are ignored.
     tol : float
-        Largest relative duality gap. "implicit" goes on to the exact optimum; a run that ends
+        Largest relative duality gap. "implicit" continues to the exact optimum; a run that ends
         early within tol has converged.
     budget : Budget
-        Largest number of rounds (or passes of "newton"), and the monitor: called with
-        (round, relative gap) after every round, and between steps inside one once a bound is
+        Largest number of rounds (or passes of "newton"), and the monitor, which is called with
+        (round, relative gap) after every round, and between steps of a round once a bound is
         known.
     start : LinearResult, optional
-        A model near the solution, in place of a sample's.
+        Model for a warm start, instead of the solution of a subsample.
     method : {"auto", "implicit", "newton"}
         "auto": see the table.
     seed : int
-        Seed of the sample; it changes the way, not the result.
+        Seed of the subsample; it changes the iterates, not the result.
     centre : ndarray of shape (n_features,), optional
-        "implicit": subtracted from the samples inside. Data far from the origin are centred
-        anyway.
+        "implicit": subtracted from the samples internally. Data far from the origin are centred
+        in any case.
     checkpoint : object with load() and save(dict), optional
-        Keeps the state after every round. A run that finds a state goes on from there and ends
-        at the same bits.
+        Stores the state after every round. A run that finds a state resumes from it and ends with
+        the same result to the last bit.
     observe : callable, optional
-        "implicit": called after every round with a text that says what it found, the number of
-        the round and the relative gap.
+        "implicit": called after every round with a progress message, the number of the round and
+        the relative gap.
 
     Returns
     -------
     result : OutOfCoreResult
-        Model, bounds and history.
+        Model, objectives and history.
 
     Raises
     ------
     InfeasibleSums
-        Reduced hulls: the caps of a class sum to less than one.
+        If, for reduced hulls, the caps of a class sum to less than one.
 
     Examples
     --------
@@ -120,9 +120,9 @@ def solve(
 def dual_variables(
     problem: LinearProblem, data: Source, result: OutOfCoreResult
 ) -> list[FloatArray]:
-    """Return the multipliers of all samples, one array for each part: 0 <= alpha <= cap * weight.
+    """Return the multipliers of all samples, one array per part: 0 <= alpha <= cap * weight.
 
-    For the hinge and hulls, from the data that were solved, in the same parts, and the result.
+    For the hinge and reduced hulls; `data` must be the source that was solved, in the same parts.
     """
     short = result.multipliers
     assert short is not None

@@ -1,23 +1,25 @@
-r"""Solve the hinge and the reduced hulls exactly, most samples being left at a bound unseen.
+r"""Implicit-outlier method: exact out-of-core solution of the hinge and of reduced hulls.
 
-The hinge of any row may be replaced by one of its two linear minorants, xi = 0 ("zero", alpha = 0)
-or xi = slack ("bounded", alpha = cap). What is left is a **relaxed** problem: its optimum is a
-lower bound, the true objective of its solution an upper one. All bounded rows together are one
-vector and one number per class, however many outliers there are. The relaxation is exact as soon
-as no row lies on the wrong side of its threshold, and only rows near the threshold are in doubt:
+The hinge loss of a sample may be replaced by one of its two linear minorants, xi = 0 (multiplier at
+zero) or xi = slack (multiplier at the cap). The result is a **relaxed** problem: its optimum is a
+lower bound, the true objective at its solution an upper bound. All *implicit* samples at the cap
+enter as one vector and one number per class, independently of how many outliers there are. The
+relaxation is exact if no implicit sample is on the wrong side of its threshold, and only samples
+near the threshold are uncertain:
 
-1. *Sample.* The solution of a sample, with caps scaled up, gives every row its side, except for
-   a zone of rows near the thresholds as wide as the sampling error.
-2. *Solve.* The rows of the zone are explicit: `numerics.box_qp` solves the relaxed
+1. *Subsample.* The solution of a subsample, with caps scaled up, determines the side of every
+   sample, except in a zone around the thresholds as wide as the sampling error.
+2. *Solve.* The samples in the zone are explicit variables: `numerics.box_qp` solves the relaxed
    problem exactly.
-3. *Read.* One read of the data gives the upper and the lower bound, recomputed from the rows, and
-   the rows on the wrong side. They become explicit, and step 2 follows; are they too many, the
-   zone is widened around the best plane so far.
+3. *Check.* One pass over the data computes the upper and the lower bound and finds the samples on
+   the wrong side. They become explicit, and step 2 is repeated; if there are too many, the zone is
+   widened around the best hyperplane so far.
 
-It ends when no row is on the wrong side. The explicit set only grows, so it does end, and the
-result does not depend on the sample, on the parts or on the order of the rows.
+The method terminates when no sample is on the wrong side, after finitely many rounds because the
+explicit set only grows. The result does not depend on the subsample, on the parts or on the order
+of the samples.
 
-References: Balcázar et al. (2008), section 4, whose random sampling this replaces where there are
+References: Balcázar et al. (2008), section 4, whose random sampling this replaces if there are
 many outliers.
 """
 
@@ -40,7 +42,7 @@ from widemargin.solvers.out_of_core.start import centre_of, draw_sample, sample_
 from widemargin.solvers.out_of_core.state import resumed, state_of
 from widemargin.sources.protocol import Source
 
-EXACT_GAP = 1e-9  # largest relative gap, recomputed from the data, of a result called optimal
+EXACT_GAP = 1e-9  # largest relative gap, recomputed from the data, of a converged result
 
 Observer: TypeAlias = Callable[[str, int, float], None]
 """Called after every round with a text to show, the number of the round and the relative gap."""
@@ -58,7 +60,7 @@ def solve_implicit(
     checkpoint: Store | None,
     observe: Observer | None,
 ) -> OutOfCoreResult:
-    """Solve a linear large-margin problem exactly; see `solve` of the package."""
+    """Solve the hinge or reduced-hull problem exactly; see `solve` of the package."""
     with worker_threads(), np.errstate(over="ignore", invalid="ignore"):
         saved = checkpoint.load() if checkpoint is not None else None
         if saved is not None:
@@ -77,11 +79,12 @@ def _started(
     centre: FloatArray | None,
     start: LinearResult | None,
 ) -> Rounds:
-    """Draw a sample and put a zone around its solution, or take all rows where they are few."""
+    """Return the initial state: a zone around the solution of a subsample, or all samples if few."""
     total, n = int(sum(source.sizes)), source.n_features
     few = few_rows(n)
-    number = total  # no sample where the rows are few
+    number = total  # no subsample: all samples become explicit
     if total > 2 * few:
+        # A warm start only needs the subsample to determine the width of the zone.
         number = few if start is not None else sample_rows(total, n)
     passes = 0.0
     base = None
@@ -97,7 +100,7 @@ def _started(
             plane = start.coef, problem.about(start.thresholds, -product)
         try:
             base = start_from(sample, problem, total, plane, seed)
-        except InfeasibleSums:  # a class is missing in the sample
+        except InfeasibleSums:  # a class is missing in the subsample
             number *= 8
     if base is None:
         everything = Limits((-np.inf, -np.inf), (np.inf, np.inf))
@@ -107,13 +110,13 @@ def _started(
 
 
 class _Stopped(Exception):
-    """The monitor said stop in the middle of a round."""
+    """Exception raised when the monitor ends the run inside a round."""
 
 
 def _run(
     rounds: Rounds, budget: Budget, checkpoint: Store | None, observe: Observer | None
 ) -> Status:
-    """Repeat rounds until nothing is wrong, the budget is spent or the monitor says stop."""
+    """Repeat rounds until no sample is on the wrong side, or the budget or the monitor ends it."""
     at, problem, monitor = rounds.at, rounds.problem, budget.monitor
 
     def save() -> None:
@@ -129,18 +132,18 @@ def _run(
             if at.explicit is None:
                 explicit = rounds.read_sides()
                 if rounds.centre is None and rounds.everything_explicit:
-                    # Rows that were read without a sample, so that nothing was known about them.
+                    # No subsample was drawn, so this is the first chance to find the centre.
                     rounds.centre = centre_of(explicit.X, problem)
                     if rounds.centre is not None:
                         explicit.X -= rounds.centre
                 save()
-            # Before the first round there is no bound to report and no model to stop with.
+            # In the first round there is no bound to report and no model to return: no monitor.
             if not rounds.solve(tick if at.round and monitor else None):
                 rounds.widen_infeasible()
                 continue
             assert at.solution is not None
             if problem.kind == "hull" and not at.solution.w.any():
-                return "converged"
+                return "converged"  # hulls that intersect: w = 0 is optimal, see `_result`
             wrong = rounds.check()
             found, entry = at.best.found, at.history[-1]
             if observe is not None:
@@ -151,7 +154,8 @@ def _run(
                 )
                 observe(text, at.round, found.gap)
             if not at.wrong:
-                # The objectives of reduced hulls are far smaller than one.
+                # The gap is relative to max(1, primal), but the objectives of reduced hulls are far
+                # smaller than one: without an exact solution, require a gap relative to primal.
                 small = found.primal - found.dual <= EXACT_GAP * abs(found.primal)
                 exact = found.gap <= EXACT_GAP and (at.solution.exact or small)
                 return "converged" if exact else "stalled"
@@ -165,16 +169,17 @@ def _run(
 
 
 def _result(rounds: Rounds, status: Status, tol: float) -> OutOfCoreResult:
-    """Publish the solution, or the best model where it is not one, as a read has evaluated it."""
+    """Return the solution, or the best model of an unfinished run, with its evaluation."""
     at, problem = rounds.at, rounds.problem
     w, t, found = at.best.w, at.best.t, at.best.found
     if status in ("converged", "stalled") and at.solution is not None:
         w, t, found = at.solution.w, at.solution.t, at.checked
-        if problem.kind == "hull" and not w.any():  # without a check
+        if problem.kind == "hull" and not w.any():  # was not evaluated: both objectives are 0
             found = Evaluation(0.0, 0.0)
         else:
             middle = _middle_thresholds(rounds)
             if not np.array_equal(middle, t):
+                # One more pass: objectives and violation belong to the thresholds returned.
                 assert at.explicit is not None
                 t = middle
                 found, _ = rounds.evaluate(at.explicit, at.solution, t)
@@ -201,7 +206,11 @@ def _result(rounds: Rounds, status: Status, tol: float) -> OutOfCoreResult:
 
 
 def _middle_thresholds(rounds: Rounds) -> FloatArray:
-    """Return the thresholds; where no explicit row fixes them, implicit ones may narrow them."""
+    """Return the midpoints of the optimal thresholds, taking implicit samples into account.
+
+    If a threshold is not determined by a free explicit sample, its interval is that of the explicit
+    problem, intersected with the one in which no implicit sample changes sides.
+    """
     at, problem = rounds.at, rounds.problem
     assert at.solution is not None
     assert at.explicit is not None

@@ -1,22 +1,22 @@
-r"""Solve the pairwise ranking problem to a true duality gap, without forming pairs.
+r"""Solve the pairwise ranking problem to a given duality gap, without forming pairs.
 
 Problem: :class:`widemargin.problems.preference.PreferenceProblem`. Newton's method minimises the
-pairwise loss, the hinge smoothed over a zone of slacks that is narrowed in stages
-(:mod:`widemargin.solvers.preference.descent`). Every point has a feasible dual point, so the true
-gap is known at all times and ends the run.
+pairwise loss, with the hinge smoothed over a zone of slacks that is narrowed in stages
+(:mod:`widemargin.solvers.preference.descent`). Every iterate has a feasible dual point, so the
+duality gap of the original problem is known in each iteration and serves as stopping criterion.
 
 =========  ==========  ==================================================================
 norm       data        method
 =========  ==========  ==================================================================
-2          a matrix    "features" (:mod:`.linear`): Newton's method in the features
-2          a matrix    "rows" (:mod:`.kernel`), taken by "auto" for more features than a
-                       matrix of their curvature bears and fewer rows than features
-2          Rows        "rows": in the span of some rows, then in the whole space of the
-                       kernel; float32 products steer, float64 ones certify
+2          a matrix    "features" (:mod:`.linear`): Newton's method in the weights
+2          a matrix    "rows" (:mod:`.kernel`): expansion in the samples; chosen by "auto"
+                       for many features and at most as many samples as features
+2          Rows        "rows": in the span of a subset of the samples, then in the whole
+                       kernel space; float32 products for the steps, float64 for the gap
 1          a matrix    "features" (:mod:`.l1`): quadratic models, then a linear program
 =========  ==========  ==================================================================
 
-Small problems with the hinge end with a quadratic program over the pairs at the kink
+Small problems with the hinge are finished by a quadratic program over the pairs at the kink
 (:mod:`widemargin.solvers.preference.polish`).
 """
 
@@ -40,7 +40,8 @@ from widemargin.solvers.preference.linear import FEW_FEATURES, solve_in_features
 
 __all__ = ["PreferenceResult", "solve"]
 
-FEW_ROWS = 2000  # with more features than rows, and at most these: coordinates in the rows' span
+# Largest number of samples for which "auto" replaces many features by an expansion in the samples.
+FEW_ROWS = 2000
 
 
 def solve(
@@ -57,17 +58,18 @@ def solve(
     Parameters
     ----------
     problem : PreferenceProblem
-        What to solve.
+        Ranks, groups, weights, loss and norm.
     data : ndarray or CSR matrix of shape (n_rows, n_features), or Rows
-        The data of a linear machine, or the rows seen through a kernel.
+        Samples of a linear model, or kernel rows.
     tol : float
         Bound on primal - dual, relative to max(1, abs(primal)).
     budget : Budget
         Newton steps, monitor, and memory for kernel values and for coordinates in a basis.
     start : PreferenceResult, optional
-        Its coefficients are started from (l_2 norm only).
+        Warm start from its coefficients; ignored with an l_1 norm and where `method` is "rows"
+        and `data` a matrix.
     method : {"auto", "features", "rows"}
-        See the table of this package.
+        See the table in the docstring of the package.
 
     Examples
     --------
@@ -86,6 +88,7 @@ def solve(
     if n_rows != problem.n_rows:
         raise ValueError(f"data has {n_rows} rows, the problem {problem.n_rows}")
     coef = None if start is None else start.coef
+    # Trial steps may overflow; the line searches reject infinite and NaN objectives.
     with worker_threads() as threads, np.errstate(over="ignore", invalid="ignore"):
         if isinstance(data, Rows):
             if problem.norm == 1:
@@ -100,5 +103,6 @@ def solve(
         if method == "features":
             return solve_in_features(problem, rows, tol, budget, coef)
         seen = Rows(Kernel("linear"), data, threads=threads)
+        # `start` holds weights of features, not the expansion coefficients of this method.
         found = KernelRun(problem, seen, tol, budget).solve(None)
         return replace(found, coef=rows.combine(found.coef), kernel_evaluations=0)

@@ -1,16 +1,16 @@
-r"""Newton's method on the smoothed pairwise loss, down to a true duality gap.
+r"""Newton's method for the smoothed pairwise loss, with a stopping rule on the true duality gap.
 
-:class:`SmoothedDescent` is what the machines share: the hinge is smoothed over a zone of slacks,
-steps reduce the smoothed objective, and when the smoothing makes up most of the duality gap the
-zone is narrowed (the squared hinge has no zone). :class:`Descent` takes the steps of the machine
-with an l_2 norm, in any function space. At a vector v with utilities f the dual point of the
-smoothed loss has the expansion :math:`u = \sum_i \beta_i \phi(x_i)`; the gradient of the smoothed
+:class:`SmoothedDescent` is common to both norms: the hinge is smoothed over a zone of slacks,
+steps reduce the smoothed objective, and the zone is narrowed when the smoothing accounts for most
+of the duality gap (the squared hinge needs no smoothing). :class:`Descent` implements the steps for
+an l_2 norm, in any function space. At a vector v with utilities f, the dual point of the smoothed
+loss has the expansion :math:`u = \sum_i \beta_i \phi(x_i)`; the gradient of the smoothed
 objective is v - u, and
 
-.. math:: \text{gap} = \tfrac12 \|v - u\|^2 + \text{what the smoothing costs at } f .
+.. math:: \text{gap} = \tfrac12 \|v - u\|^2 + \text{smoothing error at } f .
 
-A direction comes from the preconditioner alone while that works, else from preconditioned conjugate
-gradients.
+Directions are computed by the preconditioner alone while it is accurate enough, then by
+preconditioned conjugate gradients.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from widemargin.solvers.preference.polish import polish
 
 Trust: TypeAlias = Literal["exact", "close", "rough"]
 
-NARROWEST = 1e-9  # zone below which rounding decides which pairs are in it
-FORCING = 0.1  # relative residual that conjugate gradients leave
-MOST_PRODUCTS = 200  # conjugate gradients for one step
-MOST_LENGTHS = 60  # points looked at along one direction
-FLAT = 0.3  # slope at the end of a step, relative to the one at its start
-FEW_AT_KINK = 20  # pairs in the zone for each coefficient, up to which they may all stay there
-PATIENCE = 30  # steps without progress after which rounding must be to blame
-SLOW = 0.1  # a step that leaves more of |v - u|^2 than this was not Newton's
+NARROWEST = 1e-9  # in a narrower zone rounding decides which pairs belong to it
+FORCING = 0.1  # relative residual at which conjugate gradients stop
+MOST_PRODUCTS = 200  # iterations of conjugate gradients per step
+MOST_LENGTHS = 60  # step lengths tried in a line search
+FLAT = 0.3  # slope at which a line search stops, relative to the initial slope
+FEW_AT_KINK = 20  # pairs in the zone per coefficient above which most of them leave it
+PATIENCE = 30  # steps without progress after which the run counts as stalled by rounding
+SLOW = 0.1  # a step that leaves more of |v - u|^2 than this was far from a Newton step
 
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """A vector of the function space: its coefficients, and the utility of each row."""
+    """Vector of the function space: its coefficients and the utility of each sample."""
 
     coef: FloatArray
     image: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -62,10 +62,11 @@ class Element:
 
 
 class FeatureSpace:
-    """Vectors w with the Euclidean inner product: weights, or coordinates in a kernel's space.
+    """Euclidean space of weights, or of coordinates in a basis of the kernel space.
 
-    With `features`, few ones of all rows or of a sample, the Newton system is a matrix; `sample` is
-    then (utilities of all rows, width, ramp) -> curvature of the sample.
+    With `features`, the few features of all samples or of a subsample, the Newton matrix is formed
+    and factorised. For a subsample, `sample` maps (utilities of all samples, width, ramp) to its
+    curvature.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class FeatureSpace:
         sample: Callable[[FloatArray, float, float | None], Curvature] | None = None,
     ) -> None:
         self.rows, self.sample = rows, sample
-        # Differences of rows do not see a constant.
+        # Only differences of samples matter: centring changes nothing but the rounding errors.
         self.dense = features is not None
         self.features = np.empty((0, 0)) if features is None else features - features.mean(axis=0)
         self.factor: Any = None
@@ -83,7 +84,7 @@ class FeatureSpace:
 
     @property
     def trust(self) -> Trust:
-        """Whether the preconditioner is the inverse itself, close to it, or only of its kind."""
+        """Accuracy of the preconditioner: exact inverse, close to it, or a rough diagonal."""
         if not self.dense:
             return "rough"
         return "exact" if self.sample is None else "close"
@@ -93,17 +94,18 @@ class FeatureSpace:
         return float(a.coef @ b.coef)
 
     def expand(self, beta: FloatArray) -> Element:
-        """Return sum_i beta_i phi(x_i) = X'beta; the image is left out where nobody needs it."""
+        """Return sum_i beta_i phi(x_i) = X'beta, without its image, which no caller needs."""
         return Element(self.rows.combine(beta))
 
     def at(self, coef: FloatArray) -> Element:
-        """Return the vector with some coefficients, with its image."""
+        """Return the vector with the given coefficients, and its image."""
         return Element(coef, self.rows.dot(coef))
 
     def prepare(self, at: Point, width: float, ramp: float | None = None) -> Curvature:
-        """Return the curvature at a point, and get ready to precondition with it.
+        """Return the curvature at a point, and set up the preconditioner.
 
-        That is a matrix of few features, else its diagonal without cross terms.
+        With few features that is a Cholesky factor, else a diagonal without the cross terms between
+        samples.
         """
         curvature = at.sums.curvature(width, ramp)
         if self.dense:
@@ -118,14 +120,14 @@ class FeatureSpace:
         return curvature
 
     def precondition(self, r: Element) -> Element:
-        """Return roughly (1 + C Phi'L Phi)^-1 r, with its image."""
+        """Apply the preconditioner, an approximation of (I + C Phi'L Phi)^-1, to r."""
         if self.factor is None:
             return self.at(r.coef / self.diagonal)
         return self.at(np.asarray(cho_solve(self.factor, r.coef, check_finite=False)))
 
 
 def factorised(matrix: FloatArray) -> tuple[FloatArray, bool]:
-    """Return the Cholesky factor of 1 + matrix, which is positive but for rounding."""
+    """Return the Cholesky factor of I + matrix, with a lifted diagonal if rounding requires it."""
     place = np.diag_indices_from(matrix)
     matrix[place] += 1.0
     lift = 1e-15 * float(np.abs(matrix[place]).max())
@@ -135,24 +137,24 @@ def factorised(matrix: FloatArray) -> tuple[FloatArray, bool]:
         except LinAlgError:
             matrix[place] += lift
             lift *= 10.0
-    # Sums of utilities far apart have rounded all but its size away: steps by that still descend.
+    # With widely spread utilities rounding errors dominate; a diagonal still yields descent.
     return cho_factor(np.diag(np.maximum(np.abs(matrix[place]), 1.0)), lower=True)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PreferenceResult(Result, PreferenceModel):
-    """A model that the problem certifies, and how the solver ended."""
+    """Fitted ranking model with the data of its certificate, and the status of the solver."""
 
 
 @dataclass(eq=False)
 class Point:
-    """A vector with both problems evaluated there.
+    """Iterate with its primal, dual and smoothed objectives.
 
     Attributes
     ----------
-    at, sums : the vector, the sums of its dual point over the rows sorted by utility
+    at, sums : the vector; pair sums of its dual point, over the samples sorted by utility
     residual : u - v, the negative gradient (l_1 norm: X'beta, that of the loss)
-    left : what steps can still gain of the gap; the smoothing has the rest
+    left : part of the gap that steps can remove; the rest is due to the smoothing
     gap, value : duality gap, smoothed objective
     """
 
@@ -165,21 +167,21 @@ class Point:
 
 
 class SmoothedDescent:
-    """State of a descent: the current point and zone, and the best points of both problems.
+    """State of a descent: the current iterate and smoothing width, and the best primal and dual.
 
-    Subclasses evaluate a point, and step from it for given expansion coefficients.
+    Subclasses implement `evaluate` and `_stepped`.
 
     Attributes
     ----------
-    here : the current point
-    width : of the zone at present
+    here : the current iterate
+    width : current width of the smoothing zone
     primal, best : objective and vector of the best primal point
     dual, point : objective and variables of the best dual point
     """
 
-    settled = 0.05  # share of the gap that steps may leave before the zone is narrowed
-    fastest = 0.1  # factor by which the zone shrinks at a time, at most
-    merit: Callable[[Point], float] = attrgetter("gap")  # by which a step of `narrow` is judged
+    settled = 0.05  # narrow the zone once steps could remove no more than this share of the gap
+    fastest = 0.1  # smallest factor by which the width is multiplied at a time
+    merit: Callable[[Point], float] = attrgetter("gap")  # accepts or rejects a step of `_follow`
 
     def __init__(
         self,
@@ -204,19 +206,20 @@ class SmoothedDescent:
         raise NotImplementedError
 
     def keep(self, at: Element, primal: float, point: DualPoint, dual: float) -> None:
-        """Remember the best of both problems."""
+        """Keep the best primal vector and the best dual point seen so far."""
         if primal < self.primal:
             self.primal, self.best = primal, at
         if dual > self.dual:
             self.dual, self.point = dual, point
 
     def narrow(self) -> bool:
-        """Shrink the zone towards the one whose smoothing costs half of what is allowed.
+        """Narrow the smoothing zone; return False if rounding would decide which pairs are in it.
 
-        Return False where rounding would decide which pairs are in it.
+        The target is a smoothing error of half the tolerated gap.
         """
         allowed = 0.5 * self.tol * gap_scale(self.primal)
-        shrink = np.sqrt(allowed / max(self.here.gap, allowed))  # the cost falls with its square
+        # Quadratic: the number of pairs in the zone and the error of each grow with the width.
+        shrink = np.sqrt(allowed / max(self.here.gap, allowed))
         before, old = self.here, self.width
         self.width *= float(np.clip(shrink, self.fastest, 0.5))
         if self.width < NARROWEST:
@@ -226,10 +229,10 @@ class SmoothedDescent:
         return True
 
     def _follow(self, before: Point, old: float) -> None:
-        """Move the pairs of the old zone into the new one, if that is better.
+        """Extrapolate to the new width by one Newton step; accept it if it improves the merit.
 
-        Pairs at the kink keep their variables as the zone narrows, so their slacks shrink with it:
-        a step of Newton's method for the loss that has them, and no others, on its ramp.
+        Pairs at the kink keep their dual variables as the zone narrows, so their slacks shrink in
+        proportion. The step minimises the loss with exactly the pairs of the old zone on its ramp.
         """
         steeper = self.problem.C * (1.0 / self.width - 1.0 / old)
         beta = before.sums.beta + steeper * before.sums.rows.zone_slacks(old)
@@ -238,17 +241,17 @@ class SmoothedDescent:
             self.here = there
 
     def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
-        """Return where Newton's method goes from a point if the expansion there is beta."""
+        """Return the Newton iterate from a point, with beta as coefficients of its dual point."""
         raise NotImplementedError
 
 
 class Descent(SmoothedDescent):
-    """The descent with an l_2 norm.
+    """Descent with an l_2 norm.
 
     Attributes
     ----------
-    patience : directions that may end with conjugate gradients exhausted; then it gives up
-    polished : whether to try the exact end of a problem in few features, all rows in them
+    patience : number of directions that may exhaust conjugate gradients before the run stalls
+    polished : whether to try `polish`; the space must have the features of all samples
     """
 
     def __init__(
@@ -281,14 +284,14 @@ class Descent(SmoothedDescent):
         return Point(at, sums, residual, left, primal - dual, half + sums.smoothed)
 
     def consider(self, at: Element, point: DualPoint) -> None:
-        """Evaluate a vector and a dual point from elsewhere; keep them if they are the best."""
+        """Evaluate a vector and a dual point found by other means; keep them if they are best."""
         primal = 0.5 * self.space.dot(at, at) + self.problem.evaluate(at.image, 0.0).loss
         sums = self.problem.evaluate_point(point)
         u = self.space.expand(sums.beta)
         self.keep(at, primal, point, sums.total - 0.5 * self.space.dot(u, u))
 
     def run(self) -> Status:
-        """Step and narrow the zone until the gap is closed."""
+        """Alternate Newton steps and narrowing of the zone until the gap is below `tol`."""
         idle, squared = 0, self.problem.squared
         while True:
             idle = idle + 1 if self._is_idle() else 0
@@ -307,16 +310,17 @@ class Descent(SmoothedDescent):
                 return "stalled"
 
     def _is_idle(self) -> bool:
-        """Tell whether nothing has become better, but for rounding: no best point, nor the gap."""
+        """Return whether neither best objective nor the gap has improved beyond rounding."""
         last, self.seen = self.seen, (self.primal, self.dual, min(self.here.gap, self.seen[2]))
         least = 1e-10 * max(1.0, abs(self.primal))
         same = self.primal >= last[0] - least and self.dual <= last[1] + least
         return same and self.here.gap > 0.99 * last[2]
 
     def narrow(self) -> bool:
-        """Shrink the zone; then try the exact end of a small problem."""
+        """Narrow the smoothing zone; then try to finish a small problem exactly."""
         if not super().narrow():
             return False
+        # Gaps at different widths are not comparable.
         self.seen = self.primal, self.dual, np.inf
         if self.polished and self.gap > self.tol:
             here, features = self.here, self.space.features
@@ -327,7 +331,7 @@ class Descent(SmoothedDescent):
 
     def _follow(self, before: Point, old: float) -> None:
         if before.sums.rows.n_pairs(0.0, old) <= FEW_AT_KINK * len(before.at.coef):
-            super()._follow(before, old)  # only few pairs keep their variables
+            super()._follow(before, old)  # of many pairs, most leave the zone as it narrows
 
     def _stepped(self, before: Point, beta: FloatArray, old: float) -> Element:
         residual = self.space.expand(beta) + -1.0 * before.at
@@ -335,7 +339,7 @@ class Descent(SmoothedDescent):
         return before.at + self._direction(residual, curvature)
 
     def _step(self) -> bool:
-        """Take a Newton step; return False where rounding leaves nothing to gain."""
+        """Take a Newton step; return False if the possible decrease is below rounding error."""
         before = self.here
         curvature = self.space.prepare(before, self.width)
         direction = self._direction(before.residual, curvature)
@@ -348,7 +352,7 @@ class Descent(SmoothedDescent):
         return True
 
     def _direction(self, r: Element, curvature: Curvature) -> Element:
-        """Solve the Newton system, by the preconditioner alone or with conjugate gradients."""
+        """Solve the Newton system by the preconditioner alone or by conjugate gradients."""
         if not self.use_products:
             return self.space.precondition(r)
         found = conjugate_gradients(
@@ -364,9 +368,10 @@ class Descent(SmoothedDescent):
         return solution
 
     def _search(self, before: Point, direction: Element, slope: float) -> Point:
-        """Go along a direction to where the smoothed objective is lower and nearly flat.
+        """Find a step length by safeguarded regula falsi on the slope of the smoothed objective.
 
-        Flat alone is not enough: behind a kink the slope may be small and positive all along.
+        A small slope alone is not enough: beyond a kink it may be small and positive throughout,
+        with a larger objective.
         """
         most = before.value + 1e-13 * abs(before.value)
         low, slope_low = 0.0, slope
@@ -374,7 +379,7 @@ class Descent(SmoothedDescent):
         length = 1.0
         for _ in range(MOST_LENGTHS):
             here = self.evaluate(before.at + length * direction)
-            # the derivative of the smoothed objective along the direction
+            # derivative of the smoothed objective along the direction; an overflow is too far
             down = float(here.sums.beta @ direction.image)
             found = -(down - self.space.dot(here.at, direction))
             found = found if np.isfinite(found) else np.inf

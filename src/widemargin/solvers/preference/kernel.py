@@ -1,15 +1,15 @@
-r"""Preference machines with a kernel: Newton's method in a small basis, then in the whole space.
+r"""Newton's method for kernel ranking: first in a small basis, then in the whole kernel space.
 
-Pivoted Cholesky picks rows whose images :math:`\phi(x_p)` nearly span those of all rows. With an
-orthonormal basis U of their span, :math:`G = \Phi U` holds the rows' coordinates:
-:math:`K \approx GG'`, and :math:`f = Gv` are exactly the utilities of :math:`Uv`. So the problem
-restricted to the span is a linear machine in G, cheap to solve and no approximation of anything
-but the search: its optimum is a point of the whole problem.
+Pivoted Cholesky selects samples whose images :math:`\phi(x_p)` nearly span those of all samples.
+With an orthonormal basis U of their span, :math:`G = \Phi U` holds the coordinates of the samples:
+:math:`K \approx GG'`, and :math:`f = Gv` are exactly the utilities of :math:`Uv`. The problem
+restricted to the span is therefore a linear one in G, cheap to solve, and only its search space is
+approximate: its optimum is a feasible point of the whole problem.
 
-What is left is the part of the optimum outside the span. There Newton's method goes on in the
-whole space by conjugate gradients in its own inner product, one product by K for each. (A
-preconditioner from G was measured and does not pay: the part of the residual that the gap sees
-lies in the leading directions of K, which conjugate gradients settle first.)
+From there Newton's method continues in the whole space, with conjugate gradients in the inner
+product of the kernel, one product with K per iteration. (A preconditioner from G was measured and
+is not faster: the part of the residual that matters for the gap is in the leading eigenspace of K,
+which conjugate gradients resolve first.)
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ from widemargin.solvers.preference.descent import (
     Trust,
 )
 
-BLOCK = 64  # pivots looked for at a time
-FRESH = 0.2  # a candidate whose residual falls below this share of the block's largest waits
-SPANNED = 1e-13  # residual relative to the kernel's diagonal that is rounding
-SLAB = 512  # rows of a product that one thread takes
-SMALL_BYTES = 64e6  # a matrix held in float64
-WORTH_HOLDING = 4  # products after which it pays to hold the matrix
-WHOLE_BASIS = 300  # rows up to which all of them may span: the restricted problem is the whole one
-LARGEST_BASIS = 2000  # rows up to which they may, if conjugate gradients do not get through
-PER_ROOT = 3.0  # largest size of another basis, in units of sqrt(n): it costs less than one K
-START = 1e-2  # gap at which a problem restricted to such a basis is left
-WITHIN = 0.3  # share of tol to which the restricted problem is solved
+BLOCK = 64  # candidate pivots drawn at a time
+FRESH = 0.2  # candidates with a residual below this share of the block's largest are put back
+SPANNED = 1e-13  # residuals below this share of the largest diagonal entry are rounding errors
+SLAB = 512  # rows of K per task of a thread
+SMALL_BYTES = 64e6  # matrices up to this size are held in float64
+WORTH_HOLDING = 4  # number of products after which holding the matrix is faster
+WHOLE_BASIS = 300  # up to this number of samples the basis spans them all: one stage suffices
+LARGEST_BASIS = 2000  # the same as a fallback, if conjugate gradients stall
+PER_ROOT = 3.0  # largest size of other bases, in units of sqrt(n): cheaper than computing K once
+START = 1e-2  # relative gap to which a problem restricted to such a basis is solved
+WITHIN = 0.3  # share of tol for a basis that spans everything; the certificate is computed with K
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Coordinates of all rows in an orthonormal basis of the span of some of them.
+    """Coordinates of all samples in an orthonormal basis of the span of some of them.
 
     Attributes
     ----------
     pivots : ndarray of shape (rank,)
-        The rows that span.
+        The samples that span.
     G : ndarray of shape (n_rows, rank)
         Coordinates; G of the pivots is lower triangular.
     spans : bool
-        Whether every row's image is in the span but for rounding.
+        Whether the image of every sample is in the span, up to rounding.
     """
 
     pivots: IntArray
@@ -70,19 +70,20 @@ class Basis:
     spans: bool
 
     def coefficients(self, v: FloatArray) -> FloatArray:
-        """Return the expansion coefficients, on all rows, of the vector with coordinates v."""
+        """Return the expansion coefficients, over all samples, of the vector with coordinates v."""
         out = np.zeros(len(self.G))
         out[self.pivots] = solve_triangular(self.G[self.pivots], v, lower=True, trans="T")
         return out
 
 
 def pivoted_basis(product: KernelProducts, largest: int) -> Basis:
-    """Return a basis of at most ``largest`` vectors, fewer if they span all rows' images.
+    """Compute a basis of at most ``largest`` vectors by randomly pivoted block Cholesky.
 
-    Candidates are drawn a block at a time with probability in proportion to what the basis lacks
-    of them, and those that the others of their block span already are put back.
+    Candidates are drawn in blocks, with probability proportional to their squared distance from the
+    span so far; those that the others of their block nearly span are put back. There are fewer
+    vectors if they already span the images of all samples.
     """
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(0)  # a fixed seed keeps fits reproducible
     rows, every = product.rows, product.every
     lack = rows.diagonal().copy()
     enough = SPANNED * float(lack.max(initial=0.0))
@@ -99,7 +100,7 @@ def pivoted_basis(product: KernelProducts, largest: int) -> Basis:
         columns = product.block(every, chosen) - G[:, :rank] @ G[chosen, :rank].T
         new = slice(rank, rank + len(chosen))
         G[:, new] = solve_triangular(factor, columns.T, lower=True, check_finite=False).T
-        G[chosen, new] = factor  # exactly triangular
+        G[chosen, new] = factor  # exactly triangular, for `Basis.coefficients`
         lack = np.maximum(lack - np.einsum("ij,ij->i", G[:, new], G[:, new]), 0.0)
         lack[chosen] = 0.0
         pivots.append(chosen)
@@ -109,7 +110,10 @@ def pivoted_basis(product: KernelProducts, largest: int) -> Basis:
 
 
 def _fresh(small: FloatArray, enough: float, most: int) -> tuple[IntArray, FloatArray]:
-    """Cholesky with pivoting of a block; stop at candidates that the others nearly span."""
+    """Factorise a block by pivoted Cholesky; stop at candidates that the others nearly span.
+
+    Returns the positions of the pivots and the factor of their block.
+    """
     small = small.copy()
     lack = np.diagonal(small).copy()
     stop = max(enough, FRESH * float(lack.max()))
@@ -130,9 +134,10 @@ def _fresh(small: FloatArray, enough: float, most: int) -> tuple[IntArray, Float
 
 @jit(fast=True)
 def _mixed_product(K: Any, v: Any, out: Any) -> None:
-    """out = K v with sums in float64 whatever K is: half the memory to read, and no noise.
+    """Compute out = K v with float64 sums for any dtype of K.
 
-    Four rows at a time, so that v is read once for all of them.
+    A float32 matrix halves the memory traffic without adding rounding errors of the sums. Four rows
+    at a time share each read of v.
     """
     n = K.shape[0]
     whole = n - n % 4
@@ -158,10 +163,11 @@ def _mixed_product(K: Any, v: Any, out: Any) -> None:
 
 
 class KernelProducts:
-    """Products with the kernel matrix: computed afresh, or with a matrix that is held.
+    """Products with the kernel matrix, which is recomputed for each or held in memory.
 
-    A matrix of few rows is held from the start, in float64. Others are held once there are many
-    products, small ones in float64, larger ones in float32 until :meth:`sharpen` is called.
+    For few samples the matrix is held from the start, in float64. Otherwise it is held after a few
+    products if it fits the memory: small ones in float64, larger ones in float32 until
+    :meth:`sharpen` is called.
     """
 
     def __init__(self, rows: Rows, cache_bytes: float) -> None:
@@ -180,17 +186,17 @@ class KernelProducts:
 
     @property
     def may_hold(self) -> bool:
-        """Whether the matrix fits the memory allowed; a linear kernel needs none."""
+        """Whether the matrix may be held: it fits `cache_bytes`, and the kernel is not linear."""
         fits = self.dtype.itemsize * self.rows.n**2 <= self.cache_bytes
         return fits and self.rows.kernel.name != "linear"
 
     @property
     def is_exact(self) -> bool:
-        """Whether every product is one with float64 kernel values."""
+        """Whether all products use float64 kernel values."""
         return self.dtype == np.float64 or not self.may_hold
 
     def sharpen(self) -> None:
-        """Use kernel values in float64 only from now on."""
+        """Switch to float64 kernel values for all further products."""
         self.dtype = np.dtype(np.float64)
         self.K = None
 
@@ -212,30 +218,31 @@ class KernelProducts:
         return out
 
     def exact(self, v: FloatArray) -> FloatArray:
-        """Return K v from kernel values in float64, computed afresh where they are not held."""
+        """Return K v with float64 kernel values, recomputed unless they are held."""
         if self.K is not None and self.K.dtype == np.float64:
             return np.asarray(self.K @ v)
+        # The symmetric sum computes n^2 / 2 kernel values, the other one n for each nonzero v_j.
         some = np.flatnonzero(v)
         if 2 * len(some) <= len(v):
             return self.rows.weighted_sum(self.every, self.rows, some, v[some])
         return self.rows.symmetric_sum(self.every, v)
 
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return some kernel values in float64."""
+        """Return a block of kernel values in float64."""
         if self.K is not None and self.K.dtype == np.float64:
             return np.asarray(self.K[np.ix_(rows, columns)])
         return self.rows.block(rows, self.rows, columns).astype(np.float64, copy=False)
 
 
 class KernelSpace(FeatureSpace):
-    """Expansions sum_i beta_i k(x_i, .) over all rows, in the inner product of the kernel."""
+    """Expansions sum_i beta_i k(x_i, .) over all samples, with the kernel's inner product."""
 
     def __init__(self, product: KernelProducts) -> None:
         self.product = product
 
     @property
     def trust(self) -> Trust:
-        """Return that there is no preconditioner to speak of."""
+        """Accuracy of the preconditioner, which is the identity."""
         return "rough"
 
     def dot(self, a: Element, b: Element) -> float:
@@ -243,7 +250,7 @@ class KernelSpace(FeatureSpace):
         return float(a.coef @ b.image)
 
     def expand(self, beta: FloatArray) -> Element:
-        """Return the expansion with its image: one product by K."""
+        """Return the expansion with its image, at the cost of one product with K."""
         return Element(beta, self.product(beta))
 
     def at(self, coef: FloatArray) -> Element:
@@ -255,24 +262,25 @@ class KernelSpace(FeatureSpace):
         return at.sums.curvature(width, ramp)
 
     def precondition(self, r: Element) -> Element:
-        """Return the residual itself."""
+        """Return r: the space has no preconditioner."""
         return r
 
 
 class KernelRun:
-    """A kernel machine: restricted to a basis, then in the whole space, then in float64."""
+    """Stages of a kernel problem: restricted to a basis, in the whole space, then in float64."""
 
     def __init__(self, problem: PreferenceProblem, rows: Rows, tol: float, budget: Budget) -> None:
         self.problem, self.rows, self.tol, self.budget = problem, rows, tol, budget
         self.before = rows.evaluations
         self.product = KernelProducts(rows, budget.cache_bytes)
         self.space = KernelSpace(self.product)
-        self.certified: PreferenceResult | None = None  # by a basis that spans everything
+        self.certified: PreferenceResult | None = None  # set if a basis spans everything
 
     def solve(self, start: FloatArray | None) -> PreferenceResult:
-        """Run the stages until one of them reaches the tolerance in float64."""
+        """Run the stages until a float64 certificate reaches the tolerance."""
         status = self._restricted() if start is None else self._whole(self.space.at(start), 1.0)
         if status == "stalled" and self.rows.n <= LARGEST_BASIS:
+            # A narrow zone is a good start only near the optimum.
             near = self.descent.gap <= START
             width = self.descent.width if near else 1.0
             status = self._restricted(self.rows.n, self.descent.best.coef, width)
@@ -280,7 +288,7 @@ class KernelRun:
             return self.certified
         while True:
             result, certificate = self._evaluated(self.descent.point, self.descent.best, status)
-            unbounded = certificate.dual == -np.inf  # indefinite: more steps do not help
+            unbounded = certificate.dual == -np.inf  # indefinite kernel: steps cannot help
             if certificate.converged or unbounded:
                 return replace(result, status="converged")
             if status in ("max_iter", "stopped") or self.product.is_exact:
@@ -291,11 +299,12 @@ class KernelRun:
     def _restricted(
         self, largest: int = 0, coef: FloatArray | None = None, width: float = 1.0
     ) -> Status:
-        """Solve in the span of a basis, then in the whole space from there.
+        """Solve in the span of a basis, then continue in the whole space.
 
-        Where the basis spans everything this ends the work; else it is but a start.
+        If the basis spans the images of all samples, the first solution is normally final.
         """
         n = self.rows.n
+        # Leave most of the memory to kernel values.
         fits = int(0.25 * self.budget.cache_bytes / (8 * n))
         wanted = largest or (n if n <= WHOLE_BASIS else int(PER_ROOT * np.sqrt(n)))
         basis = pivoted_basis(self.product, max(1, min(fits, wanted)))
@@ -316,8 +325,9 @@ class KernelRun:
     def _whole(
         self, at: Element, width: float, point: DualPoint | None = None, *, go_on: bool = True
     ) -> Status:
-        """Go on in the whole space; where a larger basis is at hand, do not insist."""
+        """Run the descent in the whole kernel space, from a vector and optionally a dual point."""
         self.descent = Descent(self.problem, self.space, self.tol, self.budget, at, width)
+        # Stop early if conjugate gradients stall: `solve` falls back to a basis of all samples.
         if self.rows.n <= LARGEST_BASIS:
             self.descent.patience = 1
         if point is not None:
@@ -327,10 +337,10 @@ class KernelRun:
     def _evaluated(
         self, point: DualPoint, best: Element, status: Status
     ) -> tuple[PreferenceResult, Certificate]:
-        """Evaluate a dual point and a vector in float64, and certify them.
+        """Certify a dual point and a vector with float64 kernel values.
 
-        The expansion of the dual point is the model where that closes the gap, for its
-        coefficients are bounded; else the vector is.
+        The expansion of the dual point is preferred as model if it meets the tolerance, because its
+        coefficients are bounded; otherwise the model is the vector.
         """
         beta = self.problem.evaluate_point(point).beta
         image = self.product.exact(beta)

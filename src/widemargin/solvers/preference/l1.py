@@ -2,14 +2,14 @@ r"""Solve the pairwise ranking problem with an l_1 norm, which selects few featu
 
 Problem: :class:`widemargin.problems.preference.PreferenceProblem` with ``norm=1``.
 
-1. *Descent.* The hinge is smoothed over a zone of slacks. A step minimises |w|_1 and the quadratic
-   model of the loss, one weight after the other, so weights become exactly zero. Features enter
-   the model when their :math:`|X'\beta|` is near 1; the others are not looked at. The gap is that
-   of the step plus that of the smoothing: when the second dominates, the zone is narrowed.
-2. *Rows of the program.* Once few pairs are near the kink, they alone become rows of a linear
-   program. All other pairs are cut into one plane, their loss as it is at present. The program is
-   a lower model of the problem, exact as long as no other pair crosses the kink, and ends the run
-   at a vertex.
+1. *Descent.* The hinge is smoothed over a zone of slacks. A step minimises |w|_1 plus a quadratic
+   model of the loss by coordinate descent, so weights become exactly zero. Features enter the model
+   when their :math:`|X'\beta|` is near 1, the bound that nonzero weights attain; the others are
+   skipped. The gap is the sum of the suboptimality for the smoothed loss and the smoothing error;
+   when the latter dominates, the zone is narrowed.
+2. *Linear program.* Once few pairs are near the kink, they alone become rows of a linear program;
+   the loss of all other pairs is replaced by its linearisation. The program is a lower model of the
+   problem, exact as long as no other pair crosses the kink, and its solution is a vertex.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from widemargin.solvers.numerics.data_products import LinearRows
 from widemargin.solvers.preference.descent import Element, Point, PreferenceResult, SmoothedDescent
 from widemargin.solvers.preference.l1_models import minimise_quadratic, solve_program
 
-FEW_FEATURES = 300  # up to which the quadratic model has all of them
-NEAR_BOUND, MOST_NEW = 0.9, 150  # |X'beta| from which others enter it, and how many at a time
-WIDEST = 2.0  # zone from which no wider one is asked for its curvature
-MOST_LENGTHS = 30  # points looked at along one direction
-IDLE = 0.9  # share of what is left that a step may leave, unless the objective falls
-REACH = 3.0  # smoothing widths around the kink from which pairs become rows of the program
-FEW_PAIRS, PER_FEATURE = 1000, 10  # rows that a program may have, and more for each weight
+FEW_FEATURES = 300  # up to this number the quadratic model has all features
+NEAR_BOUND, MOST_NEW = 0.9, 150  # |X'beta| at which further features enter, and how many at a time
+WIDEST = 2.0  # the curvature is estimated from zones up to about this width
+MOST_LENGTHS = 30  # step lengths tried in a line search
+IDLE = 0.9  # a step must reduce the suboptimality to this share, unless the objective falls
+REACH = 3.0  # pairs within this many smoothing widths of the kink become rows of the program
+FEW_PAIRS, PER_FEATURE = 1000, 10  # rows that a program may have, plus so many per feature
 
 
 def solve_l1(
@@ -55,7 +55,7 @@ def solve_l1(
 
 
 class L1Descent(SmoothedDescent):
-    """The descent with an l_1 norm, on the data of a linear machine."""
+    """Descent with an l_1 norm, for linear models."""
 
     settled, fastest = 0.1, 0.2
     merit = attrgetter("value")
@@ -68,7 +68,7 @@ class L1Descent(SmoothedDescent):
         super().__init__(problem, tol, budget, origin)
 
     def run(self) -> Status:
-        """Step and narrow the zone until the gap is closed."""
+        """Alternate steps, linear programs and narrowing until the gap is below `tol`."""
         while (gap := self.gap) > self.tol:
             if not self.budget.spend(1, gap):
                 return self.budget.status
@@ -92,7 +92,7 @@ class L1Descent(SmoothedDescent):
         return Point(at, sums, Element(correlation), left, primal - dual, value)
 
     def _columns(self) -> tuple[IntArray, FloatArray]:
-        """Return the features that may have a weight, and their values."""
+        """Return the features that may get a nonzero weight, and their dense values."""
         strength = np.abs(self.here.residual.coef)
         chosen = np.arange(len(strength))
         if len(chosen) > FEW_FEATURES:
@@ -104,10 +104,12 @@ class L1Descent(SmoothedDescent):
         return chosen, np.asarray(X.toarray() if self.rows.sparse else X, dtype=np.float64)
 
     def _direction(self, correlation: FloatArray, curvature: Curvature) -> Element:
-        """Return the way to the minimum of the norm and a quadratic model of the loss."""
+        """Return the step to the minimum of the norm plus a quadratic model of the loss."""
         chosen, features = self._columns()
-        features = features - features.mean(axis=0)  # differences do not see a constant
+        # Only differences of samples matter: centring changes nothing but the rounding errors.
+        features = features - features.mean(axis=0)
         gram = curvature.gram(features)
+        # Keep the diagonal positive for constant features, and the matrix definite.
         gram[np.diag_indices_from(gram)] += 1e-12 * float(np.trace(gram)) + np.finfo(float).tiny
         direction = np.zeros_like(correlation)
         before = self.here.at.coef[chosen]
@@ -119,11 +121,11 @@ class L1Descent(SmoothedDescent):
         return before.at + self._direction(self.rows.combine(beta), curvature)
 
     def _step(self) -> bool:
-        """Go to the minimum of the model, or not so far; tell whether that was worth while."""
+        """Step towards the minimum of the model; return whether the progress was sufficient."""
         here = self.here
         correlation, w = here.residual.coef, here.at.coef
-        # The curvature of the zone, or of a wider one if it has fewer pairs than weights: no pair
-        # in the zone would say that the loss is a plane; the next ones tell how far.
+        # With fewer pairs in the zone than nonzero weights the model would be nearly linear and the
+        # step far too long: take the curvature of a wider zone.
         width, wanted = self.width, max(1, int(np.count_nonzero(w)))
         while width < WIDEST and here.sums.rows.n_pairs(0.0, width) < wanted:
             width *= 2.0
@@ -138,15 +140,16 @@ class L1Descent(SmoothedDescent):
             there = self.evaluate(here.at + length * direction)
             if there.value <= most + 0.1 * length * slope:
                 self.here = there
-                small = 1e-3 * self.tol * gap_scale(self.primal)  # a change that does not matter
+                small = 1e-3 * self.tol * gap_scale(self.primal)  # negligible beside the tolerance
                 return there.left <= IDLE * here.left or there.value < here.value - small
             excess = there.value - here.value - length * slope
-            excess = excess if np.isfinite(excess) else np.inf  # a step beyond all numbers
+            excess = excess if np.isfinite(excess) else np.inf  # overflow
+            # Minimum of the parabola through both values and the initial slope, safeguarded.
             length *= float(np.clip(-0.5 * length * slope / excess, 0.1, 0.7))
         return False
 
     def _program(self) -> bool:
-        """Solve the program of the pairs near the kink, if they are few; tell if that helped."""
+        """Solve the LP of the few pairs near the kink; return whether that halved the gap."""
         f, problem, before = self.here.at.image, self.problem, self.gap
         reach = REACH * self.width
         chosen, features = self._columns()

@@ -1,8 +1,8 @@
-"""Minimise the two models of the l_1 preference machine: a quadratic and a linear program.
+"""Minimise the l_1 norm plus a local model of the pairwise loss, quadratic or piecewise linear.
 
-Near some weights the smoothed loss is a quadratic; near the optimum the loss itself is a sum over
-the pairs at the kink. With the l_1 norm the first is minimised by sweeps and linear systems, the
-second is a linear program.
+The quadratic model approximates the smoothed loss around the current weights and is minimised by
+coordinate descent with Newton steps on the nonzero weights. The piecewise linear model, valid near
+the optimum, consists of the pairs at the kink and is solved as a linear program.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray
 from widemargin.solvers.numerics.highs import solve_linear_program
 
-MOST_ROUNDS, PASSES = 30, 10  # of a model's solution, and over the weights in each
-FORCING = 1e-3  # change of a derivative that ends the rounds, relative to that at their start
-ACCURATE = 1e-9  # and in absolute terms: its bound is 1
+MOST_ROUNDS, PASSES = 30, 10  # rounds per model, and passes over the weights in each
+FORCING = 1e-3  # largest change of the gradient at the end, relative to that of the first pass
+ACCURATE = 1e-9  # the same in absolute terms; the gradient of the l_1 norm is at most 1
 
 
 def minimise_quadratic(gram: FloatArray, correlation: FloatArray, w: FloatArray) -> FloatArray:
     """Return v that minimises |v|_1 - correlation.(v - w) + 1/2 (v - w)'gram (v - w).
 
-    Sweeps over the weights find out which are zero and the signs of the others; those have a
-    common minimum by a linear system, to which they go until one of them changes its sign.
+    Coordinate descent identifies the zero weights and the signs of the others; a linear system then
+    yields the minimum for these signs, which coordinate descent alone would approach slowly.
     """
     v = w.copy()
     rest = correlation.copy()  # minus the gradient of the smooth part
@@ -43,9 +43,9 @@ def minimise_quadratic(gram: FloatArray, correlation: FloatArray, w: FloatArray)
 
 
 def _with_signs(gram: FloatArray, rest: FloatArray, v: FloatArray) -> FloatArray:
-    """Go to the minimum for the signs of v; weights that would change theirs become zero.
+    """Step to the minimum for the signs of v; weights that would change sign become zero.
 
-    If that is not better, all stop where the first of them does.
+    If that does not decrease the model, shorten the whole step to where the first sign changes.
     """
     sign = np.sign(v)
     try:
@@ -61,7 +61,7 @@ def _with_signs(gram: FloatArray, rest: FloatArray, v: FloatArray) -> FloatArray
 
 @jit
 def _sweep(gram: Any, rest: Any, v: Any, passes: Any, enough: Any) -> Any:
-    """Minimise over one weight after the other; return the largest change of a gradient."""
+    """Run passes of cyclic coordinate descent; return the largest gradient change of the last."""
     largest = 0.0
     for _ in range(passes):
         largest = 0.0
@@ -87,7 +87,10 @@ def _sweep(gram: Any, rest: Any, v: Any, passes: Any, enough: Any) -> Any:
 def solve_program(
     differences: FloatArray, cap: FloatArray, pull: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Solve max sum(a), |pull + differences'a| <= 1, 0 <= a <= cap; return weights and a."""
+    """Maximise sum(a) s.t. |pull + differences'a| <= 1, 0 <= a <= cap; return weights and a.
+
+    The weights are the multipliers of the inequalities. Returns None if the LP solver fails.
+    """
     rows = sp.csr_array(np.vstack([differences.T, -differences.T]))
     found = solve_linear_program(
         -np.ones(len(cap)),

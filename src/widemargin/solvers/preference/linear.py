@@ -1,8 +1,9 @@
-"""Linear preference machines: Newton's method in the features, started from a sample of the rows.
+"""Newton's method for linear ranking models, warm-started from a subsample.
 
-With few features the curvature is a small matrix. It may come from a sample of the rows, for an
-approximate direction is as good; gradient and gap never do. With many features the directions come
-from conjugate gradients, one product with X and one with X' each.
+With few features the curvature is a small matrix. It may be estimated from a subsample, since an
+approximate direction suffices; the gradient and the duality gap always use all samples. With many
+features the directions are computed by conjugate gradients, whose iterations take one product with
+X and one with X' each.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from widemargin.solvers.base import Budget
 from widemargin.solvers.numerics.data_products import LinearRows
 from widemargin.solvers.preference.descent import Descent, FeatureSpace, PreferenceResult
 
-FEW_FEATURES = 500  # up to which the curvature is a matrix
-SAMPLE_ROWS, SAMPLE_PER_FEATURE = 4096, 20  # rows whose curvature stands for that of all
-SAMPLE_GAP = 1e-3  # gap of the sample's solution: chance makes it differ by more than that
-ENOUGH_PAIRS = 30  # curved pairs for each feature: with fewer a sample's curvature is noise
-MANY_GROUPS = 8  # a sample with fewer rows of a group than this takes whole groups instead
+FEW_FEATURES = 500  # up to this number the curvature is formed as a matrix
+SAMPLE_ROWS, SAMPLE_PER_FEATURE = 4096, 20  # size of the subsample: the larger of the two
+SAMPLE_GAP = 1e-3  # tolerance for the subsample, whose optimum differs by more through chance
+ENOUGH_PAIRS = 30  # pairs in the zone per feature; with fewer the estimated curvature is noise
+MANY_GROUPS = 8  # with fewer samples per group than this, whole groups are drawn to keep pairs
 
 
 def solve_in_features(
@@ -31,7 +32,7 @@ def solve_in_features(
     budget: Budget,
     start: FloatArray | None,
 ) -> PreferenceResult:
-    """Solve the linear machine from some weights, or from the solution of a sample."""
+    """Solve the linear problem, warm-started from `start` or from the solution of a subsample."""
     w = np.zeros(rows.n_features) if start is None else np.asarray(start, dtype=np.float64)
     width = 1.0
     space, sample = _space(problem, rows)
@@ -49,6 +50,7 @@ def solve_in_features(
     w = descent.best.coef
     image = rows.dot(rows.combine(problem.evaluate_point(descent.point).beta))
     rounding = problem.rounding(descent.point, image) / gap_scale(descent.primal)
+    # The certificate subtracts the rounding error of the pair sums from the dual objective.
     if status == "converged" and descent.gap + rounding > tol:
         status = "stalled"
     return PreferenceResult(
@@ -65,9 +67,10 @@ def solve_in_features(
 def _space(
     problem: PreferenceProblem, rows: LinearRows
 ) -> tuple[FeatureSpace, PreferenceProblem | None]:
-    """Return the space of the weights, and the problem of the sample its curvature comes from.
+    """Return the space of the weights, and the subsampled problem that supplies its curvature.
 
-    Only where there are few features the curvature is a matrix, from a sample of many rows.
+    The problem is None for many features, where no matrix is formed, and for few samples, which
+    are all used.
     """
     if rows.n_features > FEW_FEATURES:
         return FeatureSpace(rows), None
@@ -79,7 +82,8 @@ def _space(
     sample = problem.restrict(some)
 
     def curvature(f: FloatArray, width: float, ramp: float | None) -> Curvature:
-        # Slacks have a density: where few pairs are in the zone, a wider one tells it.
+        # The curvature is a density of slacks: with few pairs in the zone, estimate it from a
+        # wider one.
         sampled, wider = sample.sort(f[some]), width
         if not sample.squared:
             while wider < 1.0 and sampled.n_pairs(0.0, wider) < ENOUGH_PAIRS * rows.n_features:
@@ -91,12 +95,12 @@ def _space(
 
 
 def _sample(problem: PreferenceProblem, size: int) -> IntArray:
-    """Return about so many rows at random: of every group, or all rows of some where they are many.
+    """Draw about `size` samples at random; with many groups, draw whole groups.
 
-    All rows are returned where the sample would be half of them, or would have no pair.
+    All samples are returned if `size` is more than half of them or the draw contains no pair.
     """
     n, n_groups = problem.n_rows, len(problem.starts) - 1
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(0)  # a fixed seed keeps fits reproducible
     every = np.arange(n)
     if 2 * size > n:
         return every

@@ -1,8 +1,8 @@
-r"""Finish a small hinge problem exactly: a quadratic program over the pairs at the kink.
+r"""Finish a small hinge problem exactly by a quadratic program over the pairs at the kink.
 
-Near the optimum nearly every pair is known to be on the flat part of the hinge, with variable 0,
-or on its slope, with variable :math:`C s_i s_j`. The few with a slack within some width of zero
-are decided by the quadratic program of :mod:`widemargin.solvers.numerics.box_qp` in the features.
+Near the optimum nearly all pairs can be fixed at a bound: on the flat part of the hinge the dual
+variable is 0, on the sloped part :math:`C s_i s_j`. The dual variables of the few pairs whose slack
+is close to zero solve a box QP (:mod:`widemargin.solvers.numerics.box_qp`) in the features.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from widemargin.problems.preference import PreferenceProblem
 from widemargin.problems.preference.pair_sums import DualPoint, Listed, SortedRows
 from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
 
-REACH = 3.0  # smoothing widths around the kink from which pairs are taken
-WIDEST = 0.05  # a wider zone says little about the pairs outside of it
-PER_FEATURE = 1  # pairs for each feature, up to which a program is cheaper than further steps
-FEW_PAIRS = 300  # pairs that are always few
+REACH = 3.0  # pairs with a slack within this many smoothing widths of the kink are variables
+WIDEST = 0.05  # with a wider zone, pairs outside it may still change sides
+PER_FEATURE = 1  # pairs per feature up to which a QP is cheaper than further Newton steps
+FEW_PAIRS = 300  # number of pairs that is always accepted
 
 
 def polish(
     problem: PreferenceProblem, features: FloatArray, f: FloatArray, rows: SortedRows, width: float
 ) -> tuple[FloatArray, DualPoint] | None:
-    """Return weights and a dual point near utilities f, or None if too many pairs are near.
+    """Solve the QP of the pairs near the kink at utilities f, or return None if they are too many.
 
-    `problem` has the hinge, `features` are those of all rows, and rows are `problem.sort(f)`.
+    The loss of `problem` must be the hinge; `features` are those of all samples, and `rows` is
+    `problem.sort(f)`. Returns the weights and the dual point.
     """
     most = max(FEW_PAIRS, PER_FEATURE * features.shape[1])
-    reach = 2.0 + 2.0 * float(np.abs(f).max())  # all pairs
+    # First try all pairs, none of which is farther from the kink: the QP is the whole problem.
+    reach = 2.0 + 2.0 * float(np.abs(f).max())
     near = rows.pairs_near_kink(reach, most)
     if near is None and width <= WIDEST:
         reach = REACH * width

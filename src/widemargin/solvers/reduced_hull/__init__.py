@@ -1,22 +1,22 @@
 """Find the nearest points of reduced convex hulls.
 
-Problem: P2 and P3 of :mod:`widemargin.problems.reduced_hull`; tubes are hulls too
+Problem: P2 and P3 of :mod:`widemargin.problems.reduced_hull`, including tube regression
 (:mod:`widemargin.problems.tube`).
 
 ========  ====================================================  ==================================
-method    algorithm                                             data; taken by "auto"
+method    algorithm                                             data; chosen by "auto"
 ========  ====================================================  ==================================
-smo       that of the soft-margin family, to an accuracy that   any kernel; for kernels, sparse
-          is relative to the distance of the hulls              rows, more than 100 features
-qp        interior points on all rows and an exact finish       linear, dense; up to 5,000 rows
-implicit  the same on rows near the thresholds only, in a few   linear, dense; more rows
-          reads of the data (:mod:`~widemargin.solvers.out_of_core`)
-sampling  random samples, for small k                           linear, dense; never
+smo       soft-margin solver, to a tolerance relative to the    any kernel; for nonlinear kernels,
+          distance of the hulls                                 sparse data, over 100 features
+qp        interior-point method on all samples, exact finish    linear, dense; up to 5,000 samples
+implicit  the same on samples near the thresholds only, in a    linear, dense; more samples
+          few passes (:mod:`~widemargin.solvers.out_of_core`)
+sampling  random subsamples, for small k                        linear, dense; never
           (:mod:`~widemargin.solvers.literature.random_sampling`)
 ========  ====================================================  ==================================
 
-"qp", "implicit" and "sampling" return the optimum itself, up to rounding. Where rounding keeps them
-from the tolerance, "smo" goes on.
+"qp", "implicit" and "sampling" compute the optimum exactly, up to rounding. If rounding errors keep
+them from the tolerance, "smo" is run as a fallback.
 """
 
 from __future__ import annotations
@@ -62,25 +62,25 @@ def solve(
     Parameters
     ----------
     problem : SoftMargin
-        Of :func:`widemargin.problems.reduced_hull.reduced_hulls`; every class must have a mass of
-        at least 1.
+        Result of :func:`widemargin.problems.reduced_hull.reduced_hulls`; the caps of each class
+        must add up to at least 1.
     data : Rows
-        The rows seen through the kernel; about the origin where the kernel is linear.
+        Samples with their kernel; centred if the kernel is linear.
     tol : float
-        KKT violation to reach, in units.
+        KKT violation to reach, in multiples of `unit`.
     budget : Budget
-        Steps of "smo" or rounds of "implicit" and "sampling"; max_iter=-1 is the method's own
-        limit.
+        Steps of "smo" or rounds of "implicit" and "sampling"; max_iter=-1 selects the default of
+        the method.
     start : HullResult, optional
-        Where "smo" starts.
+        Warm start of "smo".
     method : {"auto", "smo", "qp", "implicit", "sampling"}
-        See the module.
+        See the module docstring.
     seed : int
-        Seed of samples; the result does not depend on it.
+        Seed of random subsamples; the result does not depend on it.
     unit : callable
-        From dual variables and nearest points to the size that violations are measured by.
+        Function of dual variables and nearest points that returns the unit of the KKT violation.
     fall_back : bool
-        Whether "smo" goes on where an exact method does not reach tol.
+        Whether to run "smo" if an exact method does not reach tol.
 
     Examples
     --------
@@ -101,6 +101,7 @@ def solve(
         found = solve_linear_hulls(problem, data.X, resolved, budget=budget, seed=seed)
         met = problem.kkt_violation(found.alpha, found.f) <= tol * unit(found.alpha, found.points)
         spent = found.status in ("max_iter", "stopped")
+        # No tolerance relative to the margin can be met if the hulls intersect.
         if met or spent or not found.separable or not fall_back:
             return found
         history = found.history

@@ -1,17 +1,19 @@
-r"""Find the smallest eps of a tube: below it the hulls of the lifted and lowered rows meet.
+r"""Find the smallest feasible eps of a tube.
 
-For residuals :math:`r_i = t_i - f(x_i)` let :math:`e(f)` be half the difference between the mean of
-the k largest and the mean of the k smallest (masses D in general). The hulls of P7 are apart if
-and only if :math:`\epsilon > \min_f e(f)`. For k = 1, the hard tube, that is half the smallest
-width of a tube around all examples. The minimum is one linear program, in the masses
+Below it the reduced hulls of the lifted and the lowered samples intersect. For residuals
+:math:`r_i = t_i - f(x_i)` let :math:`e(f)` be half the difference between the mean of the k largest
+and the mean of the k smallest (caps D in general). The hulls of P7 are disjoint if and only if
+:math:`\epsilon > \min_f e(f)`. For k = 1, the hard tube, that is half the smallest width of a tube
+around all samples. The minimum is the optimum of the linear program
 
 .. math::
 
     \max_{s^+, s^-} \; \tfrac12 \sum_i (s^-_i - s^+_i) t_i \quad\text{s.t.}\quad
     \sum_i (s^-_i - s^+_i) x_i = 0, \quad \sum_i s^\pm_i = 1, \quad 0 \le s^\pm_i \le D_i .
 
-Any f gives an upper bound, and the number returned is the bound of the f found. Where the program
-is too large, Newton's method takes its place: the answer of P7 at eps has a smaller e(f).
+Every f gives an upper bound, and the value returned is the bound e(f) of the f found. If the
+program is too large, Newton's method on eps replaces it: the solution of P7 at eps has a smaller
+e(f).
 """
 
 from __future__ import annotations
@@ -27,16 +29,16 @@ from widemargin.solvers.numerics.highs import solve_linear_program
 from widemargin.solvers.reduced_hull.critical_k import span
 from widemargin.solvers.reduced_hull.nearest import half_margin, solve_nearest
 
-GAIN = 1e-3  # Newton's method ends when it gains less, relatively
+GAIN = 1e-3  # relative decrease of eps below which Newton's method stops
 
 
 def smallest_epsilon(
     rows: Rows, t: FloatArray, D: FloatArray, *, budget: Budget, seed: int = 0
 ) -> float:
-    """Return the eps above which a tube exists for targets t and largest masses D.
+    """Return the smallest eps for which a tube exists, for targets t and caps D.
 
-    Budget and seed, as for :func:`widemargin.solvers.reduced_hull.solve`, count where the linear
-    program is too large.
+    Budget and seed are those of :func:`widemargin.solvers.reduced_hull.solve`; they are used only
+    if the linear program is too large.
     """
     found = span(rows)
     value = None if found is None else _program(found.points, t, D)
@@ -44,7 +46,7 @@ def smallest_epsilon(
 
 
 def tube_of_residuals(r: FloatArray, D: FloatArray) -> float:
-    """Return e(f) for the residuals of f.
+    """Compute e(f), half the width of the soft tube, from the residuals of f.
 
     Examples
     --------
@@ -61,8 +63,9 @@ def tube_of_residuals(r: FloatArray, D: FloatArray) -> float:
 
 
 def _program(points: FloatArray, t: FloatArray, D: FloatArray) -> float | None:
-    """Solve the linear program; None if the solver gave up."""
+    """Solve the linear program and return e(f), or None if HiGHS did not reach the optimum."""
     m = len(t)
+    # HiGHS has absolute tolerances, so the targets are centred and scaled to size 1.
     unit = max(float(np.abs(t - t.mean()).max()), np.finfo(np.float64).tiny)
     scaled = (t - t.mean()) / unit
     sums = np.repeat(np.eye(2), m, axis=1)
@@ -77,13 +80,14 @@ def _program(points: FloatArray, t: FloatArray, D: FloatArray) -> float | None:
     )
     if program.ended != "optimal":
         return None
-    # The multipliers of the equations of the points are half of f, with the other sign.
+    # The multipliers of the equations for x are -w / 2, where f = w.x. The tube of f = 0 is a
+    # bound as well, and the better one if the solution is inaccurate.
     f = -2.0 * (points @ program.equalities[:-2])
     return unit * min(tube_of_residuals(scaled - f, D), tube_of_residuals(scaled, D))
 
 
 def _newton(rows: Rows, t: FloatArray, D: FloatArray, budget: Budget, seed: int) -> float:
-    """Follow the solutions of P7 down to the eps where there is none."""
+    """Decrease eps by Newton's method on solutions of P7 until the hulls intersect."""
     epsilon = tube_of_residuals(t, D)
     while True:
         z = lifted_targets(t, epsilon)

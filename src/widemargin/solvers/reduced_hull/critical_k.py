@@ -1,33 +1,34 @@
-r"""Find the smallest k at which the reduced hulls are apart.
+r"""Find the smallest k at which the reduced hulls are disjoint.
 
-The reduced hulls meet at k as long as the classes can share mass: as long as there are
+The reduced hulls intersect at k if the classes can share a mass of k: if there are
 
 .. math::
 
     0 \le s_i \le c_i, \qquad \sum_{y_i = 1} s_i x_i = \sum_{y_i = -1} s_i x_i, \qquad
     \sum_{y_i = 1} s_i = \sum_{y_i = -1} s_i = \kappa
 
-with :math:`\kappa \ge k` (c is the weight of each example: 1). The largest shared mass
-:math:`\kappa` is the critical k, one linear program. Its dual is the smallest total hinge loss,
+with :math:`\kappa \ge k` (c is the weight of each sample, 1 without weights). The largest shared
+mass :math:`\kappa` is the critical k, the optimum of a linear program. Its dual is the smallest
+total hinge loss,
 
 .. math:: k_c = \min_{w, b} \; \tfrac12 \sum_i c_i \max(0, 1 - y_i (w \cdot x_i + b)),
 
-so **any** w and b give an upper bound of it, and the number returned here is such a bound,
-recomputed from the w and b that the solver found. At every k above it the hulls are apart.
+so **any** w and b give an upper bound of k_c. The value returned here is such a bound, recomputed
+from the w and b of the solver. At every k above it the hulls are disjoint.
 
-* w = 0 shows k_c <= min(m_plus, m_minus). Where that is all, no common k works.
-* With c_i = 1 / m_plus and 1 / m_minus the shared mass is a *fraction* of the classes; it is 1
-  only if their means coincide, so a pair (k_plus, k_minus) in proportion to the classes works
-  whenever anything does.
-* The equation of the points is one for each dimension of the span of the data: features for
-  the linear kernel, eigenvectors of the kernel matrix for others. Kernel matrices of smooth
-  kernels have eigenvalues of all sizes down to rounding, and hulls that are apart by a billionth
-  only have no nearest points in float64. So for kernels the equation is asked for up to `NEAR`
-  times the extent of the data in every coordinate: the hulls must come apart by that much.
+* w = 0 gives k_c <= min(m_plus, m_minus). If that is the optimum, no common k is feasible.
+* With c_i = 1 / m_plus and 1 / m_minus the shared mass is a *fraction* of the classes. It is 1 only
+  if their means coincide, so a pair (k_plus, k_minus) in proportion to the classes is feasible
+  whenever any pair is.
+* There is one equation in x per dimension of the span of the data: per feature for the linear
+  kernel, per eigenvector of the kernel matrix for others. Smooth kernels have eigenvalues of all
+  sizes down to rounding, and nearest points of hulls that are apart by a billionth cannot be
+  computed in float64. For nonlinear kernels the equation therefore has a tolerance of `NEAR` times
+  the extent of the data in every coordinate: hulls nearer than that count as intersecting.
 
-Where the program is too large, Newton's method on k takes its place: the answer of P2 at k has the
-hinge loss :math:`k' = k (1 - |w|^2 / (\theta_+ - \theta_-))`, an upper bound again, and k' is the
-next k to look at.
+If the program is too large, Newton's method on k replaces it: the solution of P2 at k has the hinge
+loss :math:`k' = k (1 - |w|^2 / (\theta_+ - \theta_-))`, an upper bound again, and k' determines the
+next k.
 """
 
 from __future__ import annotations
@@ -52,35 +53,35 @@ from widemargin.solvers.reduced_hull.linear import (
 )
 from widemargin.solvers.reduced_hull.nearest import HullResult, half_margin, solve_nearest
 
-# An integer this near the critical value (relatively) is not above it. Data with ties put the
-# critical value on integers, and the program's answer is good to 1e-9 or so; on the other side,
-# a k nearer than this would leave hulls nearer than nearest.TOUCHING.
+# Relative distance to the critical value within which an integer does not count as above it. Ties
+# in the data put the critical value on integers, and the linear program is solved to 1e-9 or so;
+# on the other hand, hulls at a k nearer than this would be nearer than nearest.TOUCHING.
 STRICTLY = 1e-6
-NEAR = 1e-5  # kernels: hulls nearer than this fraction of the data's extent count as meeting
-LP_ENTRIES = 4_000_000  # of the program's matrix; beyond that Newton's method is faster
-GRAM_ROWS = 2_000  # the largest kernel matrix whose eigenvectors are taken
-SPAN = 1e-2 * NEAR**2  # eigenvalues below this fraction of the largest cannot matter
+NEAR = 1e-5  # nonlinear kernels: hulls nearer than this, relative to the data's extent, intersect
+LP_ENTRIES = 4_000_000  # entries of the constraint matrix beyond which Newton's method is faster
+GRAM_ROWS = 2_000  # order of the largest kernel matrix that is decomposed into eigenvectors
+SPAN = 1e-2 * NEAR**2  # coordinates of eigenvalues below this, relative to the largest, are < NEAR
 
 
 @dataclass(frozen=True)
 class Span:
-    """Coordinates of the rows, and the distance in each of them that counts as none."""
+    """Coordinates of the samples in their span, and the distance in each that counts as zero."""
 
-    points: FloatArray  # of size about 1, about the origin
+    points: FloatArray  # centred, of size about 1
     near: FloatArray
 
 
 def smallest_k(
     hulls: SoftMargin, rows: Rows, *, budget: Budget, method: str = "auto", seed: int = 0
 ) -> float | None:
-    """Return the smallest common k at which the hulls are apart; None if there is none.
+    """Return the smallest common k at which the hulls are disjoint, or None.
 
     Parameters
     ----------
     hulls : SoftMargin
-        The hulls at k = 1, with D the weight of each example.
+        The hulls at k = 1: the cap D of each sample is its weight.
     rows : Rows
-        The examples seen through the kernel.
+        Samples with their kernel.
     budget, method, seed
         As for :func:`widemargin.solvers.reduced_hull.solve`.
     """
@@ -91,14 +92,15 @@ def smallest_k(
 def smallest_pair(
     hulls: SoftMargin, rows: Rows, *, budget: Budget, method: str = "auto", seed: int = 0
 ) -> tuple[float, float] | None:
-    """Return the smallest workable (k_plus, k_minus) in proportion to the classes.
+    """Return the smallest feasible (k_plus, k_minus) in proportion to the class sizes.
 
-    Each is the first integer above the same fraction of its class. None if the means coincide:
-    then no pair works. The parameters are those of :func:`smallest_k`.
+    Each is the first integer above the same fraction of its class. None if the class means
+    coincide: then no pair is feasible. The parameters are those of :func:`smallest_k`.
     """
     plus, minus = class_masses(hulls)
     larger = max(plus, minus)
-    # Both classes in the units of the larger one, so that steps of 1 are fine enough for both.
+    # Scale both classes to the mass of the larger one: Newton's method moves k by steps of 1,
+    # which are then fine enough for both.
     even = replace(hulls, upper=hulls.upper * (larger / plus), lower=hulls.lower * (larger / minus))
     fraction = critical_k(even, rows, budget, method, seed) / larger
     if fraction >= 1.0 - STRICTLY:
@@ -110,12 +112,12 @@ def smallest_pair(
 def critical_k(
     hulls: SoftMargin, rows: Rows, budget: Budget, method: str = "auto", seed: int = 0
 ) -> float:
-    """Return the largest mass that the classes share, in units of the hulls' D.
+    """Return the critical k, the largest mass that the classes share, in units of the hulls' D.
 
-    Every k above it has hulls that are apart. It is at most the mass of the smaller class; if it
-    is that, no common k works.
+    The hulls are disjoint at every k above it. It is at most the mass of the smaller class; if it
+    equals that, no common k is feasible.
     """
-    resolved = resolve_method(method, rows)  # raises an error before any work
+    resolved = resolve_method(method, rows)  # reject an invalid method before any work
     smaller = min(class_masses(hulls))
     coordinates = span(rows)
     mass = None if coordinates is None else shared_mass(coordinates, hulls.upper + hulls.lower)
@@ -125,8 +127,8 @@ def critical_k(
     def nearest(reduced: SoftMargin) -> HullResult:
         if resolved in LINEAR_METHODS:
             return solve_linear_hulls(reduced, rows.X, resolved, budget=budget, seed=seed)
-        # Roughly: any w gives a bound. The distance is Euclidean here, and some hundred
-        # coordinates of NEAR are about ten times NEAR.
+        # A rough solution suffices, as every w gives a bound. The distance is Euclidean here: NEAR
+        # in each of some hundred coordinates is about 10 NEAR.
         return solve_nearest(
             reduced, rows, half_margin, tol=1e-2, touching=10.0 * NEAR, budget=budget,
             sample=method == "auto", seed=seed,
@@ -136,9 +138,9 @@ def critical_k(
 
 
 def shared_mass(span: Span, signed: FloatArray) -> float | None:
-    """Return the largest mass that two classes share, from above; None if the solver gave up.
+    """Solve the linear program for the shared mass; return an upper bound, or None if HiGHS fails.
 
-    `signed` is the largest mass of each example, times its label.
+    `signed` is the cap of each sample times its label.
 
     Examples
     --------
@@ -166,7 +168,8 @@ def shared_mass(span: Span, signed: FloatArray) -> float | None:
     )
     if program.ended != "optimal":
         return None
-    # The multipliers are halves of w and b; the hinge loss of these is what is proved.
+    # The multipliers are -w / 2 and -b / 2. The hinge loss of this plane is an upper bound whatever
+    # the accuracy of the solver.
     plane = -2.0 * program.equalities
     margins = plane @ equations
     if not exact:
@@ -176,10 +179,10 @@ def shared_mass(span: Span, signed: FloatArray) -> float | None:
 
 
 def integer_above(critical: float, most: float) -> float | None:
-    """Return the smallest workable k: the first integer strictly above the critical value.
+    """Return the smallest feasible k: the first integer strictly above the critical value.
 
-    `most` is the mass of the smaller class. With weights it need not be whole, and is itself the
-    answer where the next integer is beyond it. None if no k up to `most` is above.
+    `most`, the mass of the smaller class, need not be an integer with sample weights; it is
+    returned if the next integer exceeds it. None if no k up to `most` is above the critical value.
 
     Examples
     --------
@@ -195,7 +198,7 @@ def integer_above(critical: float, most: float) -> float | None:
 
 
 def span(rows: Rows) -> Span | None:
-    """Return coordinates of the rows in their span; None if there are too many."""
+    """Return coordinates of the samples in their span; None if the program would be too large."""
     X = rows.X
     if rows.kernel.name == "linear" and X.shape[1] < rows.n:
         if rows.n * X.shape[1] > LP_ENTRIES:
@@ -214,13 +217,13 @@ def span(rows: Rows) -> Span | None:
     values, vectors = sla.eigh(0.5 * (K + K.T))
     extent = np.sqrt(max(0.0, float(K.diagonal().max())))
     kept = values > SPAN * max(float(values[-1]), np.finfo(np.float64).tiny)
-    unit = np.sqrt(values[kept] / rows.n)  # mean size of the coordinate
+    unit = np.sqrt(values[kept] / rows.n)  # root mean square of the coordinate, scaled to 1 below
     near = NEAR if rows.kernel.name != "linear" else 0.0
     return Span(vectors[:, kept] * np.sqrt(rows.n), near * extent / unit)
 
 
 def _newton(hulls: SoftMargin, most: float, nearest: Callable[[SoftMargin], HullResult]) -> float:
-    """Return an upper bound of the critical k with the same smallest k above it."""
+    """Return an upper bound of the critical k for which `integer_above` is the same."""
     bound = k = most
     while True:
         found = nearest(shrink(hulls, k, k))
@@ -230,5 +233,5 @@ def _newton(hulls: SoftMargin, most: float, nearest: Callable[[SoftMargin], Hull
         bound = min(bound, k * (1.0 - (points.eta_plus - points.eta_minus) / points.margin))
         if k <= 1.0:
             return bound
-        # The smallest k that this bound leaves, or one less if that is where we are.
+        # The smallest k that this bound admits; if that is k itself, test k - 1.
         k = min(integer_above(bound, most) or most, k - 1.0)

@@ -1,7 +1,7 @@
 """Exact methods for the nearest points of reduced hulls with the linear kernel.
 
-Problem: P2 of :mod:`widemargin.problems.reduced_hull` on dense rows in memory. The table of methods
-is that of the package.
+Problem: P2 of :mod:`widemargin.problems.reduced_hull` on dense data in memory. The package
+docstring has the table of methods.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from widemargin.solvers.reduced_hull.nearest import HullResult
 from widemargin.sources.memory import Memory
 
 LINEAR_METHODS = ("qp", "implicit", "sampling")
-QP_ROWS = 5_000  # up to this size all rows go into the quadratic program
-QP_FEATURES = 100  # beyond, its normal matrix costs more than kernel values
-ZERO = 1e-10  # |w| relative to the longest row: less is rounding
-ROUNDS = {"qp": 1, "implicit": 100, "sampling": 10_000}
+QP_ROWS = 5_000  # largest number of samples that "auto" passes to the quadratic program at once
+QP_FEATURES = 100  # with more features its normal matrix costs more than kernel values
+ZERO = 1e-10  # rounding error of |w| relative to the longest sample: w counts as 0 below it
+ROUNDS = {"qp": 1, "implicit": 100, "sampling": 10_000}  # default budgets
 
 
 def resolve_method(method: str, rows: Rows) -> str:
-    """Return the method that "auto" stands for, or the method itself where it can be used."""
+    """Resolve "auto"; raise ValueError if the method cannot be used with this data."""
     require_choice("method", method, ("auto", "smo", *LINEAR_METHODS))
     dense = rows.kernel.name == "linear" and isinstance(rows.X, np.ndarray)
     if method in LINEAR_METHODS and not dense:
@@ -48,7 +48,7 @@ def resolve_method(method: str, rows: Rows) -> str:
 def solve_linear_hulls(
     hulls: SoftMargin, X: FloatArray, method: str, *, budget: Budget, seed: int = 0
 ) -> HullResult:
-    """Find the nearest points by "qp", "implicit" or "sampling"; X are rows about the origin."""
+    """Find the nearest points of the hulls of centred samples by "qp", "implicit" or "sampling"."""
     rounds = Budget(
         budget.max_iter if budget.max_iter > 0 else ROUNDS[method],
         budget.monitor,
@@ -57,9 +57,10 @@ def solve_linear_hulls(
     y, D = np.where(hulls.group == 0, 1.0, -1.0), hulls.upper - hulls.lower
     solve = {"qp": _by_qp, "implicit": _by_implicit, "sampling": _by_sampling}[method]
     s, n_iter, status, history = solve(X, y, D, seed, rounds)
-    if s is None:  # the hulls meet: w = 0 is all that is known, and any feasible masses will do
+    if s is None:  # the hulls intersect: w = 0, and any feasible dual variables serve as a result
         s, status = np.abs(hulls.repair(np.zeros(hulls.n_variables))), "converged"
-    # Caps went through divisions: what is at its cap up to rounding is at its cap.
+    # The methods rescale the caps. Snap dual variables to a bound that they miss by rounding only:
+    # KKT conditions of free and bound samples differ.
     s = np.where(
         s >= (1.0 - OBJECTIVE_ROUNDING) * D, D, np.where(s <= OBJECTIVE_ROUNDING * D, 0.0, s)
     )
@@ -110,9 +111,10 @@ def _by_sampling(X: FloatArray, y: FloatArray, D: FloatArray, seed: int, budget:
 
 
 def _order(hulls: SoftMargin, b: FloatArray, X: FloatArray) -> FloatArray:
-    """Return where sums take up their rounding: free rows first, then by nearness to the threshold.
+    """Return the order in which `repair` changes dual variables to correct the class sums.
 
-    A row far from its threshold that rounding lifts off its bound would violate by that distance.
+    Free samples come first, then those nearest to their threshold: a sample that is moved off its
+    bound violates the KKT conditions by its distance to the threshold.
     """
     f = X @ (b @ X)
     distance = np.abs(NearestPoints.of(hulls, f, 0.0).slack(hulls, f))

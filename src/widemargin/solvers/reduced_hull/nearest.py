@@ -1,9 +1,9 @@
-"""Nearest points of reduced hulls for any kernel, accurate relative to their distance.
+"""Nearest points of reduced hulls for any kernel, to a tolerance relative to their distance.
 
 Problem: P3 of :mod:`widemargin.problems.reduced_hull`. Its solution is divided by the margin, which
-is not known in advance: hulls may be a millionth of the data's extent apart. So the solver of the
-soft-margin family runs with smaller and smaller tolerances, each time from the last solution, until
-its violation is small compared with the margin found.
+is not known in advance: the hulls may be as near as a millionth of the data's extent. The
+soft-margin solver therefore runs with decreasing tolerances, warm-started from the last solution,
+until the KKT violation is small compared with the margin found.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import soft_margin
 from widemargin.solvers.base import Budget, DualResult
 
-# Hulls nearer than this fraction of the data's extent are not told from hulls that meet: the
-# square of it is what float64 leaves of a squared distance after some thousand additions.
+# Hulls nearer than this fraction of the data's extent cannot be distinguished from hulls that
+# intersect: its square is the rounding error of a squared distance after some thousand additions.
 TOUCHING = 1e-6
-FIRST = 0.1  # the first guess of the unit, relative to the squared distance of the class means
-LEAST_STEPS, STEPS_PER_ROW = 500_000, 100  # of a run where the caller has no limit
-NEXT = 0.03  # how much further the next run goes where the unit is not settled
+FIRST = 0.1  # first guess of the unit, relative to the range of w.x for w the difference of means
+LEAST_STEPS, STEPS_PER_ROW = 500_000, 100  # default budget of a run
+NEXT = 0.03  # largest ratio of consecutive tolerances
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,10 +38,10 @@ class HullResult(DualResult):
     points : NearestPoints
         Thresholds and values of w.x at the nearest points.
     separable : bool
-        Whether the hulls are known to be apart. If not, and the status is not that of a budget
-        that ran out, they meet as far as float64 can tell.
+        Whether the hulls are proved to be disjoint. If False, and the budget did not run out, they
+        intersect within the accuracy of float64.
     history : list of dict
-        One entry per round of the methods that have rounds.
+        One entry per round; empty for methods without rounds.
     """
 
     points: NearestPoints
@@ -54,7 +54,7 @@ Unit = Callable[[FloatArray, NearestPoints], float]
 
 
 def half_margin(_: FloatArray, points: NearestPoints) -> float:
-    """Return the unit of a classifier: half of theta_plus - theta_minus."""
+    """Return the unit of the KKT violation of a classifier: half of theta_plus - theta_minus."""
     return 0.5 * points.margin
 
 
@@ -70,13 +70,14 @@ def solve_nearest(
     sample: bool = True,
     seed: int = 0,
 ) -> HullResult:
-    """Find the nearest points to a KKT violation of tol units, as the door of the package.
+    """Find the nearest points by the soft-margin solver, to a KKT violation of tol units.
 
-    Hulls nearer than the fraction `touching` of the data's extent count as meeting. `sample` tells
-    whether the first run predicts its solution from samples.
+    The parameters are those of :func:`widemargin.solvers.reduced_hull.solve`. Hulls nearer than the
+    fraction `touching` of the data's extent count as intersecting; `sample` allows the soft-margin
+    solver to predict its solution from subsamples (method "auto" instead of "smo").
     """
-    # The scale of w.x. The means of the classes are in their hulls, so no w is longer than their
-    # difference; values of w.x spread by the length of w times the extent of the data.
+    # Scale of w.x. The class means belong to their hulls, so the optimal w is no longer than their
+    # difference, and the range of w.x is at most the length of w times the extent of the data.
     means = hulls.upper / hulls.upper.sum() - hulls.lower / hulls.lower.sum()
     used = np.flatnonzero(means)
     f = rows.weighted_sum(used, rows, used, means[used])
@@ -103,5 +104,7 @@ def solve_nearest(
                 alpha=alpha, f=found.f, n_iter=steps, status=found.status, points=points,
                 separable=apart,
             )  # fmt: skip
+        # Aim at the unit found; it may shrink with the tolerance, hence the loop. If the hulls are
+        # not yet proved disjoint, the unit is meaningless.
         wanted = 0.9 * tol * size if apart else NEXT * accuracy
         accuracy = max(floor, min(NEXT * accuracy, wanted))

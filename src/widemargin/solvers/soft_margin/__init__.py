@@ -1,24 +1,26 @@
-"""Solve the soft-margin problems with any kernel: C-hinge, squared hinge, nu and the tubes.
+"""Soft-margin problems with any kernel: C-hinge, squared hinge, nu, epsilon and nu tubes.
 
-Problem: :mod:`widemargin.problems.soft_margin`, on rows seen through a kernel.
+Problem: :mod:`widemargin.problems.soft_margin`; data: kernel rows.
 
 ==========  =============================================  =====================================
 method      algorithm                                      when
 ==========  =============================================  =====================================
-"auto"      the linear kernel's, else an active set        by default
-            started from samples that double
-"smo"       an active set started from zero                to compare with LIBSVM
-"sampling"  the linear kernel's, else an active set        many rows with few support vectors
-            started from a sample that violators join
+"auto"      linear kernel: primal algorithm, see below;    default
+            otherwise an active set, warm-started from
+            subsamples that double
+"smo"       active set, started from zero                  comparison with LIBSVM
+"sampling"  linear kernel: as "auto"; otherwise an active  many samples, few support vectors
+            set, warm-started from a subsample to which
+            violators are added
 "adatron"   one variable at a time, Opper and Winther      historical baseline, never by "auto"
             (2000)
 ==========  =============================================  =====================================
 
-The linear kernel's algorithm, by :mod:`widemargin.solvers.linear`, reads many dense rows a few
-times and is exact; it is for the C-hinge. Up to 5,000 rows the active set is everything and no
-sample is drawn.
+The algorithm for the linear kernel, :mod:`widemargin.solvers.linear`, makes a few passes over many
+dense samples and is exact; it applies to the C-hinge. Up to 5,000 samples all of them are in the
+active set and no subsample is drawn.
 
-Beside the door there are `solve_dense`, for a kernel matrix in memory that the caller keeps, and
+The package also exports `solve_dense`, for a kernel matrix in memory that the caller keeps, and
 `solve_squared_hinge`, Newton's method on the support set.
 """
 
@@ -37,8 +39,9 @@ from widemargin.solvers.soft_margin.squared_newton import SquaredHingeResult, so
 
 __all__ = ["SquaredHingeResult", "padded", "solve", "solve_dense", "solve_squared_hinge"]
 
-EXACT = 1e-12  # linear kernel: relative gap up to which a run that was stopped counts as done
-# Samples from which on reading them wins, also in units of features, and the most of those.
+EXACT = 1e-12  # linear kernel: a run that ends early has converged if its relative gap is below
+# The linear algorithm is chosen from this many samples on, in total and per feature, up to this
+# many features: its cost per pass grows with n d, that of its linear systems with d^3.
 MANY_ROWS, ROWS_PER_FEATURE, FEW_FEATURES = 500, 5, 100
 
 SAMPLES: dict[str, active_set.Samples] = {
@@ -63,20 +66,20 @@ def solve(
     Parameters
     ----------
     problem : SoftMargin
-        What to solve.
+        Problem to solve.
     data : Rows
-        The training rows seen through the kernel.
+        Training samples with their kernel.
     tol : float
-        KKT violation to reach.
+        Largest KKT violation of the result.
     budget : Budget
-        Steps (of pairs; of single variables for "adatron"; rounds of reads for the linear
+        Steps (pair steps; single-variable steps for "adatron"; rounds of passes for the linear
         kernel) and memory for kernel values.
     start : DualResult, optional
-        Dual variables to start from; they need not be feasible.
+        Dual variables for a warm start; they need not be feasible.
     method : {"auto", "smo", "sampling", "adatron"}
-        See the module's table.
+        See the table of the module.
     seed : int
-        Seed of samples and orders; it moves the result within the tolerance only.
+        Seed of subsamples and orders; it changes the result within the tolerance only.
 
     Examples
     --------
@@ -100,7 +103,7 @@ def solve(
         start = _solve_by_reads(problem, data, tol, budget, seed)
         if start.status not in ("stalled", "max_iter"):
             return start
-        # Rounding, where features are far apart in scale: go on by steps of another kind.
+        # Rounding errors, from features of very different scales: continue with pair steps.
         budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
     return active_set.solve(
         problem, data, tol=tol, budget=budget, start=start, samples=SAMPLES[method], seed=seed
@@ -108,7 +111,7 @@ def solve(
 
 
 def _reading_wins(problem: SoftMargin, rows: Rows) -> bool:
-    """Return whether few reads of samples with a linear kernel are faster than kernel values."""
+    """Return whether passes over the samples are faster than computing kernel values."""
     n_features = rows.X.shape[1]
     many = rows.n >= max(MANY_ROWS, ROWS_PER_FEATURE * n_features)
     return many and n_features <= FEW_FEATURES and linear.can_read(problem, rows.X)

@@ -1,18 +1,19 @@
-r"""Solve kernel machines of any size on an active set: the rows near the margin.
+r"""Active-set decomposition for soft-margin problems of any size.
 
 Problem: see :mod:`widemargin.problems.soft_margin`; the kernel matrix is never formed.
 
-1. *Start.* A random sample with its losses scaled up stands for the whole. Its optimum predicts
-   which rows end at a bound. Samples double. (Or `soft_margin.growing`, or no sample at all.)
-2. *Active set.* Rows far from the margin keep their bound; the rows near it, and all that violate
-   the optimality conditions, form the active set, whose kernel block is in memory and which
-   `soft_margin.smo` solves. The decision values of all rows then follow from the
-   coefficients that changed, in one blocked pass of float32 kernel values.
-3. *Finish.* The decision values are evaluated afresh in float64. Where the violation still
-   exceeds the tolerance, the active sets go on in float64, as LIBSVM would, until it does not.
+1. *Warm start.* A random subsample, its losses scaled up, approximates the whole problem. Its
+   optimum predicts which samples end at a bound. The subsample doubles until it holds all samples.
+   (Alternatively `soft_margin.growing`, or no subsample.)
+2. *Active set.* Samples far from the margin keep their bound (screening). Samples near it, and all
+   violators of the optimality conditions, form the active set; its kernel block is in memory and
+   `soft_margin.smo` solves it. The decision values of all samples are then updated for the
+   coefficients that changed, in one blocked pass over float32 kernel values.
+3. *Finish.* The decision values are recomputed in float64. While the KKT violation exceeds the
+   tolerance, active sets are solved in float64, as in LIBSVM.
 
-Every active set holds the most violating pair, so each one improves the dual objective: the method
-is a decomposition method and converges for positive semi-definite kernels.
+Every active set contains the maximal violating pair, so each one improves the dual objective: the
+method is a decomposition method and converges for positive semi-definite kernels.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from widemargin.solvers.soft_margin.growing import GrowingSet
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 from widemargin.solvers.soft_margin.smo_loops import LANES
 
-FLOAT32_RANGE = 1e12  # kernel values beyond this are steered in float64
-FLOAT64_ROWS = 1500  # up to this size float64 costs nothing worth saving
-ALL_ACTIVE = 5000  # up to this size all rows are active
-SAMPLE_TOL = 1.0  # a sample predicts no better, so there is no use in solving it further
-UNCERTAIN_MARGIN = 0.1  # in units of the margin: a new row this near to it is undecided
-AUDIT_ROWS = 512  # rows beyond doubt that the float64 check evaluates all the same
-ACTIVE_ROWS = 4096  # unless the free variables and a quarter more need more
+FLOAT32_RANGE = 1e12  # steps with larger kernel values use float64
+FLOAT64_ROWS = 1500  # up to this many samples float32 saves too little time
+ALL_ACTIVE = 5000  # up to this many samples all of them are active
+SAMPLE_TOL = 1.0  # KKT violation: the sampling error of a subsample exceeds a tighter tolerance
+UNCERTAIN_MARGIN = 0.1  # in units of the margin: samples this close to it start between bounds
+AUDIT_ROWS = 512  # screened samples recomputed in float64 to estimate the float32 error
+ACTIVE_ROWS = 4096  # usual limit of an active set; 1.25 times the free variables if that is more
 
 Samples: TypeAlias = Literal["doubling", "violators", "none"]
 
@@ -50,11 +51,11 @@ def solve(
     samples: Samples = "doubling",
     seed: int = 0,
 ) -> DualResult:
-    """Solve a soft-margin problem as the door of the package does.
+    """Solve a soft-margin problem by active sets; parameters as in `solve` of the package.
 
-    `samples` tells how more than `ALL_ACTIVE` rows are approached: by samples that double, by a
-    sample that the violators of its optimum join (see `soft_margin.growing`), or not by samples;
-    with a start no sample is drawn.
+    `samples` selects the warm start for more than `ALL_ACTIVE` samples: subsamples that double, a
+    subsample to which the violators of its optimum are added (see `soft_margin.growing`), or none.
+    If `start` is given, no subsample is drawn.
     """
     problem = problem.bounded()
     from_zero = start is None and (problem.n_rows <= ALL_ACTIVE or samples == "none")
@@ -72,7 +73,7 @@ def solve(
 
 
 class _Run:
-    """One run of the solver: the problem, its data and what is left of the budget."""
+    """State of one run: problem, data, budget, precision and a reusable kernel buffer."""
 
     def __init__(self, problem: SoftMargin, rows: Rows, tol: float, budget: Budget) -> None:
         self.problem = problem
@@ -81,14 +82,14 @@ class _Run:
         self.budget = budget
         self.memory = np.empty(0, dtype=np.uint8)
         # Precision until the finish: float32, unless the problem is small, its kernel values are
-        # large, or they come from a user's function, which costs more than float64.
+        # large, or a user's function computes them, which takes longer than float64 arithmetic.
         self.steering: type = np.float64
         if problem.n_rows > FLOAT64_ROWS and rows.tiles.thread_safe:
             largest = float(np.abs(rows.diagonal()).max())
             self.steering = np.float32 if largest < FLOAT32_RANGE else np.float64
 
     def decision_values(self, alpha: FloatArray, dtype: type) -> FloatArray:
-        """Return K beta on every row, evaluated afresh."""
+        """Compute K beta on all samples from scratch."""
         everything = np.arange(self.problem.n_rows)
         if not alpha.any():
             return np.zeros(len(everything))
@@ -99,12 +100,12 @@ class _Run:
     def _weighted_sum(
         self, at: IntArray, of: IntArray, beta: FloatArray, dtype: type
     ) -> FloatArray:
-        """Return sum_j beta_j k(x, x_j) on the rows `at`, j over the rows `of`."""
+        """Return sum_j beta_j k(x, x_j) for the samples x in `at`, with j over `of`."""
         used = np.flatnonzero(beta)
         return self.rows.weighted_sum(at, self.rows, of[used], beta[used], dtype)
 
     def from_samples(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Return variables and decision values of all rows, predicted by growing samples."""
+        """Predict alpha and f of all samples from nested subsamples that double in size."""
         n = self.problem.n_rows
         order = rng.permutation(n)
         sizes = [n]
@@ -125,7 +126,7 @@ class _Run:
     def _grow(
         self, part: SoftMargin, alpha: FloatArray, f: FloatArray, grown: IntArray
     ) -> tuple[SoftMargin, FloatArray, FloatArray]:
-        """Predict the solution on a larger sample, whose first rows are those of part."""
+        """Predict the solution on a larger subsample, which begins with the samples of `part`."""
         m = part.n_rows
         shrink = m / len(grown)
         beta = part.coefficients(alpha)
@@ -134,13 +135,16 @@ class _Run:
         slack = larger.target - f[larger.row]
         if part.n_groups:
             slack -= part.thresholds(f[:m])[larger.group]
+        # Optimality gives alpha = slack / ridge, or without ridge a bound by the sign of the slack;
+        # within UNCERTAIN_MARGIN of the margin the sign is uncertain and alpha is interpolated.
         if larger.ridge.any():
             guess = np.clip(slack / larger.ridge, larger.lower, larger.upper)
         else:
             share = np.clip(0.5 + 0.5 * slack / UNCERTAIN_MARGIN, 0.0, 1.0)
             guess = larger.lower + (larger.upper - larger.lower) * share
         guess[larger.variables_of(np.arange(m))] = alpha * shrink
-        # Near the margin the prediction is least certain: let those rows balance the sums.
+        # The prediction is least certain near the margin: adjust those variables first to restore
+        # the equality constraints.
         guess = larger.repair(guess, np.abs(slack))
         change = larger.coefficients(guess).copy()
         change[:m] -= beta * shrink
@@ -156,23 +160,24 @@ class _Run:
         dtype: type,
         tol: float,
     ) -> None:
-        """Solve active sets (alpha and f change in place) until the violation of part is tol."""
-        before = np.inf  # the violation when all rows were solved for, if they were
+        """Solve active sets until the KKT violation of `part` is tol; update alpha, f in place."""
+        before = np.inf  # violation before the last solve with all samples active
         budget, threads = self.budget, self.rows.threads
         while budget.status == "converged":
             violation = part.kkt_violation(alpha, f)
+            # A solve of all samples that does not reduce the violation is limited by rounding.
             if violation <= tol or violation >= 0.999 * before:
                 return
             active = self._active_rows(part, alpha, f, violation, dtype)
             used = budget.used
             K = self._kernel_block(sample[active], dtype)
             if len(active) == part.n_rows:
-                # Small problems are solved further than asked: it costs little, and the
-                # objective's error falls with the square of the violation.
+                # Small problems are solved beyond tol: it costs little, and the error of the
+                # objective falls with the square of the violation.
                 inner_tol = (0.05 if self.steering is np.float64 else 0.5) * tol
                 solve_dense(K, part, alpha, f, tol=inner_tol, budget=budget, threads=threads)
                 before = violation
-            else:  # the other rows move the target, so that there is no use in solving to tol
+            else:  # the next active set changes the scores again: tol would be wasted effort
                 inner_tol = max(0.3 * tol, 0.03 * violation)
                 variables, within = part.variables_of(active), part.restrict(active)
                 moved, g = alpha[variables], f[active]
@@ -181,10 +186,10 @@ class _Run:
                 f += self._weighted_sum(sample, sample[active], change, dtype)
                 alpha[variables] = moved
             if budget.used == used:
-                return  # rounding leaves nothing to gain in this precision
+                return  # no pair step improves the objective in this precision
 
     def _kernel_block(self, rows: IntArray, dtype: type) -> RealArray:
-        """Return k(rows, rows), zero in its padding, in memory that the next call uses again."""
+        """Return the kernel block of some samples, zero-padded, in a buffer reused by calls."""
         m, side = len(rows), padded(len(rows))
         needed = side * side * np.dtype(dtype).itemsize
         if len(self.memory) < needed:
@@ -198,13 +203,16 @@ class _Run:
     def _active_rows(
         self, part: SoftMargin, alpha: FloatArray, f: FloatArray, violation: float, dtype: type
     ) -> IntArray:
-        """Rows to solve for: violators, free ones and those nearest to the margin."""
+        """Select the active set: violators, free samples and those nearest to the margin."""
+        # LANES is the padding of the block, see `padded`.
         affordable = int(np.sqrt(self.budget.cache_bytes / np.dtype(dtype).itemsize)) - LANES
         if part.n_rows <= min(ALL_ACTIVE, affordable):
             return np.arange(part.n_rows)
         urgency = _urgency(part, alpha, f)
         wanted = int(np.count_nonzero(urgency > -min(UNCERTAIN_MARGIN, violation)))
         free = int(np.count_nonzero((alpha < part.upper) & (alpha > part.lower)))
+        # A free variable outside the active set would stay at a value that is not optimal: the
+        # limit grows with their number.
         size = min(
             max(1024, min(wanted, max(ACTIVE_ROWS, free + free // 4))),
             max(256, affordable),
@@ -214,13 +222,13 @@ class _Run:
         return np.union1d(most_urgent, part.row[_extremes(part, alpha, f)])
 
     def finish(self, alpha: FloatArray, f: FloatArray) -> DualResult:
-        """Solve on all rows and check in float64; where that fails go on, in float64 at last."""
+        """Solve on all samples, verify in float64, and repeat until the tolerance is met."""
         everything = np.arange(self.problem.n_rows)
         violation = np.inf
         precision = self.steering
         while True:
             self.improve(self.problem, everything, alpha, f, precision, 0.9 * self.tol)
-            # Steps keep the sums of the groups up to rounding; here they are made exact.
+            # Steps preserve the equality constraints up to rounding; restore them exactly.
             alpha = self.problem.repair(
                 alpha, np.maximum(self.problem.lower - alpha, alpha - self.problem.upper)
             )
@@ -231,15 +239,16 @@ class _Run:
                 status = "stalled" if status == "converged" else status
             if violation <= self.tol or status != "converged":
                 return DualResult(alpha=alpha, f=f, n_iter=max(1, self.budget.used), status=status)
-            # From exact values, float32 errs by a fraction of the correction only: try that once.
+            # Starting from exact values, float32 errors are relative to the remaining correction:
+            # one more float32 round may suffice. Switch when it stops reducing the violation.
             precision = np.float64 if violation > 0.25 * before else precision
 
     def exact_values(self, alpha: FloatArray, f: FloatArray) -> FloatArray:
-        """Return K beta in float64 on every row where its value matters.
+        """Recompute K beta in float64 for all samples that can affect the KKT violation.
 
-        That is, on the support vectors and on all rows whose slack is not beyond doubt. The
-        others, whose loss is zero with a distance of a hundred times the largest error seen in
-        their float32 values (by those rows and a random sample of the others), keep them.
+        These are the support vectors and every sample whose distance from a violation is at most
+        `tol` plus 100 times the float32 error. The error is the largest one observed on the support
+        vectors and on a random subsample of the others; the remaining values stay in float32.
         """
         if self.steering is np.float64:
             return self.decision_values(alpha, np.float64)
@@ -261,7 +270,7 @@ class _Run:
 
 
 def _urgency(part: SoftMargin, alpha: FloatArray, f: FloatArray) -> FloatArray:
-    """For each row: positive where it violates (or is free), else how far it is from doing so."""
+    """Return the KKT violation per sample; if negative, minus the distance from a violation."""
     score = part.scores(alpha, f)
     if part.n_groups:
         score -= part.thresholds(f)[part.group]
@@ -271,7 +280,7 @@ def _urgency(part: SoftMargin, alpha: FloatArray, f: FloatArray) -> FloatArray:
 
 
 def _extremes(part: SoftMargin, alpha: FloatArray, f: FloatArray) -> IntArray:
-    """Variables of the most violating pair of each group: with them every active set gains."""
+    """Return the maximal violating pair of each group; it guarantees progress of an active set."""
     score = part.scores(alpha, f)
     up, down = alpha < part.upper, alpha > part.lower
     found = []

@@ -1,21 +1,22 @@
-r"""Find a start for many rows with few support vectors: a training set that violators join.
+r"""Growing training set: warm start for many samples with few support vectors.
 
 Problem: see :mod:`widemargin.problems.soft_margin`; the kernel matrix is never formed.
 
-The optimum depends on the support vectors alone, so a small set R that holds them all has the
-optimum of all rows (the idea of Balcázar et al. 2008, with violators added instead of drawn).
+The optimum depends on the support vectors alone, so a small set R that contains them all has the
+same optimum as all samples (the idea of Balcázar et al. 2008, with violators added instead of
+drawn at random).
 
-1. R starts as a random sample, whose losses are scaled up to stand for all rows.
-2. Its optimum is evaluated on a larger sample. Rows that violate it join R, at first also those
-   near the margin; nothing is dropped. `soft_margin.smo` solves R again, from where it
-   was, on a kernel block that only gets new rows and columns. The larger sample grows fourfold
-   when nobody violates, until it is everything: most rows are looked at two or three times.
-3. `soft_margin.active_set` checks the result in float64 on every row where it matters
-   and goes on from it if that is needed: exact to the tolerance, whatever the draws were.
+1. R starts as a random subsample; its losses are scaled up to represent all samples.
+2. The solution on R is evaluated on a larger subsample. Violators are added to R, at first also
+   samples near the margin; none is removed. `soft_margin.smo` solves R again with a warm start;
+   the kernel block is extended by rows and columns, never recomputed. The larger subsample grows
+   fourfold until it contains all samples; most samples are evaluated two or three times.
+3. `soft_margin.active_set` verifies the result in float64 and continues from it if necessary, so
+   the tolerance is met independently of the random draws.
 
-A look at n rows costs n times the number of support vectors, the block of R its size squared. Where
-R outgrows the memory it may have, the machine has many support vectors, and active_set starts from
-samples that double.
+Evaluating n samples costs n times the number of support vectors, the block of R its size squared.
+If R exceeds its memory limit, there are many support vectors, and `active_set` starts from
+subsamples that double instead.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from widemargin.solvers.base import Budget
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 from widemargin.solvers.soft_margin.smo_loops import LANES
 
-FIRST_ROWS = 500  # rows of the first sample
-GROWTH = 4  # how much larger each sample is that is looked at
-NEAR_MARGIN = 0.1  # distance from the margin, in its units, of rows that join R at the first look
-MOST_NEW_ROWS = 1000  # rows that join R after a look
-LARGEST_SET = 6000  # rows of R; beyond that nothing is gained by it
-LOOSE_TOL = 0.03  # tolerance while R is far from complete
+FIRST_ROWS = 500  # size of the first subsample
+GROWTH = 4  # ratio of the sizes of consecutive evaluated subsamples
+NEAR_MARGIN = 0.1  # distance from the margin, in its units, at which a sample is added to R early
+MOST_NEW_ROWS = 1000  # samples added to R at once, the worst violators
+LARGEST_SET = 6000  # size of R beyond which the doubling subsamples are preferred
+LOOSE_TOL = 0.03  # tolerance while R is incomplete: it will be solved again anyway
 
 
 class GrowingSet:
-    """The set R, its variables and its kernel block, in the precision dtype."""
+    """Training set R with its dual variables and its kernel block, stored as `dtype`."""
 
     def __init__(
         self, problem: SoftMargin, rows: Rows, tol: float, budget: Budget, dtype: type
@@ -54,14 +55,15 @@ class GrowingSet:
         self.threshold = np.zeros(problem.n_groups)
 
     def run(self, rng: np.random.Generator) -> FloatArray | None:
-        """Return variables of all rows near the optimum, feasible; None where R grows too large."""
+        """Return feasible, nearly optimal alpha of all samples; None if R exceeds its limit."""
         n = self.problem.n_rows
         order = rng.permutation(n)
         self.join(order[: self._enough(order)])
         seen, looks = len(self.R), 0
         self.solve(n / seen, LOOSE_TOL)
         while self.budget.status == "converged":
-            if seen < n and looks != 1:  # a second look at those that the first has changed
+            # Each subsample is evaluated twice: the first update of R creates new violators.
+            if seen < n and looks != 1:
                 seen, looks = min(n, GROWTH * seen), 0
             newcomers = self.violators(order[:seen], NEAR_MARGIN if looks == 0 else -0.5 * self.tol)
             looks += 1
@@ -79,7 +81,7 @@ class GrowingSet:
         return self.problem.repair(alpha)
 
     def _enough(self, order: IntArray) -> int:
-        """Return how many rows can have the sums that the groups ask for, with boxes scaled up."""
+        """Return a subsample size for which the scaled equality constraints are feasible."""
         size = min(FIRST_ROWS, len(order))
         while size < len(order):
             part = self.problem.restrict(order[:size], len(order) / size)
@@ -91,7 +93,7 @@ class GrowingSet:
         return size
 
     def join(self, newcomers: IntArray) -> None:
-        """Add rows to R: their variables are zero, the kernel block gets rows and columns."""
+        """Add samples to R with zero variables, and extend the kernel block."""
         old, m = len(self.R), len(self.R) + len(newcomers)
         alpha = np.zeros((self.problem.n_variables // self.problem.n_rows, m))
         alpha[:, :old] = self.alpha.reshape(len(alpha), old)
@@ -106,7 +108,7 @@ class GrowingSet:
         self.K = K
 
     def solve(self, scale: float, tol: float) -> None:
-        """Solve R alone from where it is; scale is what each of its rows stands for."""
+        """Solve the problem on R by a warm start; each loss is multiplied by `scale`."""
         part = self.problem.restrict(self.R, scale)
         m = len(self.R)
         alpha = part.repair(self.alpha)
@@ -116,10 +118,10 @@ class GrowingSet:
         self.threshold = part.thresholds(f)
 
     def violators(self, seen: IntArray, within: float) -> IntArray:
-        """Return the rows outside R that most violate its optimum, or come so near to it.
+        """Return the worst violators outside R, including samples within a distance of violation.
 
-        Their variables are zero: a score above the threshold calls for one that may rise, a score
-        below it for one that may fall.
+        Their variables are zero, so a score above the threshold is a violation if the variable can
+        increase, a score below it if the variable can decrease.
         """
         others = seen[~self.inside[seen]]
         beta = self.problem.restrict(self.R).coefficients(self.alpha)

@@ -1,15 +1,16 @@
-r"""Solve a soft-margin problem by pair steps on a kernel block that is in memory (SMO).
+r"""Sequential minimal optimisation (SMO) for the soft-margin dual, kernel matrix in memory.
 
 Problem (see :mod:`widemargin.problems.soft_margin`): maximise
 :math:`t'\alpha - \frac12 \beta'K\beta - \frac12 \sum_v \rho_v \alpha_v^2` over
-:math:`l \le \alpha \le u`, moving pairs of variables of the same group so that the sum of each
-group stays what it was. The pair is the one of Fan, Chen and Lin (2005): i has the highest score
-that may rise, j promises the largest decrease by the second-order model.
+:math:`l \le \alpha \le u`. Each step changes a pair of variables of the same group, so that the sum
+of each group is preserved. The pair is selected by second-order information (Fan, Chen and Lin
+2005): i has the highest score among the variables that can increase, and j maximises the gain of
+the quadratic model among those that can decrease.
 
-Steps cost time in proportion to the rows of the kernel block that they touch, and a block that
-fits the cache is several times faster. So the pairs are sought in working sets of limited size
-(:mod:`widemargin.solvers.soft_margin.smo_sweep`). Where pair steps converge slowly, Newton steps
-on the free variables and, once, an interior-point method take their turn.
+The cost of a step is proportional to the rows of the kernel block that it reads, and a block that
+fits into the cache is several times faster. Therefore pairs are selected from working sets of
+limited size (:mod:`widemargin.solvers.soft_margin.smo_sweep`). If pair steps converge slowly,
+Newton steps on the free variables are interleaved and, once, an interior-point method is run.
 """
 
 from __future__ import annotations
@@ -24,17 +25,19 @@ from widemargin.solvers.soft_margin.newton_step import newton_move
 from widemargin.solvers.soft_margin.smo_loops import LANES
 from widemargin.solvers.soft_margin.smo_sweep import DenseState
 
-JITTER = {"float32": 1e-7, "float64": 1e-11}  # ridge of the Newton system, relative
-INTERIOR_VARIABLES = 2048
+# Ridge of the Newton system relative to its diagonal, above the rounding errors of kernel values:
+# without it the factorisation of a singular kernel matrix fails.
+JITTER = {"float32": 1e-7, "float64": 1e-11}
+INTERIOR_VARIABLES = 2048  # largest problem of the interior-point method, which is cubic
 STEPS_PER_SWEEP = 20_000  # some hundredths of a second: interrupts and monitors act in between
-IDLE_SWEEPS = 50  # sweeps in a row that changed nothing that float64 can show
+IDLE_SWEEPS = 50  # consecutive sweeps without progress above rounding error
 NEWTON_VARIABLES = 2500  # a factorisation cannot be interrupted, and must not take a second
-STEPS_PER_NEWTON = 500  # pair steps between two Newton steps, at least
+STEPS_PER_NEWTON = 500  # least number of pair steps between two Newton steps
 FLOPS_PER_PAIR_STEP = 1.3e5  # free^3 divided by this: pair steps in the time of a factorisation
 
 
 def padded(n: int) -> int:
-    """Return the side of a kernel block of n rows: whole chunks, with room for one more."""
+    """Return the order of a kernel block of n rows, padded to whole chunks by at least one row."""
     return (n // LANES + 1) * LANES
 
 
@@ -48,33 +51,33 @@ def solve_dense(
     budget: Budget,
     threads: int = 1,
 ) -> float:
-    """Optimise all variables of a problem whose kernel matrix is in memory, in place.
+    """Solve a soft-margin problem whose kernel matrix is in memory, in place.
 
     Parameters
     ----------
     K : ndarray of shape (n_padded, n_padded)
-        Kernel of the problem's rows, zero in the padding; ``n_padded = padded(n_rows)``.
+        Kernel matrix of the problem, zero in the padding; ``n_padded = padded(n_rows)``.
     problem : SoftMargin
-        The problem.
+        Problem to solve.
     alpha : ndarray of shape (n_variables,)
-        Start, feasible; changed in place.
+        Feasible starting point; overwritten by the solution.
     f : ndarray of shape (n_rows,)
-        Decision values at alpha. They may hold a part that does not come from these rows; changed
-        in place.
+        Decision values at alpha, which may include a contribution of samples outside the problem;
+        updated in place.
     tol : float
-        KKT violation to reach.
+        Largest KKT violation of the solution.
     budget : Budget
-        Steps left.
+        Steps that remain.
     threads : int
-        Threads for bringing the scores up to date.
+        Number of threads for updating the decision values.
 
     Returns
     -------
     float
-        The violation left, by the scores kept here.
+        Remaining KKT violation, computed from the updated decision values.
     """
     schedule, n = _NewtonSchedule(), len(alpha)
-    # Pair steps that cost as much as solving by interior points.
+    # The interior-point method is run once the pair steps have cost as much as it would.
     interior_after = 2000 + n**3 / 5000 if n <= INTERIOR_VARIABLES else np.inf
     taken, left = 0, budget.left
     lowest, idle = np.inf, 0
@@ -83,12 +86,15 @@ def solve_dense(
         violation = state.violation()
         if violation <= tol or left == 0 or state.stalled() or idle > IDLE_SWEEPS:
             break
-        # Only as far as the other variables, which stand still meanwhile, make it worth while.
+        # The variables outside the working set are fixed meanwhile, so solving a working set to
+        # a much smaller violation than theirs would be wasted.
         inner_tol = max(0.1 * violation, 0.5 * tol)
         steps, gained = state.sweep(inner_tol, min(STEPS_PER_SWEEP, left))
         left -= steps
         if not budget.spend(steps, violation) or steps == 0:
             break
+        # SMO does not reduce the violation in every sweep; it has stalled only if neither the
+        # violation nor the objective improves for many of them.
         lower = violation < 0.999 * lowest
         lowest = violation if lower else lowest
         idle = 0 if lower or gained > state.rounding() else idle + 1
@@ -100,35 +106,35 @@ def solve_dense(
             _solve_by_interior_point(state)
         elif schedule.steps >= STEPS_PER_NEWTON and schedule.is_due(len(state.free())):
             schedule.judge(_take_newton_step(state))
-            state.anchor()
+            state.anchor()  # removes the rounding errors of the incremental updates so far
     state.write_back(alpha, f)
     return violation
 
 
 class _NewtonSchedule:
-    """When to take a Newton step: after pair steps of its price, later if it disappoints."""
+    """Schedule of Newton steps: one after pair steps of equal cost, later if it gains less."""
 
     def __init__(self) -> None:
         self.patience = 1
-        self.steps = 0  # pair steps since the last Newton step, and what they gained
+        self.steps = 0  # pair steps since the last Newton step, and their gain
         self.gained = 0.0
 
     def is_due(self, n_free: int) -> bool:
-        """Whether the pair steps since the last one cost as much as a Newton step."""
+        """Return whether the pair steps since the last Newton step have cost as much as one."""
         if n_free > NEWTON_VARIABLES:
             return False
         price = STEPS_PER_NEWTON + n_free + int(n_free**3 / FLOPS_PER_PAIR_STEP)
         return self.steps >= self.patience * price
 
     def judge(self, gained: float) -> None:
-        """Compare the gain of a Newton step with that of the pair steps before it."""
+        """Adapt the schedule: compare the gain of a Newton step with that of the pair steps."""
         better = gained * self.patience > self.gained
         self.patience = 1 if better else min(64, 2 * self.patience)
         self.steps, self.gained = 0, 0.0
 
 
 def _take_newton_step(state: DenseState) -> float:
-    """Move the free variables by one Newton step; return what the objective gained."""
+    """Take one Newton step on the free variables; return the gain of the dual objective."""
     s, free = state, state.free()
     if len(free) < 2:
         return 0.0
@@ -141,7 +147,7 @@ def _take_newton_step(state: DenseState) -> float:
     move = newton_move(A, score, lowest, highest, s.group[free] if s.n_groups else None)
     if move is None:
         return 0.0
-    # A variable that reaches its bound is set to it exactly.
+    # Set variables exactly to their bound: a rounding error inside it would count as free.
     moved = np.where(move <= lowest, s.lower[free], alpha + move)
     s.alpha[free] = np.where(move >= highest, s.upper[free], moved)
     s.shift(free, s.alpha[free] - alpha)
@@ -149,7 +155,7 @@ def _take_newton_step(state: DenseState) -> float:
 
 
 def _solve_by_interior_point(state: DenseState) -> None:
-    """Solve by interior points instead; keep the result if it is better."""
+    """Solve all variables by the interior-point method; keep the result if it is better."""
     inside = np.flatnonzero(state.index >= 0)
     rows, alpha = state.row[inside], state.alpha[inside]
     Q = state.K[np.ix_(rows, rows)].astype(np.float64)
@@ -161,11 +167,12 @@ def _solve_by_interior_point(state: DenseState) -> None:
     found = solve_dense_box_qp(Q, linear, lower, upper, E, E @ alpha)
     if found is None:
         return
-    for member in members:  # what snapping to bounds has shifted goes to the freest variable
+    # Snapping to bounds has changed the sums: correct the variable farthest from its bounds.
+    for member in members:
         room = np.where(member, np.minimum(found - lower, upper - found), -np.inf)
         found[room.argmax()] += alpha[member].sum() - found[member].sum()
     found = np.clip(found, lower, upper)
-    with np.errstate(over="ignore", invalid="ignore"):  # it may have gone astray
+    with np.errstate(over="ignore", invalid="ignore"):  # the method may have diverged
         reached = linear @ found - 0.5 * found @ (Q @ found)
     if reached > linear @ alpha - 0.5 * alpha @ (Q @ alpha):
         state.alpha[inside] = found

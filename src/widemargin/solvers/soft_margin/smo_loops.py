@@ -1,12 +1,12 @@
-"""Take pair steps of sequential minimal optimisation on one working set, in compiled loops.
+"""Compiled loops of sequential minimal optimisation: pair steps on one working set.
 
-They only steer (the caller recomputes what it reports), so sums may be reordered. Scores and
-kernel block are float32 or float64; steps and variables are always float64.
+The caller recomputes everything it reports, so these loops may reorder sums (``fast=True``). Scores
+and kernel block are float32 or float64; steps and variables are always float64.
 
 Working arrays have shape (n_chunks, LANES). A search for the best of q candidates keeps one
-running best per lane: that is elementwise arithmetic, which compilers vectorise, where a plain
-argmax is not. The variables of threshold group 0 fill the first `border` chunks, those of
-group 1 the rest; the padding at the end of each group is barred from moving.
+running maximum per lane: elementwise arithmetic, which compilers vectorise, unlike a plain argmax.
+The variables of threshold group 0 occupy the first `border` chunks, those of group 1 the remaining
+ones; the padding at the end of each group has equal bounds and is never selected.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ LANES = 128
 
 @jit(fast=True)
 def _descend(score, row_i, row_j, step, bar_up, bar_down, start, stop, top, bottom):
-    """Subtract step * (row_i - row_j) from the scores of chunks start..stop.
+    """Subtract step * (row_i - row_j) from the scores of chunks start..stop - 1.
 
-    top and bottom get, per lane, the highest score that may rise and the lowest that may fall.
+    Fused with the search for the next pair: `top` becomes, per lane, the highest score of a
+    variable that can increase, `bottom` the lowest score of one that can decrease.
     """
     for c in range(start, stop):
         s = score[c]
@@ -30,7 +31,8 @@ def _descend(score, row_i, row_j, step, bar_up, bar_down, start, stop, top, bott
         rj = row_j[c]
         up = bar_up[c]
         down = bar_down[c]
-        # One array is written per loop: with more, the checks for overlap cost more than the work.
+        # Each loop writes one array: with more, the vectoriser's runtime checks for overlapping
+        # arrays cost more than the arithmetic.
         for t in range(LANES):
             s[t] -= step * (ri[t] - rj[t])
         for t in range(LANES):
@@ -43,14 +45,15 @@ def _descend(score, row_i, row_j, step, bar_up, bar_down, start, stop, top, bott
 
 @jit(fast=True)
 def _gains(score, row, diagonal, own, highest, bar_down, tau, tiny, start, stop, best):
-    """Second-order gain of pairing the highest score with each one that may fall, per lane."""
-    nothing = tau - tau
+    """Compute, per lane, the largest second-order gain of a pair with the variable of row."""
+    nothing = tau - tau  # a zero in the precision of the scores: a literal would be float64
     for c in range(start, stop):
         s = score[c]
         r = row[c]
         q = diagonal[c]
         down = bar_down[c]
         for t in range(LANES):
+            # Branch-free, so that the loop vectorises: barred variables have d = 0.
             d = highest - s[t] - down[t]
             d = d if d > nothing else nothing
             both = own + q[t]
@@ -63,11 +66,12 @@ def _gains(score, row, diagonal, own, highest, bar_down, tau, tiny, start, stop,
 
 @jit(fast=True)
 def _riser(score, bar_up, top, start, stop):
-    """Position of the highest score that may rise, from the per-lane bests."""
+    """Return the position of the highest score that can increase, given the maxima per lane."""
     lane = 0
     for t in range(1, LANES):
         if top[t] > top[lane]:
             lane = t
+    # The maxima do not include positions; only one lane has to be searched for it.
     for c in range(start, stop):
         if score[c, lane] - bar_up[c, lane] >= top[lane]:
             return c * LANES + lane
@@ -76,11 +80,13 @@ def _riser(score, bar_up, top, start, stop):
 
 @jit(fast=True)
 def _faller(score, row, diagonal, own, highest, bar_down, tau, tiny, start, stop, best):
-    """Position of the best partner, from the per-lane gains; -1 where nothing is gained."""
+    """Return the position of the best partner, given the gains per lane; -1 if there is none."""
     lane = 0
     for t in range(1, LANES):
         if best[t] > best[lane]:
             lane = t
+    # The gains are recomputed rather than compared with best[lane]: reordered arithmetic need
+    # not give the same bits in two loops.
     winner = -1
     most = best[lane] - best[lane]
     for c in range(start, stop):
@@ -102,13 +108,14 @@ def sweep(kernel, diagonal, lower, upper, alpha, score, border, limits, max_step
     kernel (q, n_chunks, LANES): kernel block, ridge on its diagonal. diagonal, score
     (n_chunks, LANES). lower, upper, alpha (q,). alpha and score are changed in place. limits:
     smallest curvature of a pair relative to its diagonal (tau) and absolutely (tiny), a number
-    beyond all scores (huge), the violation to reach (tol).
-    Returns the number of steps and what the dual objective gained by them.
+    larger than all scores (huge), the KKT violation at which to stop (tol).
+    Returns the number of steps and the gain of the dual objective.
     """
-    # State between two steps: alpha is up to date; the scores lag behind by one step, the one of
-    # length `move` that raises i and lowers j, which _descend applies while it looks for the next
-    # pair. bar_up and bar_down are 0 where a variable may rise or fall and `huge` where it may
-    # not, so that barred variables never win a search. Steps keep the sum of each group.
+    # Invariant between two steps: alpha is up to date, the scores lag behind by one step, the one
+    # of length `move` that increased i and decreased j. _descend applies it in the same loop that
+    # searches for the next pair, so the scores are read once per step. bar_up and bar_down are 0
+    # where a variable can increase or decrease and `huge` where it cannot, so that a search over
+    # all variables never selects a barred one. Steps preserve the sum of each group.
     tau, tiny, huge, tol = limits[0], limits[1], limits[2], limits[3]
     n_chunks = score.shape[0]
     bar_up = np.zeros_like(score)
@@ -125,7 +132,7 @@ def sweep(kernel, diagonal, lower, upper, alpha, score, border, limits, max_step
     best = np.empty(LANES, score.dtype)
     i = 0
     j = 0
-    move = tau - tau
+    move = tau - tau  # nothing to apply before the first step; zero in the precision of the scores
     steps = 0
     gained = 0.0
     while True:
@@ -140,6 +147,7 @@ def sweep(kernel, diagonal, lower, upper, alpha, score, border, limits, max_step
                 continue
             top[:] = -huge
             bottom[:] = huge
+            # Both groups are updated, whichever one the last pair belongs to.
             _descend(score, kernel[i], kernel[j], move, bar_up, bar_down, start, stop, top, bottom)
             high = top.max()
             overlap = high - bottom.min()
@@ -159,10 +167,12 @@ def sweep(kernel, diagonal, lower, upper, alpha, score, border, limits, max_step
                     most = gain
                     next_i = p
                     next_j = q
+        # Checked after the update, so that the scores are complete on return.
         if next_i < 0 or steps >= max_steps:
             break
         i = next_i
         j = next_j
+        # The step itself is computed in float64: alpha accumulates the steps of a whole run.
         cross = np.float64(kernel[i, j // LANES, j % LANES])
         both = np.float64(flat_diagonal[i]) + np.float64(flat_diagonal[j])
         floor = tau * both + tiny
@@ -172,7 +182,7 @@ def sweep(kernel, diagonal, lower, upper, alpha, score, border, limits, max_step
         step = slope / curve
         room_up = upper[i] - alpha[i]
         room_down = alpha[j] - lower[j]
-        # A variable that reaches its bound is set to it exactly.
+        # A variable that reaches its bound is set to it exactly, so that it counts as bound.
         if step < room_up and step < room_down:
             alpha[i] += step
             alpha[j] -= step
@@ -196,7 +206,7 @@ def sweep(kernel, diagonal, lower, upper, alpha, score, border, limits, max_step
 
 @jit(fast=True)
 def gather(kernel, rows, block, start, stop):
-    """block[p, q] = kernel[rows[p], rows[q]] for p in start..stop."""
+    """Copy kernel[rows[p], rows[q]] to block[p, q] for p in start..stop - 1 and all q."""
     for p in range(start, stop):
         source = kernel[rows[p]]
         target = block[p]
@@ -206,7 +216,11 @@ def gather(kernel, rows, block, start, stop):
 
 @jit(fast=True)
 def add_rows(K, rows, coefficients, field, start, stop):
-    """field[start:stop] += coefficients @ K[rows, start:stop], summed in float64 blocks."""
+    """Add coefficients @ K[rows, start:stop] to the float64 array field[start:stop].
+
+    Blocks of 64 rows are summed in the precision of K: for float32 that is faster, and only sums of
+    64 terms are rounded to float32.
+    """
     part = np.empty(stop - start, K.dtype)
     for first in range(0, len(rows), 64):
         part[:] = 0

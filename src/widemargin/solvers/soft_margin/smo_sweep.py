@@ -1,8 +1,8 @@
-"""Sweep over working sets: the variables of a run, and the pair steps taken on some of them.
+"""Working-set selection for SMO, and the state that its sweeps update.
 
-A working set is taken from both ends of the order of violation. Its kernel values are gathered
-into a block that fits the cache, in whole chunks per group, for `soft_margin.smo_loops`; the
-decision values of all rows are updated once per sweep.
+A working set consists of the maximal violators in both directions. Its kernel values are gathered
+into a block that fits into the cache, in whole chunks per group, for `soft_margin.smo_loops`; the
+decision values of all samples are updated once per sweep.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.soft_margin import smo_loops
 from widemargin.solvers.soft_margin.smo_loops import LANES
 
-WORKING_SET = 1536
-# By precision: smallest curvature of a pair relative to its diagonal (rounding hides less),
-# smallest at all, and a number beyond all scores.
+WORKING_SET = 1536  # variables: a float32 block of this order takes 9 MB
+# By precision: smallest curvature of a pair relative to its diagonal (smaller values are rounding
+# errors), smallest absolute curvature, and a number larger than all scores.
 LIMITS = {"float32": (2e-7, 1e-30, 1e30), "float64": (1e-14, 1e-300, 1e300)}
-ASTRAY = 1e-3  # by how much the objective may fall, relatively, before the best point is restored
-GATHERED_ROWS = 256  # of a block that one thread copies at a time
-ADDED_COLUMNS = 2048  # of the decision values that one thread updates at a time
+ASTRAY = 1e-3  # relative decrease of the objective at which the best point is restored
+GATHERED_ROWS = 256  # rows of a block that one thread copies at a time
+ADDED_COLUMNS = 2048  # decision values that one thread updates at a time
 WORTH_A_THREAD = 100_000  # kernel values read; below that, starting a thread costs more
 
 
 class DenseState:
     """Variables and decision values of a problem whose kernel matrix is in memory.
 
-    The variables are in the order of their groups. A problem without intercept gets one more,
-    free and with a kernel of zero: it takes up what the sum of the others changes, so that pair
-    steps move single variables too. The parameters are those of `smo.solve_dense`; alpha and f are
+    The variables are sorted by group. A problem without intercept gets one additional variable,
+    unbounded and with kernel values of zero: paired with it, any other variable can change alone,
+    so the same pair steps apply. The parameters are those of `smo.solve_dense`; alpha and f are
     copied.
 
     Attributes
     ----------
     index : ndarray of shape (n_variables,)
-        Position in the problem's arrays, -1 for the extra variable.
+        Position in the problem's arrays, -1 for the additional variable.
     row, target, lower, upper, ridge, group, alpha : ndarray of shape (n_variables,)
         As in the problem.
     field : ndarray of shape (n_padded,)
-        Decision values of the rows at alpha, zero in the padding.
+        Decision values of the samples at alpha, zero in the padding.
     """
 
     def __init__(
@@ -76,45 +76,46 @@ class DenseState:
         self.width = WORKING_SET
 
     def write_back(self, alpha: FloatArray, f: FloatArray) -> None:
-        """Copy the variables and decision values to where the caller wants them."""
+        """Copy variables and decision values to the caller's arrays."""
         inside = self.index >= 0
         alpha[self.index[inside]] = self.alpha[inside]
         f[:] = self.field[: len(f)]
 
     def scores(self) -> FloatArray:
-        """Return the derivatives of the dual objective."""
+        """Return the gradient of the dual objective."""
         return self.target - self.field[self.row] - self.ridge * self.alpha
 
     def violation(self) -> float:
-        """Return by how much the scores that may rise and those that may fall overlap."""
+        """Return the KKT violation, m(alpha) - M(alpha) in LIBSVM, the largest of the groups."""
         score = self.scores()
         up = np.where(self.alpha < self.upper, score, -np.inf)
         down = np.where(self.alpha > self.lower, score, np.inf)
         return max(float(up[part].max() - down[part].min()) for part in self.parts)
 
     def free(self) -> IntArray:
-        """Return the variables strictly inside their boxes."""
+        """Return the free variables of the problem: strictly inside their bounds."""
         inside = (self.alpha > self.lower) & (self.alpha < self.upper)
         return np.flatnonzero(inside & (self.index >= 0))
 
     def sweep(self, tol: float, max_steps: int) -> tuple[int, float]:
-        """Take pair steps on one working set; return their number and gain."""
+        """Take pair steps on one working set; return their number and the gain of the objective."""
         score = self.scores()
         chosen = self._working_set(score)
         before = self.alpha[chosen]
         steps, gained = self._take_steps(score, chosen, tol, max_steps)
         self.shift(chosen, self.alpha[chosen] - before)
         self._keep_best()
-        if steps < self.width // 8:  # gathering the block cost more than was done with it
+        # Few steps do not amortise gathering the block: with a larger one there are more of them.
+        if steps < self.width // 8:
             self.width = min(2 * self.width, len(self.alpha))
         return steps, gained
 
     def _working_set(self, score: FloatArray) -> IntArray:
-        """Return the variables to work on: the ends of the order of violation, in order."""
+        """Select the next working set: the worst violators in both directions, sorted."""
         n = len(score)
         if n <= self.width:
             return np.arange(n)
-        chosen = self.index < 0
+        chosen = self.index < 0  # the additional variable belongs to every working set
         quota = self.width // (2 * len(self.parts))
         for part in self.parts:
             s, alpha = score[part], self.alpha[part]
@@ -127,13 +128,13 @@ class DenseState:
     def _take_steps(
         self, score: FloatArray, chosen: IntArray, tol: float, max_steps: int
     ) -> tuple[int, float]:
-        """Run the compiled loop on the chosen variables; return its steps and gain."""
+        """Run the compiled loop on the working set; return the number of steps and the gain."""
         K = self.K
         slots, border, q = _slots(self.group[chosen])
         rows = np.full(q, len(K) - 1)  # the last row of the padding is zero
         rows[slots] = self.row[chosen]
         if len(K) == q and np.array_equal(rows[slots], slots):
-            block = K  # all variables, where they stand
+            block = K  # the working set is the whole problem in its own order: no copy
         else:
             block = np.empty((q, q), dtype=K.dtype)
             _gather(K, rows, block, self.threads)
@@ -151,18 +152,18 @@ class DenseState:
             block.reshape(q, *shape), diagonal, lower, upper, alpha, s.reshape(shape), border,
             limits, max_steps,
         )  # fmt: skip
-        if block is K:
+        if block is K:  # the ridge is no part of the kernel, see `scores`
             block[slots, slots] -= ridge
         self.alpha[chosen] = alpha[slots]
         return int(steps), float(gained)
 
     def shift(self, variables: IntArray, change: FloatArray) -> None:
-        """Update the decision values after variables have changed."""
+        """Update the decision values for a change of some variables."""
         moved = change != 0
         rows, n = self.row[variables[moved]], len(self.field)
         coefficients = change[moved].astype(self.K.dtype)
 
-        def add(start: int) -> None:  # by columns, so that threads write to different places
+        def add(start: int) -> None:  # by columns, so that threads write to disjoint parts
             stop = min(start + ADDED_COLUMNS, n)
             smo_loops.add_rows(self.K, rows, coefficients, self.field, start, stop)
 
@@ -173,16 +174,17 @@ class DenseState:
                 add(start)
 
     def anchor(self) -> None:
-        """Recompute the decision values from the start, so that rounding does not pile up."""
+        """Recompute the decision values from the starting point to discard rounding errors."""
         change = self.alpha - self.start[0]
         self.field[:] = self.start[1]
         self.shift(np.arange(len(change)), change)
         self.objectives.append(self._keep_best())
 
     def _keep_best(self) -> float:
-        """Return what the objective has gained since the start; go back to the best if it fell.
+        """Return the gain of the objective since the start; restore the best point if it fell.
 
-        Where sums of huge terms have lost their digits, moves are noise, and their sizes grow.
+        The exact objective increases with every step. It falls only where cancellation between huge
+        terms has destroyed the scores, and then further steps are noise of growing size.
         """
         start_alpha, start_field = self.start
         change = self.alpha - start_alpha
@@ -193,18 +195,18 @@ class DenseState:
         best, best_alpha, best_field = self.best
         if objective >= best:
             self.best = objective, self.alpha.copy(), self.field.copy()
-        elif not objective >= best - ASTRAY * max(1.0, abs(best)):
+        elif not objective >= best - ASTRAY * max(1.0, abs(best)):  # also for NaN
             self.alpha[:], self.field[:] = best_alpha, best_field
             self.astray = True
         return objective
 
     def rounding(self) -> float:
-        """Return how little the objective may change without being seen in float64."""
+        """Return the rounding error of the objective in float64."""
         terms = np.abs(self.alpha) @ (np.abs(self.target) + np.abs(self.field[self.row]))
         return float(np.finfo(np.float64).eps * terms)
 
     def stalled(self) -> bool:
-        """Whether rounding has eaten up what the last moves claimed to gain."""
+        """Return whether rounding errors have cancelled the gain of the last steps."""
         if self.astray:
             return True
         last = self.objectives[-4:]
@@ -212,7 +214,7 @@ class DenseState:
 
 
 def _smallest(values: FloatArray, k: int) -> IntArray:
-    """Return the positions of the k smallest finite values."""
+    """Return the positions of the k smallest values, finite ones only."""
     if len(values) > k:
         best = np.argpartition(values, k)[:k]
     else:
@@ -221,7 +223,7 @@ def _smallest(values: FloatArray, k: int) -> IntArray:
 
 
 def _gather(K: RealArray, rows: IntArray, block: RealArray, threads: int) -> None:
-    """Copy K[rows][:, rows] to block, by rows so that threads write to different places."""
+    """Copy K[rows][:, rows] to block, in slabs of rows that threads copy independently."""
 
     def copy(start: int) -> None:
         smo_loops.gather(K, rows, block, start, min(start + GATHERED_ROWS, len(rows)))
@@ -231,7 +233,10 @@ def _gather(K: RealArray, rows: IntArray, block: RealArray, threads: int) -> Non
 
 
 def _slots(group: IntArray) -> tuple[IntArray, int, int]:
-    """Return places of sorted variables in whole chunks per group; border chunk; total length."""
+    """Return padded positions of sorted variables, the first chunk of group 1, and the length.
+
+    Each group is padded to whole chunks, so that no chunk mixes variables of two thresholds.
+    """
     first = int(np.searchsorted(group, 1))
     second = len(group) - first
     border = -(-first // LANES)

@@ -1,18 +1,18 @@
-r"""Solve the kernel squared hinge by Newton steps on the support set, from a nearby machine's.
+r"""Newton's method for the kernel squared hinge, warm-started from a nearby support set.
 
-Problem (see :mod:`widemargin.problems.soft_margin`), over the values f = K beta + b on the rows:
+Problem (see :mod:`widemargin.problems.soft_margin`), with the decision values f = K beta + b:
 
 .. math::
 
     \min_{\beta, b} \; F = \tfrac12 \beta'K\beta
     + \sum_l \frac{1}{2 v_l} \max(0, 1 - y_l f_l)^2 , \qquad v_l = \frac{1}{2 C w_l}.
 
-F is convex, differentiable and piecewise quadratic. With M = {l : y_l f_l < 1} its Newton step
+F is convex, differentiable and piecewise quadratic. With M = {l : y_l f_l < 1}, a Newton step
 leads to the solution of (K_MM + V) beta + 1 b = y_M, 1'beta = 0 (no second equation without b),
-beta = 0 outside M: one Cholesky factorisation. The step is taken whole where F falls, else to the
-minimum of F along it, so the method ends at the optimum after finitely many steps; after two or
-three when the support set at the start is nearly right, as from one point of a search to the
-next. The last factorisation is the one that leave-one-out needs.
+beta = 0 outside M: one Cholesky factorisation. The full step is taken if F decreases, otherwise an
+exact line search, so the method terminates at the optimum after finitely many steps; after two or
+three if the initial support set is nearly correct, as between neighbouring points of a
+hyperparameter search. The last factorisation is reused for leave-one-out.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from widemargin.solvers.base import Budget, Result
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 
 NEWTON_ITERATIONS = 40
-MOST_PAIR_STEPS = 1_000_000  # where Newton steps do not settle
+MOST_PAIR_STEPS = 1_000_000  # of the fallback, if the Newton steps do not terminate
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SquaredHingeResult(Result):
-    """A solved squared-hinge problem with the factorisation of its system.
+    """Solution of a squared-hinge problem with the factorisation of its linear system.
 
     Attributes
     ----------
     support : ndarray of shape (m,)
-        Rows of M.
+        Indices of the support vectors M.
     beta : ndarray of shape (m,)
         Their coefficients.
     intercept : float
-        b.
+        Intercept b.
     f : ndarray of shape (n,)
-        Decision values of all rows, b included.
+        Decision values of all samples, including b.
     factor : ndarray of shape (m, m)
         Lower Cholesky factor of K_MM + V, zero above its diagonal.
     lifted : ndarray of shape (m,), optional
@@ -65,21 +65,21 @@ def solve_squared_hinge(
 ) -> SquaredHingeResult:
     """Solve a squared-hinge problem whose kernel matrix is in memory.
 
-    The optimum is exact but for rounding, and there is no budget: Newton steps end after finitely
-    many, and where rounding keeps them from ending, pair steps of `soft_margin.smo` take over.
+    The solution is exact up to rounding. There is no budget: Newton's method terminates after
+    finitely many steps, and if rounding prevents that, pair steps of `soft_margin.smo` are used.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        Kernel matrix, positive semi-definite; a FloatingPointError says where it is not.
+        Kernel matrix, positive semi-definite; otherwise a FloatingPointError may be raised.
     y : ndarray of shape (n,)
         Labels -1 and +1.
     v : ndarray of shape (n,)
         1 / (2 C w), positive.
     intercept : bool
-        Whether there is a threshold b.
+        Whether to fit an intercept b.
     start : ndarray of shape (n,), optional
-        Mask of the support vectors of a nearby problem; all rows by default.
+        Mask of the support vectors of a nearby problem; by default all samples.
 
     Examples
     --------
@@ -98,6 +98,8 @@ def solve_squared_hinge(
         if machine is None:
             break
         slack = 1.0 - y * machine.f
+        # A margin of rounding on either side: samples exactly on the margin (slack 0) would
+        # otherwise enter and leave M for ever.
         wanted = slack > np.where(member, -MARGIN_ROUNDING, MARGIN_ROUNDING)
         if np.array_equal(wanted, member):
             return replace(machine, n_iter=step + 1)
@@ -108,9 +110,9 @@ def solve_squared_hinge(
             wanted = slack > 0
             reached = _objective(machine, slack, v)
             if not reached < value:
-                break  # rounding: nothing is left to gain this way
+                break  # rounding errors prevent a decrease
         before, value, member = machine, reached, wanted
-        if not member.any():
+        if not member.any():  # an empty set has no linear system: start over with all samples
             member = np.ones(len(y), dtype=bool)
     return _by_pairs(K, y, v, intercept)
 
@@ -118,11 +120,11 @@ def solve_squared_hinge(
 def _solve_on(
     K: FloatArray, y: FloatArray, v: FloatArray, support: IntArray, intercept: bool
 ) -> SquaredHingeResult | None:
-    """Solve the linear system of a support set; None where it is numerically singular."""
+    """Solve the linear system of a support set; return None if it is numerically singular."""
     columns = K[:, support] if len(support) < len(K) else K
     A = columns[support] if len(support) < len(K) else K.copy()
     A.flat[:: len(support) + 1] += v[support]
-    # A is symmetric, so its transpose is the same matrix in Fortran's order: no copy is made.
+    # A is symmetric, so its transpose is the same matrix in Fortran order: LAPACK makes no copy.
     factor, failed = dpotrf(A.T, lower=1, overwrite_a=1)
     if failed:
         return None
@@ -149,7 +151,7 @@ def _objective(machine: SquaredHingeResult, slack: FloatArray, v: FloatArray) ->
 def _best_between(
     before: SquaredHingeResult, after: SquaredHingeResult, y: FloatArray, v: FloatArray
 ) -> SquaredHingeResult:
-    """Return the minimum of F on the segment between two points, by bisection on its slope."""
+    """Minimise F on the segment between two points by bisection of its derivative."""
     first, last = _spread(before, len(y)), _spread(after, len(y))
     change, step = last - first, after.f - before.f
     offset = after.intercept - before.intercept
@@ -175,7 +177,7 @@ def _spread(machine: SquaredHingeResult, n: int) -> FloatArray:
 
 
 def _by_pairs(K: FloatArray, y: FloatArray, v: FloatArray, intercept: bool) -> SquaredHingeResult:
-    """Solve by pair steps where Newton steps do not settle, then once on the support set."""
+    """Solve by pair steps (SMO), then once exactly on the support set found."""
     n = len(y)
     problem = c_classification(y, 0.5 / v, squared=True, intercept=intercept)
     block = np.zeros((padded(n), padded(n)))

@@ -1,1 +1,1 @@
-"""Read stretches of rows from arrays and files."""
+"""Readers of raw rows in arrays and files, block by block."""

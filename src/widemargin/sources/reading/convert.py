@@ -1,4 +1,4 @@
-"""From what is stored to what is computed with: features to floats, targets to plain arrays."""
+"""Conversion of stored values: features to floats, targets to arrays of labels or numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 
 
 def feature_type(stored: np.dtype[Any], where: str) -> np.dtype[Any]:
-    """Return the type that features are computed in: float32 stays, other numbers are float64."""
+    """Return the type of the features in computations: float32 is kept, others become float64."""
     if stored.kind == "f" and stored.itemsize <= 4:
         return FLOAT32
     if stored.kind in "biu" or (stored.kind == "f" and stored.itemsize == 8):
@@ -27,12 +27,12 @@ def feature_type(stored: np.dtype[Any], where: str) -> np.dtype[Any]:
 
 
 class Cast:
-    """Makes blocks of features out of blocks of a table, in one buffer.
+    """Conversion of blocks of a table to blocks of features, in a reused buffer.
 
     Parameters
     ----------
     columns : list of int or None
-        Columns of the table that are features, in this order; None: all.
+        Columns of the table that are features, in this order; None selects all columns.
     dtype : dtype
         float32 or float64.
     """
@@ -40,13 +40,13 @@ class Cast:
     def __init__(self, columns: list[int] | None, dtype: np.dtype[Any]) -> None:
         self.columns: Any = slice(None) if columns is None else columns
         if columns and columns == list(range(columns[0], columns[0] + len(columns))):
-            # A slice makes a view, a list makes a copy.
+            # Indexing with a slice gives a view, with a list a copy.
             self.columns = slice(columns[0], columns[0] + len(columns))
         self.dtype = dtype
         self.buffer: RealArray = np.empty((0, 0), dtype=dtype)
 
     def __call__(self, table: AnyArray) -> RealArray:
-        """Return C-contiguous features; the table itself where it is that already."""
+        """Return C-contiguous features; without a copy if the table has them in this form."""
         chosen = table[:, self.columns]
         if chosen.dtype == self.dtype and chosen.flags.c_contiguous:
             return chosen
@@ -58,7 +58,7 @@ class Cast:
 
 
 def labels_of(values: AnyArray, place: Callable[[int], str], first: int) -> AnyArray:
-    """Return targets as an array of numbers, booleans or strings; `first` is their first row."""
+    """Return targets as an array of numbers, booleans or strings; `first` is the first row."""
     if values.dtype.kind in "biufUS":
         return values
     if values.dtype.kind == "T":
@@ -70,7 +70,7 @@ def labels_of(values: AnyArray, place: Callable[[int], str], first: int) -> AnyA
         )
     for row, value in enumerate(values):
         nan = isinstance(value, float) and value != value
-        if nan or value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+        if nan or value is None or type(value).__name__ in ("NAType", "NaTType"):  # types of pandas
             raise missing_target(place(first + row))
     kinds = {type(value) for value in values}
     plain = np.array(values.tolist())
@@ -84,7 +84,7 @@ def labels_of(values: AnyArray, place: Callable[[int], str], first: int) -> AnyA
 
 
 def missing_target(where: str) -> ValueError:
-    """Return the error for a target that is not there."""
+    """Return the error for a missing target."""
     return ValueError(f"{where}: the target is missing; leave such rows out of the data")
 
 
@@ -93,7 +93,7 @@ def joined(
     n_features: int,
     dtype: np.dtype[Any],
 ) -> tuple[RealArray, AnyArray, FloatArray | None]:
-    """Return pieces of (X, target, weight) one below the other."""
+    """Concatenate pieces of (X, target, weight)."""
     if not pieces:
         return np.empty((0, n_features), dtype=dtype), np.empty(0), None
     tables, targets, weights = zip(*pieces, strict=True)
@@ -102,7 +102,7 @@ def joined(
 
 
 def runs(rows: IntArray, step: int) -> list[IntArray]:
-    """Return sorted row numbers in groups that fall into the same `step` rows."""
+    """Split sorted row indices into groups within the same block of `step` rows."""
     if len(rows) == 0:
         return []
     return np.split(rows, np.flatnonzero(np.diff(rows // step)) + 1)

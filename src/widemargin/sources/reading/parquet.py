@@ -1,4 +1,4 @@
-"""Rows of Parquet files, read through pyarrow a few MB at a time."""
+"""Raw rows of Parquet files, read with pyarrow a few MB at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from widemargin.sources.reading.convert import FLOAT32, FLOAT64, joined, labels_
 from widemargin.sources.reading.rows import BLOCK_BYTES, PART_BYTES, Piece
 from widemargin.sources.reading.strips import AnyArray, Stamp
 
-READ_AHEAD = 16 << 20  # bytes of all columns; without it whole row groups would be read at once
+READ_AHEAD = 16 << 20  # bytes of all columns; without a buffer size pyarrow reads whole row groups
 INDEX_COLUMN = re.compile(r"__index_level_\d+__")
 
 
@@ -28,19 +28,19 @@ class ParquetRows:
     path : str
         The file.
     stamp : Stamp
-        What the file must look like.
+        Size and modification time that the file must have.
     groups : list of int
-        Row groups.
+        Indices of the row groups.
     group_sizes : list of int
-        Their rows.
+        Number of rows of each row group.
     features : list of str
-        Columns that are features.
+        Names of the feature columns.
     target, weight : str
-        Columns of targets and weights; no weights: None.
+        Names of the columns of targets and weights; `weight` is None without weights.
     dtype : dtype
         float32 or float64, the type of the data set.
     first : int
-        Number of the first row in the file, for messages.
+        Index of the first row in the file, for messages.
     """
 
     path: str
@@ -59,7 +59,7 @@ class ParquetRows:
         return sum(self.group_sizes)
 
     def blocks(self) -> Iterator[tuple[int, RealArray, AnyArray, FloatArray | None]]:
-        """Yield (number of the first row, X, target, weight)."""
+        """Yield (index of the first row, X, target, weight)."""
         first = 0
         by_column: RealArray = np.empty((len(self.features), 0), dtype=self.dtype)
         by_row: RealArray = np.empty((0, len(self.features)), dtype=self.dtype)
@@ -69,6 +69,7 @@ class ParquetRows:
             if len(by_row) < n_rows:
                 by_column = np.empty((len(self.features), n_rows), dtype=self.dtype)
                 by_row = np.empty((n_rows, len(self.features)), dtype=self.dtype)
+            # Contiguous writes per column, then one transposition per block.
             for j, name in enumerate(self.features):
                 by_column[j, :n_rows] = _numbers(batch.column(name))
             X = by_row[:n_rows]
@@ -80,14 +81,14 @@ class ParquetRows:
             first += n_rows
 
     def targets(self) -> Iterator[AnyArray]:
-        """Yield the targets alone, in order."""
+        """Yield only the targets, in order."""
         first = 0
         for batch in self._batches([self.target]):
             yield _labels(batch.column(self.target), self, first)
             first += batch.num_rows
 
     def take(self, rows: IntArray) -> Piece:
-        """Return X, target and weight of some rows; row groups without any are not read."""
+        """Return X, target and weight of some rows; other row groups are not read."""
         found: list[Piece] = []
         ends = np.cumsum(self.group_sizes)
         group_of = np.searchsorted(ends, rows, side="right")
@@ -103,7 +104,7 @@ class ParquetRows:
         return joined(found, len(self.features), self.dtype)
 
     def parts(self) -> list[ParquetRows]:
-        """Return these rows in parts of whole row groups, of PART_BYTES where they are small."""
+        """Split the rows into parts of whole row groups; combine small ones up to PART_BYTES."""
         step = self._step(PART_BYTES)
         parts: list[ParquetRows] = []
         begin = rows = first = 0
@@ -118,11 +119,11 @@ class ParquetRows:
         return parts
 
     def place(self, row: int) -> str:
-        """Return where a row is, for messages."""
+        """Return the location of a row, for messages."""
         return f"{self.path}, row {self.first + row}"
 
     def _step(self, n_bytes: int) -> int:
-        """Return how many rows fit into some bytes, at least one."""
+        """Return the number of rows that fit into `n_bytes`, at least one."""
         return max(1, n_bytes // max(1, len(self.features) * self.dtype.itemsize))
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
@@ -137,7 +138,7 @@ class ParquetRows:
 
 @contextmanager
 def opened_parquet(path: str, read_ahead: int = 0) -> Iterator[Any]:
-    """Open a Parquet file; what pyarrow finds wrong with it becomes an error that names it."""
+    """Open a Parquet file; errors of pyarrow are re-raised with its path."""
     pa, pq = import_pyarrow()
     try:
         with pa.OSFile(path) as handle:
@@ -154,7 +155,7 @@ def opened_parquet(path: str, read_ahead: int = 0) -> Iterator[Any]:
 
 
 def import_pyarrow() -> tuple[Any, Any]:
-    """Return pyarrow and its Parquet module, or say how to install them."""
+    """Return pyarrow and its Parquet module, or raise an ImportError with the install command."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -168,7 +169,7 @@ def import_pyarrow() -> tuple[Any, Any]:
 def parquet_rows(
     path: str, target: str, features: list[str] | None, weight: str | None
 ) -> tuple[ParquetRows, np.dtype[Any]]:
-    """Return the rows of a whole file, and the type its features ask for."""
+    """Return the rows of a whole file, and the floating type of its features."""
     stamp = Stamp.of(path)
     with opened_parquet(path) as file:
         schema, meta = file.schema_arrow, file.metadata
@@ -201,12 +202,12 @@ def _feature_type(kind: Any, path: str, name: str) -> np.dtype[Any]:
 
 
 def _numbers(column: Any) -> AnyArray:
-    """Return a column as numbers, NaN where a value is missing."""
+    """Return a column as numbers, with NaN for missing values."""
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _labels(column: Any, rows: ParquetRows, first: int) -> AnyArray:
-    """Return a column of targets; text goes through its few distinct values, which is faster."""
+    """Return a column of targets; text is converted via its distinct values, which is faster."""
     pa, _ = import_pyarrow()
     if column.null_count:
         missing = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])

@@ -1,4 +1,4 @@
-"""Raw rows: a stretch of a data set with the labels and numbers that the user gave."""
+"""Raw rows: a part of a data set as stored, with the labels and numbers of the user."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.sources.reading.convert import Cast, joined, labels_of, runs
 from widemargin.sources.reading.strips import AnyArray, Strip
 
-BLOCK_BYTES = 2 << 20  # stays in a core's cache while a task works on it
-TAKE_BYTES = 64 << 10  # what a scattered row may cost
-PART_BYTES = 32 << 20  # small enough to share among workers, large enough to forget the overhead
+BLOCK_BYTES = 2 << 20  # a block fits into the cache of a core
+TAKE_BYTES = 64 << 10  # read per row when few scattered rows are requested
+PART_BYTES = 32 << 20  # small enough for load balancing, large enough for negligible overhead
 
 Piece: TypeAlias = tuple[RealArray, AnyArray, FloatArray | None]
 """X, target and weight of some rows; weight is None where all are 1."""
 
 
 class Rows(Protocol):
-    """A stretch of raw rows that a task can read by itself, wherever it runs; picklable, no state.
+    """Protocol of raw rows that a task can read in any thread or process.
 
-    A class with these methods makes any storage readable. X and target of a block may be
-    overwritten by the next one.
+    Implement it to support another storage; instances must be picklable and stateless. The next
+    block may overwrite X and target of the previous one.
 
     Examples
     --------
@@ -42,17 +42,17 @@ class Rows(Protocol):
         Yields
         ------
         tuple
-            Number of the first row, X, target and weight; weight is None where all are 1.
+            Index of the first row, X, target and weight; weight is None if all weights are 1.
         """
         ...
 
     def targets(self) -> Iterator[AnyArray]:
-        """Read the targets alone, in order.
+        """Read only the targets, in order.
 
         Yields
         ------
         ndarray
-            Targets of the next rows.
+            Targets of the next block of rows.
         """
         ...
 
@@ -62,51 +62,51 @@ class Rows(Protocol):
         Parameters
         ----------
         rows : ndarray of int
-            Their sorted numbers in this stretch.
+            Sorted indices of the rows in this part.
 
         Returns
         -------
         tuple
-            X, target and weight (None where all are 1).
+            X, target and weight (None if all weights are 1).
         """
         ...
 
     def place(self, row: int) -> str:
-        """Return where a row is, for messages.
+        """Return the location of a row, for messages.
 
         Parameters
         ----------
         row : int
-            Its number in this stretch.
+            Index of the row in this part.
 
         Returns
         -------
         str
-            Such as "data/a.npy, row 17".
+            Location, such as "data/a.npy, row 17".
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class StripRows:
-    """Rows whose features, targets and weights are strips or columns of one table.
+    """Raw rows whose targets and weights are separate strips or columns of the table of features.
 
     Attributes
     ----------
     table : Strip
-        Features, with targets and weights among the columns where these are given by number.
+        Features; also holds targets and weights if these are given as column indices.
     target : Strip or int
-        Targets, or their column in the table.
+        Targets, or the index of their column in the table.
     weight : Strip, int or None
-        Weights, or their column in the table; None: all are 1.
+        Weights, or the index of their column in the table; None if all weights are 1.
     columns : list of int or None
-        Columns of the table that are features; None: all.
+        Columns of the table that are features; None selects all columns.
     dtype : dtype
         float32 or float64, the type of the data set.
     name : str
-        File or chunk, for messages.
+        Name of the file or chunk, for messages.
     first : int
-        Number of the first row there, for messages.
+        Index of the first row in this file or chunk, for messages.
     """
 
     table: Strip
@@ -123,7 +123,7 @@ class StripRows:
         return self.table.shape[0]
 
     def blocks(self) -> Iterator[tuple[int, RealArray, AnyArray, FloatArray | None]]:
-        """Yield (number of the first row, X, target, weight)."""
+        """Yield (index of the first row, X, target, weight)."""
         step = self._step(BLOCK_BYTES)
         with ExitStack() as files:
             read = self._reader(files)
@@ -131,7 +131,7 @@ class StripRows:
                 yield (first, *read(first, min(first + step, self.size)))
 
     def targets(self) -> Iterator[AnyArray]:
-        """Yield the targets alone, in order."""
+        """Yield only the targets, in order."""
         if isinstance(self.target, int):
             yield from (target for _, _, target, _ in self.blocks())
             return
@@ -141,7 +141,8 @@ class StripRows:
                 yield labels_of(read(first, min(first + step, self.size)), self.place, first)
 
     def take(self, rows: IntArray) -> Piece:
-        """Return X, target and weight of some rows; little more than they are is read."""
+        """Return X, target and weight of some rows; read little else if they are scattered."""
+        # Few rows: read short runs around them. Many rows: read whole blocks.
         scattered = len(rows) * self._step(2 * TAKE_BYTES) < self.size
         step = self._step(TAKE_BYTES if scattered else BLOCK_BYTES)
         found: list[Piece] = []
@@ -155,7 +156,7 @@ class StripRows:
         return joined(found, n_features, self.dtype)
 
     def part(self, first: int, end: int) -> StripRows:
-        """Return some of these rows."""
+        """Return the rows from `first` to `end`."""
         sides = [
             side if side is None or isinstance(side, int) else side.part(first, end)
             for side in (self.target, self.weight)
@@ -166,20 +167,20 @@ class StripRows:
         return StripRows(table, sides[0], sides[1], self.columns, self.dtype, self.name, at)
 
     def parts(self) -> list[StripRows]:
-        """Return these rows in parts of PART_BYTES; their borders depend on the data alone."""
+        """Split the rows into parts of PART_BYTES, at positions that depend only on the data."""
         step = self._step(PART_BYTES)
         return [self.part(i, min(i + step, self.size)) for i in range(0, self.size, step)]
 
     def place(self, row: int) -> str:
-        """Return where a row is, for messages."""
+        """Return the location of a row, for messages."""
         return f"{self.name}, row {self.first + row}"
 
     def _step(self, n_bytes: int) -> int:
-        """Return how many rows fit into some bytes, at least one."""
+        """Return the number of rows that fit into `n_bytes`, at least one."""
         return max(1, n_bytes // max(1, self.table.shape[1] * self.table.dtype.itemsize))
 
     def _reader(self, files: ExitStack) -> Callable[[int, int], Piece]:
-        """Open what is read; the function that is returned gives some rows."""
+        """Open the strips and return a function that reads the rows from `first` to `end`."""
         read_table = files.enter_context(self.table.opened())
         read_target = _side_reader(self.target, files)
         read_weight = None if self.weight is None else _side_reader(self.weight, files)
@@ -197,7 +198,7 @@ class StripRows:
 
 
 def _side_reader(side: Strip | int, files: ExitStack) -> Callable[[int, int, AnyArray], AnyArray]:
-    """Return a function that gives targets or weights of rows, of which the table is at hand."""
+    """Return a reader of targets or weights; it also receives the table, already read."""
     if isinstance(side, int):
         return lambda first, end, table: table[:, side]
     read = files.enter_context(side.opened())

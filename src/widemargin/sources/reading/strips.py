@@ -1,8 +1,8 @@
-"""Strips: rows of one array, in memory or on disk, that are read a stretch at a time.
+"""Strips: rows of one array, in memory or on disk, that are read block by block.
 
-A file is read into one buffer that is used again for every stretch. It is never mapped: pages of
-a map count as memory of the process that touches them, and a worker with a memory limit would be
-stopped for reading its data.
+A file is read into one buffer, which is reused for every block. It is not memory-mapped, because
+the pages of a map count as memory of the process that touches them: a worker with a memory limit
+would be killed for reading its data.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from tokenize import TokenError  # what a damaged header can raise
+from tokenize import TokenError  # raised for some damaged headers
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -26,19 +26,19 @@ Read: TypeAlias = Callable[[int, int], AnyArray]
 
 @dataclass(frozen=True)
 class Stamp:
-    """What a file looked like when the data set was made: a change between scans shows here."""
+    """Size and modification time of a file, to detect changes between passes over the data."""
 
     size: int
     modified: int
 
     @classmethod
     def of(cls, path: str) -> Stamp:
-        """Stamp a file; one that is missing or not readable raises the system's own error."""
+        """Return the stamp of a file; an OSError of the system is passed on."""
         status = os.stat(path)
         return cls(status.st_size, status.st_mtime_ns)
 
     def check(self, path: str) -> None:
-        """Raise an error that names the file if it is not what it was."""
+        """Raise an error if the file has been changed or removed."""
         try:
             now = Stamp.of(path)
         except FileNotFoundError:
@@ -59,16 +59,16 @@ class Stamp:
 
 
 class ArrayStrip:
-    """An array in memory."""
+    """Strip of an array in memory."""
 
-    path = ""  # it is in no file
+    path = ""  # not in a file
 
     def __init__(self, array: AnyArray) -> None:
         self.array = array
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows, and columns if it is a table."""
+        """Shape of the array: rows, and columns if it is a table."""
         return self.array.shape
 
     @property
@@ -78,32 +78,32 @@ class ArrayStrip:
 
     @contextmanager
     def opened(self) -> Iterator[Read]:
-        """Give a function that returns views."""
+        """Provide a function that returns views of the rows."""
         yield lambda first, end: self.array[first:end]
 
     def part(self, first: int, end: int) -> ArrayStrip:
-        """Return the strip of some rows."""
+        """Return the strip of the rows from `first` to `end`."""
         return ArrayStrip(self.array[first:end])
 
 
 @dataclass(frozen=True)
 class FileStrip:
-    """Rows of an array in a file: the values alone, described from outside.
+    """Strip of an array in a file of raw values.
 
     Attributes
     ----------
     path : str
         The file.
     offset : int
-        Bytes in front of the first value.
+        Position of the first value, in bytes.
     shape : tuple of int
-        Rows, and columns if it is a table.
+        Number of rows, and of columns if it is a table.
     dtype : dtype
         Type of the stored values.
     between_columns : int
-        Bytes from a value to the one in the next column, for a file in Fortran order; else 0.
+        Distance of adjacent columns in bytes for a file in Fortran order, else 0.
     stamp : Stamp
-        What the file must look like.
+        Size and modification time that the file must have.
     """
 
     path: str
@@ -115,20 +115,20 @@ class FileStrip:
 
     @property
     def row_bytes(self) -> int:
-        """Distance from a row to the next."""
+        """Distance of adjacent rows in bytes."""
         columns = 1 if self.between_columns or len(self.shape) == 1 else self.shape[1]
         return columns * self.dtype.itemsize
 
     @contextmanager
     def opened(self) -> Iterator[Read]:
-        """Open the file and give a function that reads; the file must stay as it is meanwhile."""
+        """Open the file and provide a function that reads rows; check that it does not change."""
         self.stamp.check(self.path)
         with open(self.path, "rb", buffering=0) as handle:
             yield _FileReader(self, handle)
         self.stamp.check(self.path)
 
     def part(self, first: int, end: int) -> FileStrip:
-        """Return the strip of some rows."""
+        """Return the strip of the rows from `first` to `end`."""
         return replace(
             self,
             offset=self.offset + first * self.row_bytes,
@@ -141,7 +141,7 @@ Strip: TypeAlias = ArrayStrip | FileStrip
 
 
 class _FileReader:
-    """Reads rows of a FileStrip into one buffer."""
+    """Reader of a FileStrip with one reused buffer."""
 
     def __init__(self, strip: FileStrip, handle: BinaryIO) -> None:
         self.strip, self.handle = strip, handle
@@ -177,14 +177,15 @@ class _FileReader:
 
 
 def strip_of_array(array: AnyArray) -> Strip:
-    """Return the strip of an array; a memory map is read from its file, not through the map."""
+    """Return the strip of an array; a memory map becomes a strip of its file."""
     return _strip_of_map(array) or ArrayStrip(array)
 
 
 def _strip_of_map(array: AnyArray) -> FileStrip | None:
-    """Return the strip of a memory map or of a contiguous piece of one; None where it is neither.
+    """Return the strip of a memory map or of a contiguous slice of one; None for other arrays.
 
-    A map in mode "c" may hold changes that are not in the file, so it counts as memory.
+    A map in mode "c" may hold changes that are not in the file, so it is treated as an array in
+    memory.
     """
     whole: Any = array
     while isinstance(whole, np.ndarray) and not isinstance(whole.base, mmap.mmap):
@@ -194,17 +195,17 @@ def _strip_of_map(array: AnyArray) -> FileStrip | None:
     if not array.flags.c_contiguous or array.dtype.hasobject or not whole.flags.contiguous:
         return None
     if whole.mode != "r":
-        whole.flush()  # so that the file's time of change lies before the stamp
+        whole.flush()  # pending writes would change the modification time after the stamp
     path = os.fspath(whole.filename)
     offset = int(whole.offset) + array.ctypes.data - whole.ctypes.data
     return FileStrip(path, offset, array.shape, array.dtype, 0, Stamp.of(path))
 
 
 def strip_of_npy(path: str) -> FileStrip:
-    """Return the strip of a whole .npy file; one that is damaged raises an error naming it."""
+    """Return the strip of a whole .npy file, or raise an error if the file is damaged."""
     stamp = Stamp.of(path)
     try:
-        # This reads the header only: nothing touches the pages of the map.
+        # Only the header is read: the pages of the map are never touched.
         mapped = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError, SyntaxError, TokenError) as error:
         if "mmap length" in str(error):

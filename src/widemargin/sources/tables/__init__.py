@@ -1,1 +1,1 @@
-"""Read tables and ranking files into columns and arrays."""
+"""Readers of tables (CSV, Parquet) and ranking files (LETOR)."""

@@ -1,4 +1,4 @@
-"""From a table to the numbers that a model sees: which columns, which levels, which labels."""
+"""Encoding of a table as a feature matrix and a target vector."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ MOST_NUMERIC_CLASSES = 20
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table become the columns of a matrix.
+    """Encoding of the columns of a table as features.
 
     Attributes
     ----------
     columns : list of str
         The columns of the table that are used, in order.
     levels : dict of str to list of str
-        For each text column its levels: one 0/1 column of the matrix each.
+        Levels of each text column; each level becomes one 0/1 feature.
     fill : dict of str to float, or None
-        For each column of numbers what takes the place of a missing value; missing text has none
-        of the levels. None makes missing values errors.
+        Replacement of missing values in each numeric column; missing text is encoded as zeros.
+        If None, missing values raise an error.
     dates : list of str
-        Columns of dates, which become days since the start of 1970.
+        Date columns, which become days since the start of 1970.
     """
 
     columns: list[str]
@@ -45,12 +45,12 @@ class Encoding:
 
     @property
     def n_inputs(self) -> int:
-        """Number of columns of the matrix."""
+        """Number of features."""
         return sum(len(self.levels.get(name, [""])) for name in self.columns)
 
     @property
     def input_names(self) -> list[str]:
-        """Name of each column of the matrix; those of a text column are "column = level"."""
+        """Names of the features; those of a text column are "column = level"."""
         return [
             each
             for name in self.columns
@@ -58,7 +58,7 @@ class Encoding:
         ]
 
     def matrix(self, table: Table) -> FloatArray:
-        """Return the matrix of a table, or raise a UserError that says what is wrong with it."""
+        """Return the feature matrix of a table, or raise a UserError if it does not fit."""
         self._check_present(table)
         if self.fill is None:
             _check_nothing_missing(table, self.columns)
@@ -85,7 +85,7 @@ class Encoding:
         )
 
     def _fill(self, table: Table, name: str, out: FloatArray) -> None:
-        """Write one column of the table into its place in the matrix."""
+        """Write the features of one column of the table to `out`."""
         column = table.columns[name]
         if name in self.dates:
             column = _days_of(table, name)
@@ -99,6 +99,7 @@ class Encoding:
             out[:, 0] = np.where(np.isnan(column), fill, column)
             return
         if not isinstance(column, list):
+            # A text column whose values in this table all are numbers was read as numeric.
             column = ["" if np.isnan(value) else f"{value:.15g}" for value in column]
         position = {level: j for j, level in enumerate(self.levels[name])}
         found = np.array([position.get(value, -1) for value in column], dtype=np.intp)
@@ -122,7 +123,7 @@ def learn_encoding(
     one_hot: bool = False,
     impute: str | None = None,
 ) -> Encoding:
-    """Choose the input columns of a model, the levels of text and what fills gaps in numbers.
+    """Choose the feature columns, the levels of text columns and the values for missing numbers.
 
     Parameters
     ----------
@@ -133,9 +134,9 @@ def learn_encoding(
     drop : sequence of str
         Columns to leave out.
     one_hot : bool
-        Whether text columns become one 0/1 column for each of their levels.
+        Whether text columns become one 0/1 feature per level.
     impute : {"median", "mean"} or None
-        What takes the place of missing numbers; None makes them errors.
+        Replacement of missing numbers; None raises an error for them.
     """
     table.column(target, role="target column")
     for name in drop:
@@ -160,9 +161,9 @@ def learn_encoding(
 
 
 def days(column: list[str]) -> FloatArray | None:
-    """Return dates (ISO 8601, with or without a time) as days since 1970; None if one is not.
+    """Convert dates (ISO 8601, with or without a time) to days since 1970; None if one is not.
 
-    NaN where a value is missing. A time without a zone is taken to be UTC.
+    Missing values become NaN. A time without a time zone is interpreted as UTC.
     """
     found = np.full(len(column), np.nan)
     for i, text in enumerate(column):
@@ -180,7 +181,7 @@ def _days_of(table: Table, name: str) -> FloatArray:
     column = table.columns[name]
     if isinstance(column, list):
         found = days(column)
-    else:  # a column without any value is read as one of numbers
+    else:  # a column without any value is read as numeric
         found = column if np.isnan(column).all() else None
     if found is None:
         raise UserError(
@@ -207,11 +208,11 @@ def _typical(name: str, column: FloatArray, impute: str) -> float:
 
 
 def read_target(table: Table, name: str, task: str = "auto") -> tuple[Target, Task]:
-    """Return the column to predict and the task it asks for.
+    """Return the target and the task, classification or regression.
 
-    With ``task="auto"`` text is classification, and so are whole numbers with at most
-    20 different values; other numbers are regression. Labels that are whole numbers are
-    integers, so that predictions are spelled like the data.
+    ``task="auto"`` selects classification for text and for whole numbers with at most 20 distinct
+    values, and regression for other numbers. Whole numbers as labels become integers, so that
+    predictions are written as in the data.
     """
     column = table.column(name, role="target column")
     _check_nothing_missing(table, [name])
@@ -222,7 +223,7 @@ def read_target(table: Table, name: str, task: str = "auto") -> tuple[Target, Ta
             )
         return np.array(column), "classification"
     values = np.unique(column)
-    # Numbers beyond the integers are no names of classes.
+    # Larger numbers do not fit into int64.
     whole = bool((np.abs(values) < 2.0**63).all() and (values == np.round(values)).all())
     if task == "auto":
         few = len(values) <= MOST_NUMERIC_CLASSES
@@ -233,7 +234,7 @@ def read_target(table: Table, name: str, task: str = "auto") -> tuple[Target, Ta
 
 
 def _check_nothing_missing(table: Table, names: Sequence[str]) -> None:
-    """Raise a UserError that names missing values by row and column."""
+    """Raise a UserError if values are missing; name their rows and columns."""
     missing: list[str] = []
     total = 0
     for name in names:
@@ -255,7 +256,7 @@ def _check_nothing_missing(table: Table, names: Sequence[str]) -> None:
 
 
 def _first_word(column: list[str]) -> str:
-    """Return the first value of a text column that is not a number, in quotes."""
+    """Return the first non-numeric value of a text column, in quotes."""
     for value in column:
         try:
             float(value or "0")

@@ -1,11 +1,11 @@
-"""Files of ranked queries: LETOR's format, which is SVMlight's with a query in every row.
+"""Reader of ranking data in the LETOR format (SVMlight with a query id in every row).
 
 ::
 
     2 qid:10032 1:0.056537 2:0.000000 46:0.076923 #docid = GX029-35-5894638
 
-is a row of grade 2 of query 10032; features that are not named are zero, and what follows ``#`` is
-a comment. Files may be compressed by gzip.
+is a row of grade 2 of query 10032. Features that are not listed are zero, and text after ``#`` is a
+comment. Files may be compressed by gzip.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ import scipy.sparse as sp
 from widemargin._base.typing import IntArray, Matrix
 from widemargin._base.validation import require, require_bool
 
-CHUNK = 1 << 22  # bytes of features that become numbers at a time
-BEYOND = 2.0**31  # features are numbered up to here
+CHUNK = 1 << 22  # bytes of feature text that are parsed at a time
+BEYOND = 2.0**31  # feature numbers must be smaller
 ROW = re.compile(rb"\s*(\S+)(?:\s+qid:(-?\d+))((?:\s+\d+:[^\s:]+)*)\s*")
 TEXT_OF_ROW = "a row is '<grade> qid:<number> <feature>:<value> <feature>:<value> ...'"
 
 
 class RankingData(NamedTuple):
-    """Rows of queries, to be unpacked as ``X, y, qid = read_letor(path)``.
+    """Ranking data, to be unpacked as ``X, y, qid = read_letor(path)``.
 
     Attributes
     ----------
     X : CSR matrix of shape (n_rows, n_features)
         Features.
     y : ndarray of shape (n_rows,)
-        Grades: whole numbers where all of them are.
+        Grades; integers if all of them are whole numbers.
     qid : ndarray of shape (n_rows,)
-        Query of each row.
+        Query id of each row.
 
     Examples
     --------
@@ -61,29 +61,29 @@ def read_letor(
     zero_based: bool = False,
     dtype: Any = np.float64,
 ) -> RankingData:
-    r"""Read a file of ranked queries in the format of LETOR (SVMlight with ``qid:``).
+    r"""Read a ranking file in the LETOR format (SVMlight with ``qid:``).
 
     Parameters
     ----------
     path : str or path
-        A text file, gzipped or not (told by its content, not by its name).
+        A text file, gzipped or not (recognised by its content, not by its name).
     n_features : int, default=None
-        Number of columns of X; None: the largest number of a feature. Give it where the test
-        file lacks the last features of the training file.
+        Number of features; None selects the largest feature number of the file. Pass it if the
+        test file lacks the last features of the training file.
     zero_based : bool, default=False
-        Whether features are numbered from 0, not from 1.
+        Whether features are numbered from 0 instead of from 1.
     dtype : {np.float64, np.float32}, default=np.float64
         Type of X.
 
     Returns
     -------
     RankingData
-        X (sparse rows, zeros left out), y and qid.
+        X (sparse, without explicit zeros), y and qid.
 
     Raises
     ------
     ValueError
-        Where a line is not in the format; the message has its number.
+        If a line does not follow the format; the message gives its number.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def read_letor(
 
 
 class _Rows:
-    """The rows of a file as they come in: texts first, numbers in chunks."""
+    """Accumulator of the rows of a file; feature texts are parsed in chunks."""
 
     def __init__(self, path: str, first: int, n_features: int | None) -> None:
         self.path = path
@@ -127,19 +127,19 @@ class _Rows:
         self.grades: list[float] = []
         self.queries: list[int] = []
         self.lengths: list[int] = []
-        self.numbers: list[int] = []  # of the lines
+        self.numbers: list[int] = []  # line number of each row
         self.texts: list[bytes] = []
         self.waiting = 0
-        self.done = 0  # rows whose features are numbers
+        self.done = 0  # number of rows whose features are parsed
         self.indices: list[IntArray] = []
         self.values: list[Any] = []
 
     def refuse(self, number: int, why: str) -> ValueError:
-        """Return the error of a line."""
+        """Return the error for a line."""
         return ValueError(f"{self.path}, line {number}: {why}")
 
     def add(self, number: int, line: bytes) -> None:
-        """Take in a line without its comment."""
+        """Add a line, without its comment."""
         match = ROW.fullmatch(line)
         if match is None:
             raise self.refuse(number, _what_is_wrong(line))
@@ -159,11 +159,12 @@ class _Rows:
             self.convert()
 
     def convert(self) -> None:
-        """Make numbers of the features that are still texts, and check them."""
+        """Parse and check the features that are still text."""
         count = 2 * sum(self.lengths[self.done :])
         flat = _parsed(b" ".join(self.texts).replace(b":", b" "))
         if flat is None or len(flat) != count or not np.isfinite(flat).all():
             raise self._bad_value()
+        # Clipped so that the cast cannot overflow; `_check` rejects such numbers.
         indices = np.minimum(flat[::2], BEYOND).astype(np.int64) - self.first
         lengths = self.lengths[self.done :]
         self._check(indices, np.repeat(np.arange(self.done, len(self.lengths)), lengths))
@@ -172,7 +173,7 @@ class _Rows:
         self.texts, self.waiting, self.done = [], 0, len(self.lengths)
 
     def _check(self, indices: IntArray, row: IntArray) -> None:
-        """Features are in range and increase within a row."""
+        """Check that feature numbers are in range and increase within a row."""
         for at in np.flatnonzero(indices >= BEYOND - self.first)[:1]:
             raise self.refuse(
                 self.numbers[row[at]], f"a feature from number {BEYOND:.0f} on; renumber them"
@@ -194,7 +195,7 @@ class _Rows:
                 raise self.refuse(self.numbers[row[at]], why)
 
     def _bad_value(self) -> ValueError:
-        """Find the first value that is not a number."""
+        """Return the error for the first value that is not a finite number."""
         for k, text in enumerate(self.texts, self.done):
             for feature in text.split():
                 name, value = feature.split(b":")
@@ -205,7 +206,7 @@ class _Rows:
         return ValueError(f"{self.path}: features could not be read as numbers")
 
     def finish(self, dtype: Any) -> RankingData:
-        """Return all rows."""
+        """Return the data of all rows."""
         if not self.grades:
             raise ValueError(f"{self.path} holds no rows; {TEXT_OF_ROW}")
         self.convert()
@@ -222,9 +223,9 @@ class _Rows:
 
 
 def _parsed(text: bytes) -> Any:
-    """Return the numbers in a text, or None where something else is among them."""
+    """Parse numbers separated by white space; return None if anything else occurs."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # numpy's way to say that it stopped
+        warnings.simplefilter("error", DeprecationWarning)  # NumPy warns if it stops before the end
         try:
             return np.fromstring(text, dtype=np.float64, sep=" ") if text.strip() else np.zeros(0)
         except (DeprecationWarning, ValueError):
@@ -232,7 +233,7 @@ def _parsed(text: bytes) -> Any:
 
 
 def _what_is_wrong(line: bytes) -> str:
-    """Explain why a line is not a row."""
+    """Describe why a line does not follow the format."""
     words = line.split()
     if len(words) < 2 or not words[1].startswith(b"qid:"):
         return (

@@ -1,4 +1,4 @@
-"""CSV and Parquet files as columns of numbers and of text."""
+"""Tables of numeric and text columns, read from CSV or Parquet files or from data frames."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Column: TypeAlias = FloatArray | list[str]
 """Numbers, NaN where a value is missing; or text, empty where a value is missing."""
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "?"})
-MISSING_NUMBER = MISSING | {"none"}  # among words, "none" can be a level of its own
+MISSING_NUMBER = MISSING | {"none"}  # in a text column "none" may be a level
 ROWS_AT_A_TIME = 20_000
-MOST_DENSE = 50_000_000  # entries of a sparse matrix that is turned into a dense one
+MOST_DENSE = 50_000_000  # largest number of entries of a sparse matrix that is converted to dense
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Table:
     Attributes
     ----------
     source : str
-        Where the table came from, for messages.
+        Origin of the table, for messages.
     columns : dict of str to Column
         The columns in the order of the file.
     n_rows : int
-        Number of rows, the header not counted.
+        Number of rows, without the header.
     """
 
     source: str
@@ -44,7 +44,7 @@ class Table:
     n_rows: int
 
     def column(self, name: str, *, role: str = "column") -> Column:
-        """Return a column, or raise a UserError that says which names are near."""
+        """Return a column, or raise a UserError that suggests similar names."""
         if name not in self.columns:
             raise UserError(
                 f"{self.source} has no {role} {name!r}.{nearest(name, self.columns)} "
@@ -62,7 +62,7 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Read a CSV or Parquet file, told apart by their content."""
+    """Read a CSV or Parquet file; the format is recognised by the content."""
     check_is_file(path)
     with open(path, "rb") as handle:
         is_parquet = handle.read(4) == b"PAR1"
@@ -73,16 +73,16 @@ def read_table(path: Path) -> Table:
 
 
 def table_of(data: Any, y: Any = None, *, target: str | None = None) -> tuple[Table, str]:
-    """Return a data frame, or a matrix and labels, as a table with the name of its target.
+    """Convert a data frame, or X and y, to a table; also return the name of its target column.
 
     Parameters
     ----------
     data : data frame, or array of shape (n, n_inputs)
-        The rows. A data frame holds the target itself if `y` is None.
+        Features; if `y` is None, a data frame that also has the target column.
     y : sequence of length n, optional
         The target.
     target : str, optional
-        Name of the target; needed where `y` is None.
+        Name of the target column; required if `y` is None.
     """
     columns = _columns_of_frame(data) if hasattr(data, "columns") else _columns_of_matrix(data)
     if y is None:
@@ -128,7 +128,7 @@ def _columns_of_matrix(X: Any) -> dict[str, Column]:
 
 
 def _column(values: Any, name: str) -> Column:
-    """Return a column as numbers, or as text where it is not."""
+    """Convert values to a numeric column if possible, else to a text column."""
     array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     if array.ndim != 1:
         raise UserError(f"Column {name!r} must have one value a row; its shape is {array.shape}.")
@@ -147,7 +147,7 @@ def _column(values: Any, name: str) -> Column:
 
 
 def _read_csv(path: Path) -> Table:
-    # utf-8-sig also reads plain UTF-8; it drops the mark that spreadsheets put in front.
+    # utf-8-sig also reads plain UTF-8, and drops the byte order mark that spreadsheets write.
     try:
         with open(path, encoding="utf-8-sig", newline="") as handle:
             return _CsvReader(path, handle).read()
@@ -159,19 +159,20 @@ def _read_csv(path: Path) -> Table:
 
 
 class _CsvReader:
-    """Reads one open CSV file into a Table, a block of rows at a time."""
+    """Reader of one open CSV file, block by block."""
 
     def __init__(self, path: Path, handle: TextIO) -> None:
         self.path = path
         self.handle = handle
         first_line = handle.readline()
+        # The delimiter that splits the header into the most fields.
         self.delimiter = max(
             ",;\t|", key=lambda d: len(next(csv.reader([first_line], delimiter=d)))
         )
         self.header = self._checked_header()
 
     def read(self) -> Table:
-        """Read every column as numbers where all its values are, else as text."""
+        """Read the table; a column is numeric if all its values are numbers, else text."""
         width = len(self.header)
         blocks: list[list[Column]] = [[] for _ in range(width)]
         is_text = [False] * width
@@ -182,7 +183,8 @@ class _CsvReader:
                 numbers = None if is_text[j] else parse_numbers(values)
                 is_text[j] = numbers is None
                 blocks[j].append(list(values) if numbers is None else numbers)
-        # Text that turned up late: the numbers before it have lost their spelling.
+        # Columns whose first text value was not in the first block: read them again, because the
+        # parsed numbers before it have lost their spelling.
         late = [j for j in range(width) if is_text[j] and isinstance(blocks[j][0], np.ndarray)]
         if late:
             spelled: dict[int, list[str]] = {j: [] for j in late}
@@ -214,7 +216,7 @@ class _CsvReader:
         return names
 
     def _lines(self) -> Iterator[list[str]]:
-        """Yield the file's records from its start, without blank lines."""
+        """Yield the records from the start of the file, without blank lines."""
         self.handle.seek(0)
         reader = csv.reader(
             self.handle, delimiter=self.delimiter, skipinitialspace=True, strict=True
@@ -241,8 +243,8 @@ class _CsvReader:
 
 
 def parse_numbers(values: Sequence[str]) -> FloatArray | None:
-    """Return text as numbers, NaN where a value is missing; None where some value is neither."""
-    if "_" in "".join(values):  # Python reads 2024_07 as a number; a person does not
+    """Parse text as numbers, with NaN for missing values; return None if that fails."""
+    if "_" in "".join(values):  # float() accepts 2024_07, which is not meant as a number
         return None
     try:
         return np.fromiter(map(float, values), dtype=np.float64, count=len(values))

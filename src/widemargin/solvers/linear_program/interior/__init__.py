@@ -1,9 +1,9 @@
-r"""Interior-point method for linear programs whose kernel matrix has a low rank.
+r"""Interior-point method for linear programs whose kernel matrix has low numerical rank.
 
-The path of `interior.path` is followed on :math:`G \approx B B' + H`, of a rank that grows as the
-gap falls (`numerics.pivoted_cholesky`): n r^2 a step, r well below a hundred for the first half of
-them, and the kernel matrix is never formed. What comes out counts only by the true kernel: the
-objective of alpha, and the bound that z proves (`linear_program.bound`).
+The central path of `interior.path` is followed on :math:`G \approx B B' + H`, whose rank r grows as
+the gap falls (`numerics.pivoted_cholesky`). A step costs n r^2, r is well below a hundred in the
+first half of the steps, and the kernel matrix is never formed. Results are accepted only by the
+exact kernel: by the objective of alpha and the lower bound from z (`linear_program.bound`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from widemargin.solvers.linear_program.result import ProgramResult
 from widemargin.solvers.numerics.pivoted_cholesky import LowRank, rank_estimate
 
 SHARE_OF_ROWS = 3  # a rank above n / this is not low
-# Remainders of the kernel: the least that is used unless the true kernel asks for less, the least
-# of all, and the one by which the rank is estimated.
+# Remainders of the low-rank factor: the smallest used before a check with the exact kernel fails,
+# the smallest used at all, and the one at which the rank is estimated.
 FINE, FINEST, ESTIMATED = 1e-8, 1e-13, 1e-6
-COARSEST = 1e-5  # a remainder that is left for good and larger than this makes the path useless
-NEAR = 1e-5  # gap from which on the vertex may be recognised
-INSIDE = 1e-3  # gap of multipliers that are well inside G z < c
-ENOUGH = 0.01  # share of tol from which on the point itself is tried if no vertex was found
-SHORT, PATIENCE = 1e-3, 15  # so many steps in a row as short as this lead nowhere
+COARSEST = 1e-5  # if the rank is exhausted at a larger remainder, the path misses the optimum
+NEAR = 1e-5  # relative gap below which the basis of the optimal vertex is guessed
+INSIDE = 1e-3  # multipliers kept as strictly feasible, G z < c, are from no smaller a gap
+ENOUGH = 0.01  # fraction of tol below which the iterate itself is tried if no vertex was accepted
+SHORT, PATIENCE = 1e-3, 15  # stall: this many consecutive steps shorter than SHORT
 
 
 def solve_interior(
@@ -42,10 +42,11 @@ def solve_interior(
     budget: Budget,
     start: ProgramResult | None = None,
 ) -> ProgramResult | None:
-    """Solve a program as the door of the package; None where the kernel has no low rank.
+    """Solve a linear program, or return None if the kernel matrix does not have low rank.
 
-    The multipliers of `start` take part in the bound (not for the nu machine, where they have
-    another sum). The path has to start far from any vertex, so nothing else of it is of use.
+    The parameters are those of :func:`widemargin.solvers.linear_program.solve`. Of `start` only the
+    multipliers are used, as a candidate for the lower bound (not for the nu machine, where their
+    sum differs): an interior-point method has to start far from any vertex.
     """
     if not low_rank_pays(rows, budget.cache_bytes):
         return None
@@ -56,17 +57,20 @@ def solve_interior(
 
 
 def low_rank_pays(rows: Rows, cache_bytes: float) -> bool:
-    """Tell from a sample whether a few columns stand for the kernel matrix."""
+    """Estimate from a subsample whether the kernel matrix has low numerical rank."""
     return rank_estimate(rows, ESTIMATED) <= _most_columns(rows.n, cache_bytes)
 
 
 def _most_columns(n: int, cache_bytes: float) -> int:
-    """Return the rank that pays and fits: the factor, its room to grow, a weighted copy."""
+    """Return the largest rank that is worthwhile and fits into memory.
+
+    Three arrays of shape (n, rank) are needed: the factor, its spare capacity, a weighted copy.
+    """
     return int(min(n // SHARE_OF_ROWS, cache_bytes / (3 * 8 * n)))
 
 
 class _Run:
-    """One run: the point on its path, and the best result that the true kernel has confirmed."""
+    """One run: the iterates, and the best result as evaluated with the exact kernel."""
 
     def __init__(
         self,
@@ -81,9 +85,9 @@ class _Run:
         self.tol, self.budget, self.used_before = tol, budget, budget.used
         self.candidates: list[Multipliers] = [] if start is None else [(start.z, start.g)]
         if problem.nu is not None:
-            self.candidates = []  # of another sum
+            self.candidates = []  # their sum is another nu
         self.fine = FINE
-        self.inside: FloatArray | None = None  # multipliers well inside G z < c
+        self.inside: FloatArray | None = None  # strictly feasible multipliers, G z < c
         self.bound: Multipliers | None = None
         self.best: tuple[float, FloatArray, FloatArray] | None = None  # primal, alpha, f
         if problem.nu is None:
@@ -91,9 +95,9 @@ class _Run:
             self.best = (problem.primal(nothing, nothing), nothing, nothing)
 
     def result(self) -> ProgramResult | None:
-        """Follow the path to its end; None if the low rank was not enough for it."""
+        """Follow the path to its end; return None if the rank turned out too low for it."""
         point = PathPoint(self.problem, self.system)
-        with np.errstate(all="ignore"):  # steps that overflow are not taken
+        with np.errstate(all="ignore"):  # `PathPoint.step` rejects directions that are not finite
             status = self._follow(point)
         if status != "converged":
             if self._is_done(point):
@@ -108,13 +112,14 @@ class _Run:
         )
 
     def _follow(self, point: PathPoint) -> Status:
-        """Take steps until the true kernel confirms the gap or nothing is left to gain."""
+        """Take steps until the gap, with the exact kernel, is within tol or the run stalls."""
         next_try, short = ENOUGH * self.tol, 0
         while short < PATIENCE:
             self._sharpen(point)
+            # Early multipliers are strictly feasible; `best_bound` combines them with the last.
             if point.gap >= INSIDE or self.inside is None:
                 self.inside = point.z
-            # About what `MarginProgram.scale` will be.
+            # Estimate of `MarginProgram.scale`, which needs the exact kernel.
             nu = self.problem.nu
             scale = gap_scale(point.primal) if nu is None else max(1e-12, nu * abs(point.rho))
             relative = point.complementarity / scale
@@ -127,6 +132,8 @@ class _Run:
             if relative <= next_try:
                 if self._is_done(point):
                     return "converged"
+                # The gap of the low-rank problem is closed but the exact one is not: the rank is
+                # too low, and the same check would fail again before both have improved.
                 next_try = 0.1 * relative
                 self.fine = max(FINEST, 1e-2 * self.fine)
             if self._too_coarse():
@@ -143,13 +150,14 @@ class _Run:
         return "stalled"
 
     def _too_coarse(self) -> bool:
-        """Whether the kernel's rank is too large for what the path still has to find."""
+        """Return whether the rank is exhausted while the low-rank kernel is still too coarse."""
         return self.system.low.exhausted and self.system.low.remainder > COARSEST
 
     def _sharpen(self, point: PathPoint) -> None:
-        """Let the rank follow the gap: what the kernel lacks must not matter yet.
+        """Increase the rank as the gap falls, so that the remainder stays below the gap.
 
-        It must not fit the rows either, as a diagonal can with coefficients of its inverse size.
+        The diagonal remainder h must also be small beside 1 / alpha: otherwise large coefficients
+        could reach a sample's margin through h alone, which the exact kernel does not allow.
         """
         low, gap = self.system.low, min(1.0, point.gap)
         before = low.rank
@@ -159,20 +167,21 @@ class _Run:
             self.system.refresh()
             point.measure()
 
-    # -- what counts: the true kernel ----------------------------------------------------------
+    # -- evaluation with the exact kernel ------------------------------------------------------
 
     def _is_done(self, point: PathPoint) -> bool:
-        """Whether the point itself, with small coefficients set to 0 or not, is good enough."""
+        """Return whether the iterate meets tol, with or without its small coefficients."""
         if self.inside is not None:
             self._offer(self.inside)
             self.inside = None
         self._offer(point.z)
         self.bound = best_bound(self.problem, self.candidates)
+        # Two predictions of the support first, so that a sparse alpha is found if it suffices.
         kept = (in_support(point), point.growing, np.ones(self.rows.n, dtype=bool))
         return any(self._suffices(np.where(stays, point.a, 0.0)) for stays in kept if stays.any())
 
     def _suffices(self, alpha: FloatArray) -> bool:
-        """Evaluate alpha by the true kernel; tell whether the best so far meets the bound."""
+        """Evaluate alpha with the exact kernel; return whether the best so far meets tol."""
         within = np.minimum(alpha, self.problem.limit)
         alpha = within if self.problem.nu is None else alpha / alpha.sum()
         f = self._values(alpha)
@@ -183,7 +192,7 @@ class _Run:
         return self.problem.is_optimal(*self.best[1:], *self.bound, self.tol)
 
     def _offer(self, z: FloatArray) -> None:
-        """Add multipliers to the candidates for the bound, once they are exactly feasible."""
+        """Project multipliers onto their box (and sum) and add them to the candidates."""
         w, nu = self.problem.cost, self.problem.nu
         z = np.clip(z, 0.0, w)
         if nu is not None:
@@ -198,6 +207,7 @@ class _Run:
     def _values(self, v: FloatArray) -> FloatArray:
         """Return K (y v)."""
         everyone, used = np.arange(self.rows.n), np.flatnonzero(v)
+        # The symmetric sum evaluates each pair of samples once, but all samples take part.
         if 2 * len(used) > len(v):
             return self.rows.symmetric_sum(everyone, self.problem.y * v)
         return self.rows.weighted_sum(everyone, self.rows, used, (self.problem.y * v)[used])

@@ -1,14 +1,15 @@
 r"""Mehrotra's predictor-corrector method for the linear programs of `problems.linear_program`.
 
-A point has coefficients a and multipliers z, the slacks
+An iterate consists of coefficients a, multipliers z and the slacks of
 
 .. math::
 
     G a + \xi - s = \rho, \qquad G z + p - q = \sigma, \qquad z + t = w,
 
-all positive, q those of the limits a <= u, and follows the path on which a p, (u - a) q, z s and
-xi t all equal one number that falls to 0. rho = 1 and sigma = c are given, but for the nu machine,
-which chooses them such that the sums of a and z are 1 and nu; its limits never hold anything.
+all positive, where q belongs to the bound a <= u. On the central path the complementarity products
+a p, (u - a) q, z s and xi t all equal one number, which is driven to 0. rho = 1 and sigma = c are
+constants, except for the nu machine: there they are variables, determined by the sums 1 of a and nu
+of z, and the bound u = 2 is never active.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.linear_program.interior.system import LowRankSystem
 
 CORRECTORS = 2  # a factorisation costs as much as many solutions with it (Gondzio, 1996)
-NEAR, FAR = 0.1, 10.0  # products of a pair outside this multiple of the target are corrected
-SMALL = 0.05  # multipliers to start from, in units of their limit: few rows will be at it
-SHORT, CENTRING = 0.2, 0.9  # a step shorter than that is replaced by one towards the path itself
-TO_THE_WALL = 0.99  # least share of the way to the nearest bound that a step takes
+NEAR, FAR = 0.1, 10.0  # products outside these multiples of the target are corrected
+SMALL = 0.05  # initial multipliers, in units of their upper bound, which few of them will reach
+SHORT, CENTRING = 0.2, 0.9  # after a step length below SHORT a centring step is tried instead
+TO_THE_WALL = 0.99  # smallest fraction of the distance to the nearest bound that a step takes
 
 
 @dataclass
 class Direction:
-    """A change of every variable, and of the products of the pairs that it aims at."""
+    """Search direction: a change of every variable."""
 
     a: FloatArray
     z: FloatArray
@@ -43,16 +44,17 @@ class Direction:
 
 
 class PathPoint:
-    """The iterate: where it is, how far from optimal, and one step of the method.
+    """Iterate of the interior-point method, with its gap, its residuals and the next step.
 
     Attributes
     ----------
     a, z : ndarray of shape (n_rows,)
         Coefficients and multipliers.
     growing : ndarray of bool of shape (n_rows,)
-        Whether the last step favoured a coefficient over its slack.
+        Whether the last step increased a coefficient, relative to its size, more than its slack.
     primal, dual, complementarity : float
-        Objectives, if the residuals were 0, and the gap that the pairs of variables leave.
+        Objectives, valid as bounds once the residuals are 0, and the sum of the complementarity
+        products, which then is the duality gap.
     """
 
     def __init__(self, problem: MarginProgram, system: LowRankSystem) -> None:
@@ -67,7 +69,7 @@ class PathPoint:
         self.measure()
 
     def _start(self) -> None:
-        """Take equal coefficients and multipliers; the slacks follow, and stay off zero."""
+        """Set the starting point: equal coefficients and multipliers, slacks away from zero."""
         n, nu = len(self.w), self.problem.nu
         self.rho, self.sigma = 1.0, self.problem.price
         if nu is None:
@@ -80,6 +82,8 @@ class PathPoint:
         if nu is not None:
             self.rho, self.sigma = float(np.quantile(margins, nu)), float(np.median(pull))
         short, spare = self.rho - margins, self.sigma - pull
+        # Slacks start at about their mean size: one that started near zero would keep the first
+        # steps short.
         off = max(float(np.abs(short).mean()), 1e-3 * abs(self.rho), 1e-12)
         self.xi, self.s = np.maximum(short, 0.0) + off, np.maximum(-short, 0.0) + off
         self.p = np.maximum(spare, 0.0) + max(float(np.abs(spare).mean()), 1e-12)
@@ -87,7 +91,7 @@ class PathPoint:
         self.q = min(mean, 1.0) / (self.u - self.a)
 
     def measure(self) -> None:
-        """Evaluate residuals, products of the pairs, and both objectives, with G as it is now."""
+        """Compute residuals, complementarity products and both objectives for the current G."""
         self.lacks_primal = self.rho - self.system.product(self.a) - self.xi + self.s
         self.lacks_dual = self.sigma - self.system.product(self.z) - self.p + self.q
         self.pairs = (self.a * self.p, self.room * self.q, self.z * self.s, self.xi * self.t)
@@ -98,12 +102,12 @@ class PathPoint:
 
     @property
     def gap(self) -> float:
-        """What the pairs still leave open, relative to the objective."""
+        """Complementarity gap relative to the objective."""
         return self.complementarity / max(abs(self.primal), abs(self.dual), 1e-12)
 
     @property
     def infeasibility(self) -> float:
-        """Change of the objective that the residuals stand for, relative to it."""
+        """Effect of the primal and dual residuals on the objective, relative to it."""
         open_primal = float(self.z @ np.abs(self.lacks_primal))
         open_dual = float(self.a @ np.abs(self.lacks_dual))
         return (open_primal + open_dual) / max(abs(self.primal), abs(self.dual), 1e-12)
@@ -111,7 +115,7 @@ class PathPoint:
     # -- one step ----------------------------------------------------------------------------
 
     def step(self) -> float:
-        """Take a step; return the shorter of its two lengths (0: the systems broke down)."""
+        """Take a step; return the smaller of its two step lengths, 0 if it is not finite."""
         self.D1 = self.xi / self.t + self.s / self.z
         self.D2 = self.p / self.a + self.q / self.room
         self.system.factor(self.D1, self.D2)
@@ -123,8 +127,9 @@ class PathPoint:
         lengths = self._lengths(ahead)
         reached = sum(float(pair.sum()) for pair in self._pairs_at(ahead, *lengths))
         mean = self.complementarity / count
+        # Mehrotra's rule: the better the predictor does, the less centring is needed.
         target = mean * min(1.0, max(reached / self.complementarity, 1e-6)) ** 3
-        # Second order: what the predictor's own changes would multiply to.
+        # Second-order correction: the products of the predictor's own changes.
         curved = (-ahead.a * ahead.p, ahead.a * ahead.q, -ahead.z * ahead.s, ahead.xi * ahead.z)
         aims = [target - pair + bend for pair, bend in zip(self.pairs, curved, strict=True)]
         direction = self._direction(aims)
@@ -134,12 +139,13 @@ class PathPoint:
             direction, lengths = self._recentred(direction, lengths, mean)
         if not np.isfinite(direction.a).all() or not np.isfinite(direction.z).all():
             return 0.0
+        # Steps that stop at a fixed fraction converge linearly; the fraction tends to 1 instead.
         wall = max(TO_THE_WALL, 1.0 - mean)
         self._move(direction, *(1.0 if length >= 1.0 else wall * length for length in lengths))
         return min(lengths)
 
     def _direction(self, aims: list[FloatArray]) -> Direction:
-        """Solve for the step whose products change by the aims, to first order."""
+        """Solve for the direction that changes the products by `aims`, to first order."""
         aim_p, aim_q, aim_s, aim_xi = aims
         r1 = self.lacks_primal - aim_xi / self.t + aim_s / self.z
         r2 = self.lacks_dual - aim_p / self.a + aim_q / self.room
@@ -160,7 +166,7 @@ class PathPoint:
         )  # fmt: skip
 
     def _lengths(self, d: Direction) -> tuple[float, float]:
-        """Return how far coefficients and multipliers may go, at most 1."""
+        """Return the primal and the dual step length to the first bound, at most 1."""
         of_a = max(_hurry(self.a, d.a), _hurry(self.room, -d.a), _hurry(self.s, d.s),
                    _hurry(self.xi, d.xi))  # fmt: skip
         of_z = max(_hurry(self.z, d.z), _hurry(self.t, -d.z), _hurry(self.p, d.p),
@@ -178,7 +184,10 @@ class PathPoint:
     def _centred(
         self, d: Direction, lengths: tuple[float, float], aims: list[FloatArray], target: float
     ) -> tuple[Direction, tuple[float, float]]:
-        """Correct the pairs that a longer step would leave far from the target (Gondzio, 1996)."""
+        """Apply Gondzio's (1996) centrality correctors: fix products far off target, step further.
+
+        A corrector is kept only if it lengthens the steps noticeably.
+        """
         for _ in range(CORRECTORS):
             if min(lengths) > 0.95:
                 break
@@ -197,7 +206,7 @@ class PathPoint:
     def _recentred(
         self, d: Direction, lengths: tuple[float, float], mean: float
     ) -> tuple[Direction, tuple[float, float]]:
-        """Return a step that evens out the pairs, if it can be longer."""
+        """Return a centring step towards the central path if its step length is larger."""
         target = CENTRING * mean
         aims = [target - pair for pair in self.pairs]
         even = self._direction(aims)
@@ -205,11 +214,11 @@ class PathPoint:
         return (even, reached) if min(reached) > min(lengths) else (d, lengths)
 
     def _move(self, d: Direction, of_a: float, of_z: float) -> None:
-        # Coefficients that stay keep their size while their slacks vanish, whatever the scales
-        # (the indicators of El-Bakry, Tapia and Zhang, 1994).
+        # Near the optimum positive coefficients keep their size while their slacks vanish, whatever
+        # the scales (indicators of El-Bakry, Tapia and Zhang, 1994).
         self.growing = d.a * of_a * self.p > d.p * of_z * self.a
         self.a = self.a + of_a * d.a
-        # w - z and u - a would lose their last digits near the limits.
+        # Updated like the other variables: w - z and u - a would cancel near the bounds.
         self.t, self.room = self.t - of_z * d.z, self.room - of_a * d.a
         self.xi, self.s = self.xi + of_a * d.xi, self.s + of_a * d.s
         self.z = self.z + of_z * d.z
@@ -219,5 +228,5 @@ class PathPoint:
 
 
 def _hurry(value: FloatArray, change: FloatArray) -> float:
-    """Return 1 / (the share of the change that brings the first of the values to 0)."""
+    """Return the reciprocal of the step length at which the first value reaches 0."""
     return float(-(change / value).min())

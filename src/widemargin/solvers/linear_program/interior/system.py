@@ -1,13 +1,13 @@
-r"""Solve the linear systems of the interior-point method by the low rank of the kernel.
+r"""Solve the Newton systems of the interior-point method with a low-rank kernel.
 
-Each step asks for (a, z) with
+Each step requires (a, z) with
 
 .. math::
 
     G z - D_2 a = r_2, \qquad G a + D_1 z = r_1,
 
-D_1 and D_2 positive and diagonal. With :math:`G = B B' + H`, H diagonal, row i has a block of its
-own, [[-D_2, h], [h, D_1]], and the rows meet only in the r numbers B'a and the r numbers B'z:
+D_1 and D_2 positive and diagonal. With :math:`G = B B' + H`, H diagonal, each sample has a 2 x 2
+block [[-D_2, h], [h, D_1]], and the blocks are coupled only through the r-vectors B'a and B'z:
 
 .. math::
 
@@ -16,8 +16,8 @@ own, [[-D_2, h], [h, D_1]], and the rows meet only in the r numbers B'a and the 
     S_1 = B' \frac{D_1}{\Delta} B,\; S_2 = B' \frac{D_2}{\Delta} B,\;
     S_{12} = B' \frac{H}{\Delta} B,\; \Delta = D_1 D_2 + H^2.
 
-That costs three symmetric products, 3 n r^2, and the factors of a matrix of order 2r. Eliminating a
-alone (normal equations) would square the condition number, which the last steps do not survive.
+That costs three symmetric products, 3 n r^2, and an LU factorisation of order 2r. Eliminating a
+alone (normal equations) would square the condition number, which the last steps do not tolerate.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.solvers.numerics.pivoted_cholesky import LowRank
 
-PARTS = 2  # of the rows, whose products are added up in this order whatever the threads
-REFINEMENTS = 3
-ACCURATE = 1e-10  # relative residual of a system that needs no further refinement
+PARTS = 2  # fixed number of blocks of samples: sums do not depend on the number of threads
+REFINEMENTS = 3  # most steps of iterative refinement per solve
+ACCURATE = 1e-10  # relative residual below which refinement stops
 
 
 Factors: TypeAlias = tuple[FloatArray, IntArray]
 
 
 def factored(M: FloatArray) -> Factors:
-    """Return the LU factors of a square matrix, or raise LinAlgError.
+    """Return the LU factors of a square matrix; raise LinAlgError if it is singular.
 
-    Straight from LAPACK: scipy's own function warns where this must fail.
+    Calls LAPACK directly, because `scipy.linalg.lu_factor` only warns about a singular matrix.
     """
     factors, pivots, info = dgetrf(M)
     if info != 0:
@@ -52,22 +52,22 @@ def factored(M: FloatArray) -> Factors:
 
 
 def solved(factors: Factors, right: FloatArray, *, transposed: bool = False) -> FloatArray:
-    """Solve a system with the factors of its matrix."""
+    """Solve a linear system, given the LU factors of its matrix."""
     return np.asarray(dgetrs(*factors, right, trans=int(transposed))[0])
 
 
 class LowRankSystem:
-    """G = B B' + H, B the factor of the kernel with as many columns as were asked for."""
+    """Newton systems with G = B B' + H, B the low-rank factor of the signed kernel matrix."""
 
     def __init__(self, low: LowRank, shift: FloatArray, threads: int) -> None:
         self.low, self.shift, self.threads = low, shift, threads
         self.refresh()
 
     def refresh(self) -> None:
-        """Use all columns that the factor has by now."""
+        """Update B and H after columns were added to the low-rank factor."""
         self.B = self.low.V
         rest = np.maximum(self.low.rest, 0.0)
-        # What is rounding only must not look like a diagonal.
+        # A remainder at rounding level is noise; as part of H it would act like a diagonal.
         self.h = np.where(rest > 1e-14 * self.low.scale, rest, 0.0) - self.shift
 
     def product(self, v: FloatArray) -> FloatArray:
@@ -75,7 +75,7 @@ class LowRankSystem:
         return np.asarray(self.B @ (self.B.T @ v) + self.h * v)
 
     def factor(self, D1: FloatArray, D2: FloatArray) -> None:
-        """Compute and factor the core."""
+        """Compute and factorise the matrix of order 2r for the diagonals D1 and D2."""
         self.D1, self.D2, self.accurate = D1, D2, False
         determinant = D1 * D2 + self.h**2
         self.of_a, self.of_z = D1 / determinant, D2 / determinant
@@ -89,7 +89,7 @@ class LowRankSystem:
         self.core = factored(core)
 
     def _grams(self) -> list[FloatArray]:
-        """Return S1, S2 and S12, the rows in parts on several threads."""
+        """Return S1, S2 and S12, computed by blocks of samples on several threads."""
         parts = np.array_split(np.arange(len(self.h)), PARTS)
         found: dict[tuple[int, int], FloatArray] = {}
 
@@ -104,8 +104,8 @@ class LowRankSystem:
     def solve(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (a, z) with G z - D2 a = r2 and G a + D1 z = r1.
 
-        The first solution with each factorisation is improved with the residual of the whole
-        system; as long as that one is accurate at once, the others are taken as they are.
+        The first solution with each factorisation is improved by iterative refinement on the whole
+        system. If it needed none, later solutions with the same factorisation are not checked.
         """
         a, z = self._solve_once(r2, r1)
         if self.accurate:
@@ -125,9 +125,10 @@ class LowRankSystem:
         return a, z
 
     def _solve_once(self, r2: FloatArray, r1: FloatArray) -> tuple[FloatArray, FloatArray]:
+        # Solve the 2 x 2 blocks, then correct for the coupling through B'a and B'z.
         a = self.of_both * r1 - self.of_a * r2
         z = self.of_both * r2 + self.of_z * r1
-        # Two products with a vector are faster than one with two columns.
+        # Two matrix-vector products are faster than one product with two columns.
         sums = np.concatenate([self.B.T @ z, self.B.T @ a])
         of_a, of_z = np.split(solved(self.core, sums), 2)
         from_a, from_z = self.B @ of_a, self.B @ of_z
@@ -137,7 +138,7 @@ class LowRankSystem:
 
 
 def _gram(B: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return B' diag(weight) B, a symmetric product for the rows of each sign."""
+    """Return B' diag(weight) B as symmetric products, one per sign of the weights."""
     negative = weight < 0
     if not negative.any():
         scaled = B * np.sqrt(weight)[:, None]

@@ -1,21 +1,21 @@
-r"""Simplex method for linear programs of kernel machines, with kernel rows made on demand.
+r"""Simplex method for the linear programs of kernel machines, with row generation.
 
-The optimum of these programs is a small vertex: with n rows about n/10 coefficients differ from
-zero, and as many margins are exactly what is asked. The method of
-`linear_program.simplex.pivots` walks from alpha = 0, or from the coefficients of a
-similar problem, to that vertex. Its work is the few rows and columns of the basis; other kernel
-rows are needed once, when their margin passes what is asked.
+The optimal basis of these programs is small: of n coefficients about n/10 are nonzero, and as many
+margin constraints are tight. The method of `linear_program.simplex.pivots` starts from alpha = 0,
+or from the coefficients of a similar program, and works with the rows and columns of the basis
+only; another kernel row is computed when the margin of its sample first crosses the right-hand
+side.
 
-Three things are added to the textbook:
+Three additions to the textbook method:
 
-- *An end that can be proved.* At the vertex (G z)_j = c wherever alpha_j > 0, so rounding leaves
-  some of them above c, and the dual of `problems.linear_program` charges 1e8 a unit for that. The
-  last pivots are therefore done at a price that is lower than c by a hair, eps_j. They end at
-  multipliers with G z <= c - eps_j / 2, and the hair costs sum eps_j alpha_j, a tenth of tol.
-- *A nu machine without a margin.* Its optimum is 0, and what rounding leaves of the objective is
-  all there is to measure the gap by. The last pivots go on down to the rounding error of (G z)_j.
-- *Of many optima the least.* When no slack is left, every alpha with G alpha >= 1 is optimal. The
-  walk goes on from there to the one of least sum alpha_i k(x_i, x_i), with slack forbidden.
+- *Certified termination.* At the optimal vertex (G z)_j = c wherever alpha_j > 0, so rounding
+  leaves some of them above c, and the dual of `problems.linear_program` charges 1e8 per unit of
+  excess. The last pivots therefore use prices lowered by a small eps_j. They end at multipliers
+  with G z <= c - eps_j / 2; the perturbation costs sum eps_j alpha_j, a tenth of tol.
+- *nu machines with zero margin.* The optimum is 0, so the gap is measured against a rounding
+  residual. The last pivots reduce the violation to the rounding error of (G z)_j.
+- *Selection among several optima.* If the optimum has no slack, every alpha with G alpha >= 1 is
+  optimal. Further pivots, with slack forbidden, minimise sum alpha_i k(x_i, x_i) over them.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.base import Budget, Result, Status
 from widemargin.solvers.linear_program.simplex.descent import SimplexDescent
 
-ROUGH = 1e-10  # of the sum of the costs: pulls that are worth a pivot before the end is near
+ROUGH = 1e-10  # tolerance on reduced costs in the first stage, relative to the sum of the costs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Vertices(Result):
-    """The last vertices of the walk; `n_iter` is in sweeps of a tenth of the rows in pivots.
+    """Vertices at the end of each stage; `n_iter` counts sweeps of n_rows / 10 pivots.
 
     Attributes
     ----------
     alphas, zs : list of ndarrays of shape (n_rows,)
-        Coefficients within their limits, multipliers in their box (of sum nu for the nu machine),
-        from the last stages of the walk. Which ones are best only the true kernel can tell.
+        Coefficients and multipliers within their bounds (multipliers of sum nu for the nu machine),
+        one pair per stage. The caller compares them with the exact kernel.
     n_pivots : int
-        Pivots.
+        Number of pivots.
     """
 
     alphas: list[FloatArray]
@@ -62,17 +62,18 @@ def solve_simplex(
     seed: int = 0,
     start: FloatArray | None = None,
 ) -> Vertices:
-    """Walk to the optimal vertex of a linear program, as the door of the package.
+    """Solve a linear program by the simplex method.
 
-    A step of the budget is a sweep of n_rows / 10 pivots, or 50 if that is more; `start` holds the
-    coefficients of any similar problem.
+    The parameters are those of :func:`widemargin.solvers.linear_program.solve`, but `start` holds
+    coefficients only. A step of the budget is a sweep of max(50, n_rows / 10) pivots.
     """
-    with worker_threads():  # products here are too small for the threads of BLAS
+    with worker_threads():  # the products are too small for multithreaded BLAS
         walk = SimplexDescent(problem, rows, seed, budget)
         walk.begin(start)
         points = _last_points(walk, rows.diagonal(), tol)
     status: Status = "stalled" if walk.stalled else budget.status
-    sweeps = min(-(-walk.n_pivots // walk.sweep), walk.most_sweeps)  # a start is not counted
+    # The pivots that turn a warm start into a vertex are outside the budget, hence the minimum.
+    sweeps = min(-(-walk.n_pivots // walk.sweep), walk.most_sweeps)
     return Vertices(
         alphas=[alpha for alpha, _ in points],
         zs=[z for _, z in points],
@@ -85,7 +86,7 @@ def solve_simplex(
 def _last_points(
     walk: SimplexDescent, diagonal: FloatArray, tol: float
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Descend to the optimum, then to multipliers that prove it or to the least of many optima."""
+    """Run the stages: to the optimum, then to certifying multipliers or the least optimum."""
     problem = walk.problem
     total = float(problem.cost.sum())
     settled = walk.descend(ROUGH * total, ROUGH)
@@ -93,7 +94,7 @@ def _last_points(
     if not settled:
         return points
     if problem.nu is not None:
-        # The objective may be small beside the kernel.
+        # The gap is relative to nu rho, which may be small compared with the kernel values.
         walk.descend(PRODUCT_ROUNDING * total, PRODUCT_ROUNDING)
         if walk.has_no_margin(ROUGH):
             points.append(walk.point())
@@ -101,8 +102,10 @@ def _last_points(
     elif walk.objective() <= PRODUCT_ROUNDING * total:
         walk.forbid_slack(diagonal)
         walk.descend(ROUGH * total, ROUGH)
+        # The multipliers belong to the secondary objective; z = 0 certifies an objective of 0.
         return [(walk.point()[0], np.zeros(problem.n_rows))]
     else:
+        # The gap contains alpha_j times the reduced cost of j: large alpha need a tighter stage.
         if walk.large():
             walk.descend(EPS * total, PRODUCT_ROUNDING)
             points.append(walk.point())

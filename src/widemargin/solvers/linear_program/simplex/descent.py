@@ -1,7 +1,8 @@
-"""Run the compiled pivots and supply what they ask for: rows, a new inverse, ties broken.
+"""Outer loop of the simplex method: load rows, recompute the inverse, perturb degenerate vertices.
 
-Rows of the kernel when a pivot needs them, a new inverse when rounding has grown, random numbers
-where a vertex is so degenerate that pivots gain nothing, and a look at the clock in between.
+The compiled pivots of `simplex.pivots` return to this loop when a kernel row is missing, when the
+inverse of the basis has become inaccurate, and regularly for the budget and its monitor. If pivots
+at a degenerate vertex make no progress, the right-hand side is perturbed.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ from widemargin.solvers.linear_program.simplex.state import (
     with_capacity,
 )
 
-RENEW = 100  # pivots after which the inverse is computed afresh
-WORK = 1e9  # kernel values read between two looks at the clock
-LARGE = 1e-4  # of their limit
-TRUST, DISTRUST = 1e-6, 0.1  # relative errors of pivots: all is well, all is lost
-SAME = 1e-12  # margins this close to what is asked may be on either side
-SINGULAR = 1e-14  # of the largest: pivots below make no basis
-STUCK = 10  # pivots in a row without gain, after which ties are broken by random numbers
-TIE = 1e-9  # relative size of these numbers
-IDLE = 50  # new inverses in a row, each before it is due and without gain: rounding goes in circles
+RENEW = 100  # number of pivots between recomputations of the inverse
+WORK = 1e9  # kernel values read between two calls of the monitor
+LARGE = 1e-4  # fraction of its upper bound from which on a coefficient is large
+TRUST, DISTRUST = 1e-6, 0.1  # relative errors of the pivot element: accepted at first, and at most
+SAME = 1e-12  # rounding error of a margin: within it of b a row keeps its side
+SINGULAR = 1e-14  # relative size of diagonal entries of R (in QR) that count as zero
+STUCK = 10  # consecutive degenerate pivots after which the right-hand side is perturbed
+TIE = 1e-9  # relative size of the perturbation
+IDLE = 50  # consecutive early recomputations of the inverse without progress: stalled by rounding
 
 
 class SimplexDescent:
-    """The state and what the pivots ask for from outside: rows, a new inverse, the clock."""
+    """Simplex method on one program: its state, its row cache and its budget."""
 
     def __init__(self, problem: MarginProgram, rows: Rows, seed: int, budget: Budget) -> None:
         self.problem = problem
@@ -54,16 +55,16 @@ class SimplexDescent:
         self.least = PRODUCT_ROUNDING * float(problem.cost.sum())
         self.sweep = max(50, problem.n_rows // 10)
         self.sweeps, self.most_sweeps = 0, budget.left
-        self.renewed = 0  # number of pivots at the last new inverse
+        self.renewed = 0  # number of pivots at the last recomputation of the inverse
 
     @property
     def size(self) -> int:
-        """Number of basic coefficients, and of tight rows."""
+        """Size of the basis: number of basic coefficients and of tight rows."""
         return int(self.state.tally[SIZE])
 
     @property
     def n_pivots(self) -> int:
-        """Pivots so far."""
+        """Number of pivots so far."""
         return int(self.state.tally[PIVOTS])
 
     @property
@@ -77,7 +78,7 @@ class SimplexDescent:
         return self.state.columns[: self.size]
 
     def begin(self, start: FloatArray | None) -> None:
-        """Set out from alpha = 0 or from given coefficients, which become a vertex on the way."""
+        """Start from alpha = 0, or turn given coefficients into a vertex and start from that."""
         t, n = self.state, self.problem.n_rows
         t.edge[:] = t.size2
         if start is not None:
@@ -86,12 +87,17 @@ class SimplexDescent:
             self._border_basis(t.alpha[:n])
         self.renew()
         if start is not None:
+            # Superbasic coefficients (nonbasic, but between their bounds) are pushed into the basis
+            # or to a bound, as in a crossover, the largest first.
             free = np.flatnonzero((t.alpha > 0) & (t.place < 0))
             for j in free[np.argsort(-t.alpha[free], kind="stable")]:
                 self._push(int(j))
 
     def _border_basis(self, alpha: FloatArray) -> None:
-        """Put rho and the sum of the coefficients into the basis, with one coefficient and row."""
+        """Set the first basis of the nu machine: the border, one coefficient and one row.
+
+        The sum of the coefficients is fixed, so that an empty basis would be infeasible.
+        """
         t, n = self.state, self.problem.n_rows
         total = alpha.sum()
         if total > 0:
@@ -112,7 +118,7 @@ class SimplexDescent:
         t.edge[:] = t.size2 + t.size2[self.columns] @ solved**2
 
     def _push(self, j: int) -> None:
-        """Move a coefficient between its bounds into the basis or to a bound."""
+        """Move a superbasic coefficient into the basis or to a bound."""
         self._make_room(1)
         sign = 1.0 if self.state.pull[j] > 0 else -1.0
         code = pivots.ROWS_WANTED
@@ -123,21 +129,26 @@ class SimplexDescent:
             self.renew()
 
     def _make_room(self, more: int) -> None:
+        # Rows of I and columns of J stay cached; breakpoints have the remaining slots.
         self.state = with_capacity(self.state, self.size + more + 2)
         spare = len(self.rows.holds) - 2 * (self.size + more) - 2
         self.state.tally[ROOM] = max(spare, 1)
 
     def _fetch(self, code: int) -> None:
-        """Bring the rows that the pivots ask for; those of the basis stay."""
+        """Load the rows that a pivot lacks, without evicting those of the basis."""
         if code == pivots.ROWS_WANTED:
             t = self.state
             wanted = t.which[: t.tally[WANTED]].copy()
             self.rows.load(wanted, np.concatenate([self.tight, self.columns]))
 
     def descend(self, tol: float, tol_z: float) -> bool:
-        """Pivot until no edge descends by more than tol; tell whether that was reached."""
+        """Pivot until the reduced costs are within tol and z within tol_z; return whether they are.
+
+        Optimality is accepted only with a recomputed inverse: updated reduced costs carry the
+        rounding errors of all pivots since.
+        """
         trust = TRUST
-        fresh = False  # whether inverse, margins and multipliers are those of this very basis
+        fresh = False  # whether the inverse was recomputed and no pivot made since
         lowest, idle = np.inf, 0
         while self.budget.status == "converged":
             self._make_room(RENEW)
@@ -148,6 +159,8 @@ class SimplexDescent:
             fresh = fresh and self.n_pivots == before
             if code == pivots.DONE and fresh:
                 return True
+            # With a fresh inverse the disagreement is due to the conditioning of the basis, and
+            # recomputing would not help: accept a less accurate pivot.
             trust = TRUST if not fresh else trust * 100 if code == pivots.INACCURATE else trust
             if code == pivots.UNBOUNDED or trust > DISTRUST or idle > IDLE:
                 self.stalled = True
@@ -157,6 +170,8 @@ class SimplexDescent:
             if due or code not in (pivots.GO_ON, pivots.ROWS_WANTED):
                 self.renew()
                 fresh = True
+                # Recomputations before they are due, again and again without progress, mean that
+                # rounding errors undo what the pivots gain.
                 value = self._stage_objective()
                 idle = 0 if due or value < lowest - self.least else idle + 1
                 lowest = min(lowest, value)
@@ -170,14 +185,17 @@ class SimplexDescent:
         return False
 
     def _stage_objective(self) -> float:
-        """Return the objective at the costs and prices of now; ties broken make no gain of it."""
+        """Return the objective at the current costs and prices, without the perturbation of b.
+
+        Otherwise a perturbation would count as progress.
+        """
         t = self.state
         priced = np.isfinite(t.cost)
         slack = np.maximum(0.0, (1.0 if self.problem.nu is None else 0.0) - t.margin[priced])
         return float(t.cost[priced] @ slack + t.price @ t.alpha)
 
     def renew(self) -> None:
-        """Compute the inverse, and from it coefficients, margins and multipliers."""
+        """Recompute the inverse, and from it coefficients, margins, multipliers, reduced costs."""
         t = self.state
         self.renewed = self.n_pivots
         self._drop_dependent()
@@ -192,10 +210,12 @@ class SimplexDescent:
         t.inverse[:p, :p] = inverse
         asked = t.aim[tight] - base[tight]
         found = inverse @ asked
-        found += inverse @ (asked - square @ found)
+        found += inverse @ (asked - square @ found)  # one step of iterative refinement
         t.alpha[basis] = found
         t.margin[:] = base + found @ t.store[t.slot[basis]]
         t.margin[tight] = t.aim[tight]
+        # Rounding must not move rows at b from one side to the other: z would jump between 0 and w.
+        # Rows of infinite cost have no slack, so they are never below.
         near = np.abs(t.margin - t.aim) <= SAME * np.maximum(1.0, np.abs(t.aim))
         side = np.where((t.margin < t.aim) & np.isfinite(t.cost), BELOW, ABOVE)
         t.side[:] = np.where(near & (t.side != TIGHT), t.side, side)
@@ -210,14 +230,15 @@ class SimplexDescent:
         t.pull[:] += found @ across
 
     def _drop_dependent(self) -> None:
-        """Take rows and columns out of a basis that rounding made singular.
+        """Remove linearly dependent rows and columns from a numerically singular basis.
 
-        Their coefficients stay where they are, between their bounds; the pivots take them from
-        there. Rows go to the side that their multipliers are nearer to.
+        The coefficients removed keep their values and become superbasic; rows removed are assigned
+        to the side that their multipliers are nearer to.
         """
         t, p = self.state, self.size
         square = t.store[t.slot[self.tight]][:, self.columns]
-        # Bring the border of the nu machine, which is 1, to the size of the kernel values.
+        # The border of the nu machine has entries of size 1: scale it to the size of the kernel
+        # values, so that the rank decision does not depend on the scale of the kernel.
         of_rows, of_columns = self.tight >= self.problem.n_rows, self.columns >= self.problem.n_rows
         size = float(np.abs(square[np.ix_(~of_rows, ~of_columns)]).max(initial=0.0))
         either = of_rows[:, None] | of_columns
@@ -226,6 +247,7 @@ class SimplexDescent:
         order, rank = _independent(square)
         if rank == p:
             return
+        # The border goes first, as it must stay in the basis.
         order = np.concatenate([order[of_columns[order]], order[~of_columns[order]]])
         columns, lost = self.columns[order[:rank]], self.columns[order[rank:]]
         order, _ = _independent(square[:, order[:rank]].T)
@@ -236,9 +258,11 @@ class SimplexDescent:
         t.columns[:rank], t.tight[:rank], t.tally[SIZE] = columns, tight, rank
 
     def _break_ties(self) -> None:
-        """Move what is asked of the rows away from their margins, by random numbers.
+        """Perturb the right-hand side b of the rows that are not tight, away from their margins.
 
-        Rows in the basis stay, so the vertex stays; steps along edges have a length again.
+        The tight rows keep their b, so the vertex does not change, but rows at the same breakpoint
+        are separated and steps along edges have positive length. The lower bounds of the basic
+        coefficients are perturbed likewise.
         """
         t, n = self.state, self.problem.n_rows
         scale = TIE * (1.0 if self.problem.nu is None else float(np.sqrt(t.size2[:n].max())))
@@ -250,24 +274,28 @@ class SimplexDescent:
         t.tally[FLAT] = 0
 
     def objective(self) -> float:
-        """Return the objective at this vertex, ties broken or not (not for the nu machine)."""
+        """Return the objective at this vertex, for the perturbed b (not for the nu machine)."""
         t = self.state
         return self.problem.objective(t.alpha, np.maximum(0.0, t.aim - t.margin))
 
     def has_no_margin(self, tol: float) -> bool:
-        """Tell whether the margin rho of the nu machine is zero, to tol of the kernel."""
+        """Return whether rho of the nu machine is 0, up to tol times the largest kernel value."""
         t, n = self.state, self.problem.n_rows
         return bool(t.alpha[n] <= tol * np.sqrt(t.size2[:n].max()))
 
     def large(self) -> bool:
-        """Tell whether coefficients are so large that the least pull is worth something."""
+        """Return whether some coefficients are so large that tiny reduced costs matter."""
         t = self.state
         return bool((t.alpha > LARGE * t.upper).any())
 
     def lower_prices(self, tol: float) -> float:
-        """Lower the prices by a hair that the gap does not feel; return it, for scale 1."""
+        """Lower the prices slightly, at a cost of a tenth of tol; return the amount per unit scale.
+
+        Multipliers that are optimal for lower prices are strictly feasible for the true ones.
+        """
         t = self.state
-        sizes = np.where(t.alpha < t.upper, np.sqrt(t.size2), 0.0)  # at the limit z is free
+        # A coefficient at its upper bound needs no strict feasibility: there (G z)_j may exceed c.
+        sizes = np.where(t.alpha < t.upper, np.sqrt(t.size2), 0.0)
         total = float(self.problem.cost.sum())
         weight = float(sizes @ t.alpha)
         hair = 0.1 * tol * gap_scale(self.objective()) / max(weight, 1e-300)
@@ -277,14 +305,14 @@ class SimplexDescent:
         return hair
 
     def forbid_slack(self, prices: FloatArray) -> None:
-        """Ask for the least prices' alpha among all coefficients without slack."""
+        """Change the objective to prices' alpha, to be minimised without any slack."""
         t = self.state
         t.cost[:] = np.inf
         t.price[:] = prices
         self.renew()
 
     def point(self) -> tuple[FloatArray, FloatArray]:
-        """Return coefficients and multipliers, put exactly into their boxes."""
+        """Return coefficients and multipliers, made exactly feasible (bounds, and sums for nu)."""
         t, n = self.state, self.problem.n_rows
         alpha = np.clip(t.alpha[:n], 0.0, t.upper[:n])
         z = np.clip(t.z[:n], 0.0, self.problem.cost)
@@ -295,7 +323,7 @@ class SimplexDescent:
 
 
 def _with_sum(z: FloatArray, cost: FloatArray, total: float) -> FloatArray:
-    """Return multipliers of the given sum; those inside the box give or take first."""
+    """Shift multipliers to the given sum, first those strictly inside the box, then all."""
     for room in (np.minimum(z, cost - z), cost - z if total > z.sum() else z):
         missing = total - float(z.sum())
         if room.sum() > 0:
@@ -305,7 +333,7 @@ def _with_sum(z: FloatArray, cost: FloatArray, total: float) -> FloatArray:
 
 
 def _independent(square: FloatArray) -> tuple[IntArray, int]:
-    """Return the columns, independent ones first, and how many are."""
+    """Order columns by pivoted QR; return the order and the numerical rank."""
     if not len(square):
         return np.zeros(0, dtype=np.intp), 0
     _, triangle, order = qr(square, mode="economic", pivoting=True, check_finite=False)

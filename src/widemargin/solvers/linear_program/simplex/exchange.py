@@ -1,7 +1,7 @@
-"""What a pivot leaves behind: multipliers, squared lengths of the edges, basis and inverse.
+"""Basis change of a pivot: update multipliers, steepest-edge weights, basis and its inverse.
 
-The inverse of the basis A[I, J] changes by one of four rank-one updates: a coefficient and a row
-come in, a coefficient or a row is replaced by another, or a row and a coefficient leave.
+The inverse of A[I, J] changes by one of four rank-one updates: a coefficient and a row are added, a
+coefficient or a row is replaced by another, or a row and a coefficient are removed.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from widemargin._base.jit import jit
 from widemargin.solvers.linear_program.simplex.state import ABOVE, BELOW, SIZE, TIGHT, State
 
-# State and invariants: those of `simplex.pivots`. The functions are called in the order in which
-# they stand here, after alpha and margin have moved and z, pull and side know of the kinks passed;
-# `exact` is the pivot, row and across are complete. `lengthen_edges` and `move_multipliers` need I,
-# J and the inverse as they were; `exchange` changes them last and leaves the invariants in force.
-# Its updates take as step -A[I, J]^-1 A[I, index] for kind 1, and column `index` of the inverse for
+# State and invariants: those of `simplex.pivots`. The functions are called in the order of this
+# file, after alpha and margin were moved and z, pull and side updated for the breakpoints passed;
+# `exact` is the pivot element, row and across are complete. `lengthen_edges` and `move_multipliers`
+# need I, J and the inverse of the old basis, so `exchange` comes last; it restores the invariants.
+# Its updates use step = -A[I, J]^-1 A[I, index] for kind 1, and column `index` of the inverse for
 # kind 2.
 
 
 @jit(fast=True)
 def lengthen_edges(t: State, kind: int, index: int, leave: int, exact: float) -> None:
-    """Bring the squared lengths of the edges up to date (of rows in I they are computed)."""
+    """Update the steepest-edge weights of the coefficients (tight rows do not store theirs)."""
     length2 = t.size2[index] if kind == 1 else 0.0
     for a in range(t.tally[SIZE]):
         length2 += t.size2[t.columns[a]] * t.step[a] ** 2
@@ -27,6 +27,7 @@ def lengthen_edges(t: State, kind: int, index: int, leave: int, exact: float) ->
         t.edge[index] = length2
     for j in range(len(t.edge)):
         ratio = t.row[j] / exact
+        # No edge is shorter than its own coefficient's part; rounding could make it negative.
         t.edge[j] = max(t.edge[j] + ratio * (ratio * length2 - 2.0 * t.tilt[j]), t.size2[j])
     if kind == 1:
         t.edge[index] = length2
@@ -39,7 +40,11 @@ def lengthen_edges(t: State, kind: int, index: int, leave: int, exact: float) ->
 def move_multipliers(
     t: State, kind: int, index: int, sign: float, enter: int, exact: float
 ) -> None:
-    """Bring the pull of the entering coefficient to 0, or the multiplier let go to its bound."""
+    """Update multipliers and reduced costs for the new basis.
+
+    The reduced cost of an entering coefficient becomes 0; the multiplier of a released row reaches
+    its bound.
+    """
     if kind == 1:
         change = -t.pull[index] / exact
     else:
@@ -58,7 +63,7 @@ def move_multipliers(
 def exchange(
     t: State, kind: int, index: int, sign: float, enter: int, leave: int, exact: float
 ) -> None:
-    """Change I, J and the inverse: one of four rank-one updates."""
+    """Change I, J and the inverse by one of four rank-one updates."""
     p = t.tally[SIZE]
     if kind == 1:
         for a in range(p):  # minus the inverse times the entering column
@@ -66,6 +71,7 @@ def exchange(
     else:
         for a in range(p):
             t.step[a] = t.inverse[a, index]
+    # Margins, multipliers and coefficients that reached a bound are set to it, free of rounding.
     if enter >= 0:
         t.margin[enter] = t.aim[enter]
         t.side[enter] = TIGHT
@@ -100,7 +106,7 @@ def _subtract_product(t: State, exact: float) -> None:
 
 @jit(fast=True)
 def _grow(t: State, column: int, row: int, exact: float) -> None:
-    """One more coefficient, one more tight row."""
+    """Add a coefficient and a tight row to the basis."""
     p = t.tally[SIZE]
     _subtract_product(t, exact)
     for a in range(p):
@@ -114,7 +120,7 @@ def _grow(t: State, column: int, row: int, exact: float) -> None:
 
 @jit(fast=True)
 def _swap_column(t: State, column: int, leave: int, exact: float) -> None:
-    """A coefficient takes the place of another one."""
+    """Replace a basic coefficient by another one."""
     p = t.tally[SIZE]
     for b in range(p):
         t.inverse[leave, b] = -t.across[b] / exact
@@ -127,9 +133,9 @@ def _swap_column(t: State, column: int, leave: int, exact: float) -> None:
 
 @jit(fast=True)
 def _swap_row(t: State, index: int, row: int, exact: float) -> None:
-    """A row takes the place of another one."""
+    """Replace a tight row by another one."""
     p = t.tally[SIZE]
-    t.across[index] = 0.0
+    t.across[index] = 0.0  # column `index` of the inverse is set below
     _subtract_product(t, exact)
     for a in range(p):
         t.inverse[a, index] = t.step[a] / exact
@@ -138,7 +144,7 @@ def _swap_row(t: State, index: int, row: int, exact: float) -> None:
 
 @jit(fast=True)
 def _shrink(t: State, index: int, leave: int, exact: float) -> None:
-    """A row and a coefficient leave; the last ones move into their places."""
+    """Remove a tight row and a coefficient; the last ones take their positions."""
     p = t.tally[SIZE]
     _subtract_product(t, exact)
     last = p - 1

@@ -1,16 +1,17 @@
-r"""Pivots of a simplex method for sums of hinges over few basic coefficients.
+r"""Primal simplex pivots for the piecewise linear program in `linear_program.simplex.state`.
 
-From vertex to vertex of the program in `linear_program.simplex.state`. At a vertex the
-margins of the tight rows I are what is asked, the multipliers z of the others are 0 (above) or w
-(below), and those of I follow from (A z)_J = p_J. It is optimal if 0 <= z_I <= w_I and
-(A z)_j <= p_j for coefficients at 0 (>= at their upper limit). Otherwise
+At a vertex the margins of the tight rows I equal b_I, the multipliers z of the other rows are 0
+(margin above b) or w (below), and z_I follows from (A z)_J = p_J. The vertex is optimal if
+0 <= z_I <= w_I and (A z)_j <= p_j for nonbasic coefficients at 0 (>= at their upper bound).
+Otherwise a pivot consists of
 
-- the edge with the steepest descent is chosen: a coefficient starts to change, or a row is let go
-  to the side its multiplier points to (steepest edge, Forrest and Goldfarb 1992: the lengths of
-  all edges are kept up to date, which costs one product and halves the number of pivots or more);
-- one walks along it until the objective rises or a basic coefficient meets its bound
-  (:mod:`widemargin.solvers.linear_program.simplex.walk`);
-- what stopped the walk takes its place in the basis (`linear_program.simplex.exchange`).
+- pricing: a nonbasic coefficient enters, or a tight row is released to the side that the sign of
+  its multiplier indicates, whichever edge is steepest (Forrest and Goldfarb 1992; updating the
+  lengths of all edges costs one product and halves the number of pivots or more);
+- the ratio test: step along the edge until the objective rises or a basic coefficient reaches its
+  bound (:mod:`widemargin.solvers.linear_program.simplex.walk`);
+- the basis change: the row or coefficient that blocked the step is exchanged
+  (`linear_program.simplex.exchange`).
 
 Each pivot reads the rows of J once and those of I once: 2 |I| N numbers.
 """
@@ -36,35 +37,37 @@ from widemargin.solvers.linear_program.simplex.state import (
 )
 from widemargin.solvers.linear_program.simplex.walk import STRETCH, add_rows, set_out, walk
 
-# What a pivot asks for: nothing, as the vertex is optimal; the next one; the rows in
-# which[:tally[WANTED]]; a new inverse; nothing can help, as the objective has no minimum.
+# Return codes: the vertex is optimal; go on with the next pivot; load the rows in
+# which[:tally[WANTED]] and repeat the pivot; recompute the inverse; the program is unbounded.
 DONE, GO_ON, ROWS_WANTED, INACCURATE, UNBOUNDED = 0, 1, 2, 3, 4
 
 # State and invariants. All functions work in place on one `State`, t, with p = tally[SIZE],
-# I = tight[:p] and J = columns[:p]. An edge is (kind, index, sign): kind 1, coefficient `index`
-# outside J moves by `sign`; kind 2, row I[index] is let go, to margins above (+1) or below (-1)
-# what is asked. What ends a walk is `enter`, the row that becomes tight, or `leave`, the place in J
-# of the coefficient that meets its bound; with both -1 the moving one goes from bound to bound.
+# I = tight[:p] and J = columns[:p]. An edge is (kind, index, sign): kind 1, the nonbasic
+# coefficient `index` enters and changes by `sign`; kind 2, the tight row I[index] is released, to
+# margins above (+1) or below (-1) b. A step is blocked by `enter`, a row that becomes tight, or by
+# `leave`, the position in J of a coefficient that reaches its bound; if both are -1, the entering
+# coefficient flips from one bound to the other.
 #
 # Between two pivots, up to rounding:
 #   inverse[:p, :p] = A[I, J]^-1;  place[J] = 0..p-1 and -1 elsewhere;  slot[I], slot[J] >= 0;
-#   margin = A alpha, margin[I] = aim[I];  alpha outside J is at a bound (not while a start is
+#   margin = A alpha, margin[I] = aim[I];  nonbasic alpha are at a bound (not while a warm start is
 #   pushed into the basis);
-#   side[i] is TIGHT on I, else where margin[i] is; z[i] = 0 above, cost[i] below;
-#   pull = A z - price, pull[J] = 0;  edge[j] is the squared length of the edge of j outside J.
-# Within a pivot, in this order: step = change of alpha[J] and move = change of margins for a unit
-# along the edge; which[:passed] = rows whose kinks were passed, row = the leaving variable's row of
-# the tableau (complete after _combine_tight), across = its part over I, turn and tilt = products of
-# edges over I and over all coefficients, undo = what z[I] must change for pull[J] to be 0 again.
-# Nothing but these, `times` and tally[WANTED] is written before a pivot is certain to be made.
+#   side[i] is TIGHT on I, else the side of margin[i]; z[i] = 0 above, cost[i] below;
+#   pull = A z - price, pull[J] = 0;  edge[j] is the squared length of the edge of a nonbasic j.
+# Within a pivot, in this order: step = change of alpha[J] and move = change of margins per unit
+# step; which[:passed] = rows whose breakpoints were passed, row = the leaving variable's row of the
+# tableau (complete after _combine_tight), across = its part over I, turn and tilt = inner products
+# of edges over I and over all coefficients, undo = change of z[I] that restores pull[J] = 0.
+# Only these, `times` and tally[WANTED] are written before the pivot is accepted, so that a pivot
+# that returns another code than GO_ON can be repeated.
 
 
 @jit(fast=True)
 def run(t: State, most: int, tol: float, tol_z: float, trust: float, least: float) -> int:
-    """Take pivots until the vertex is optimal to tol or something has to be done outside."""
+    """Pivot at most `most` times, until the vertex is optimal to tol or the caller has to act."""
     for _ in range(most):
         if t.tally[SIZE] + 1 >= len(t.columns):
-            return GO_ON  # the basis may outgrow its arrays
+            return GO_ON  # the caller has to enlarge the arrays of the basis
         kind, index, sign = _choose(t, tol, tol_z)
         if kind == 0:
             return DONE
@@ -76,7 +79,7 @@ def run(t: State, most: int, tol: float, tol_z: float, trust: float, least: floa
 
 @jit(fast=True)
 def _choose(t: State, tol: float, tol_z: float) -> tuple[int, int, float]:
-    """Return the steepest edge: (1, coefficient, direction), (2, position in I, direction)."""
+    """Price all edges; return the steepest one as (kind, index, sign), kind 0 if none descends."""
     kind, index, sign, best = 0, 0, 0.0, 0.0
     for j in range(len(t.pull)):
         pull = t.pull[j]
@@ -87,6 +90,8 @@ def _choose(t: State, tol: float, tol_z: float) -> tuple[int, int, float]:
             best = pull * pull / t.edge[j]
             kind, index, sign = 1, j, np.sign(pull)
     p = t.tally[SIZE]
+    # The edges of tight rows are columns of the inverse: computing their lengths needs p^2
+    # operations and no weights to update.
     length = t.undo
     length[:p] = 0.0
     for a in range(p):
@@ -96,7 +101,7 @@ def _choose(t: State, tol: float, tol_z: float) -> tuple[int, int, float]:
     for b in range(p):
         i = t.tight[b]
         if t.cost[i] == np.inf and t.lower[i] == -np.inf:
-            continue  # the border: its multiplier is free
+            continue  # the border row is an equation: its multiplier may have any sign
         slope = max(-t.z[i], t.z[i] - t.cost[i])
         if slope > tol_z * min(t.cost[i], 1.0) and slope * slope > best * length[b]:
             best = slope * slope / length[b]
@@ -106,10 +111,11 @@ def _choose(t: State, tol: float, tol_z: float) -> tuple[int, int, float]:
 
 @jit(fast=True)
 def pivot(t: State, kind: int, index: int, sign: float, trust: float, least: float) -> int:
-    """Walk along one edge and change the basis; nothing is changed unless GO_ON is returned.
+    """Step along one edge and change the basis; the vertex changes only if GO_ON is returned.
 
-    The pivot is computed in two ways; a relative difference above trust asks for a new inverse.
-    Gains below least are counted as none.
+    The pivot element is computed from its column and from its row of the tableau; if the two differ
+    by more than `trust`, relatively, the inverse has to be recomputed. Pivots that gain no more
+    than `least` count as degenerate.
     """
     if kind == 1 and t.slot[index] < 0:
         t.which[0], t.tally[WANTED] = index, 1
@@ -120,6 +126,7 @@ def pivot(t: State, kind: int, index: int, sign: float, trust: float, least: flo
         return UNBOUNDED
     if _missing(t, kind, index, enter, passed):
         return ROWS_WANTED
+    # The pivot element by its row of the tableau, and by the column of the ratio test.
     exact = _tableau_row(t, kind, index, sign, enter, leave)
     seen = t.move[enter] * sign if enter >= 0 else (t.step[leave] * sign if leave >= 0 else exact)
     if abs(exact - seen) > trust * abs(seen):
@@ -127,7 +134,7 @@ def pivot(t: State, kind: int, index: int, sign: float, trust: float, least: flo
     t.tally[FLAT] = 0 if -slope * length > least else t.tally[FLAT] + 1
     t.tally[PIVOTS] += 1
     _advance(t, kind, index, sign, length)
-    if enter < 0 and leave < 0:
+    if enter < 0 and leave < 0:  # a bound flip; set the bound exactly
         t.alpha[index] = t.upper[index] if sign > 0 else t.lower[index]
     _pass_kinks(t, passed)
     _combine_tight(t)
@@ -140,7 +147,7 @@ def pivot(t: State, kind: int, index: int, sign: float, trust: float, least: flo
 
 @jit
 def _missing(t: State, kind: int, index: int, enter: int, passed: int) -> bool:
-    """Tell whether rows that the pivot needs are not at hand, and list them."""
+    """Return whether rows needed by the pivot are not cached; list all of them in `which`."""
     wanted = 0
     needed = passed if enter < 0 else passed + 1
     for k in range(needed):
@@ -151,7 +158,7 @@ def _missing(t: State, kind: int, index: int, enter: int, passed: int) -> bool:
         return False
     if enter >= 0:
         t.which[passed] = enter
-    if kind == 1:  # it is at hand, and must be still when the others have come
+    if kind == 1:  # cached, but loading the others must not evict it
         t.which[needed] = index
         needed += 1
     t.tally[WANTED] = needed
@@ -160,10 +167,10 @@ def _missing(t: State, kind: int, index: int, enter: int, passed: int) -> bool:
 
 @jit(fast=True)
 def _tableau_row(t: State, kind: int, index: int, sign: float, enter: int, leave: int) -> float:
-    """Fill across, the leaving variable's row over I, and turn; return the pivot.
+    """Compute the leaving variable's tableau row over I, `across`, and `turn`; return the pivot.
 
-    The leaving variable is the margin of the entering row or a basic coefficient. Over the other
-    coefficients its row is row - across' A[I], which the next pass completes.
+    The leaving variable is the margin of the row `enter` or a basic coefficient. Over the nonbasic
+    coefficients its row is row - across' A[I], which `_combine_tight` completes.
     """
     p = t.tally[SIZE]
     t.across[:p] = 0.0
@@ -196,7 +203,7 @@ def _tableau_row(t: State, kind: int, index: int, sign: float, enter: int, leave
 
 @jit(fast=True)
 def _advance(t: State, kind: int, index: int, sign: float, length: float) -> None:
-    """Change coefficients and margins."""
+    """Update coefficients and margins for the step length."""
     for a in range(t.tally[SIZE]):
         t.alpha[t.columns[a]] += length * t.step[a]
     if kind == 1:
@@ -207,7 +214,10 @@ def _advance(t: State, kind: int, index: int, sign: float, length: float) -> Non
 
 @jit(fast=True)
 def _pass_kinks(t: State, passed: int) -> None:
-    """Turn the multipliers of the rows that were passed, and prepare what I has to make good."""
+    """Switch the multipliers of the rows passed between 0 and w; correct z[I] for it.
+
+    `undo`, the correction, keeps pull[J] = 0; `_combine_tight` adds its effect to `pull`.
+    """
     for k in range(passed):
         i = t.which[k]
         value = t.cost[i] if t.side[i] == ABOVE else 0.0
@@ -227,7 +237,10 @@ def _pass_kinks(t: State, passed: int) -> None:
 
 @jit(fast=True)
 def _combine_tight(t: State) -> None:
-    """Add undo' A[I] to pull and -across' A[I] to row, set tilt to -turn' A[I], in one pass."""
+    """Add undo' A[I] to pull and -across' A[I] to row, set tilt to -turn' A[I].
+
+    All three in one pass over the rows of I, so that each row is read from memory once.
+    """
     N, p = len(t.pull), t.tally[SIZE]
     pull, row, tilt = t.pull, t.row, t.tilt
     tilt[:] = 0.0

@@ -1,18 +1,19 @@
-r"""State of the simplex method: arrays that the compiled loops of `simplex.pivots` share.
+r"""State of the simplex method: the arrays shared by the compiled loops of `simplex.pivots`.
 
-The program, in the form the pivots see it, has a symmetric matrix A of N rows:
+The simplex method solves the linear program in the form
 
 .. math::
 
     \min_\alpha\; p'\alpha + \sum_i w_i \max(0, b_i - (A \alpha)_i)
     \quad\text{s.t.}\quad l \le \alpha \le u .
 
-The nu machine fits in by a border: one more coefficient, rho, free, with column -1 and price -nu;
-and one more row, -sum alpha = -1, whose multiplier is free. The border is symmetric, too.
+with a symmetric matrix A of order N. The nu machine is the same with a border: one more
+coefficient, rho, without bounds, with column -1 and price -nu; and one more row, -sum alpha = -1,
+whose multiplier is free. The bordered matrix is symmetric, too.
 
-A vertex has as many basic coefficients J (between their bounds) as tight rows I (margin b_i); the
-optimum of a kernel machine has few of them, so the inverse of A[I, J] is kept as it is. Rows of A
-are made when they are first needed and dropped when memory is short.
+A vertex has as many basic coefficients J (between their bounds) as tight rows I (margin b_i). The
+optimal basis of a kernel machine is small, so the inverse of A[I, J] is stored explicitly. Rows of
+A are computed when they are first needed and evicted when memory is short.
 """
 
 from __future__ import annotations
@@ -27,45 +28,46 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin.kernels import Rows
 from widemargin.problems.linear_program import MarginProgram
 
-ABOVE, BELOW, TIGHT = 0, 1, 2  # where a row's margin is, seen from what is asked
-SIZE, PIVOTS, WANTED, FLAT, ROOM = 0, 1, 2, 3, 4  # places in State.tally
-FIRST_BASIS = 64
-# Arrays of State that begin as zeros, one number for each row or for each basic coefficient.
+ABOVE, BELOW, TIGHT = 0, 1, 2  # position of a row's margin relative to its right-hand side b
+SIZE, PIVOTS, WANTED, FLAT, ROOM = 0, 1, 2, 3, 4  # indices into State.tally
+FIRST_BASIS = 64  # initial capacity of the basis arrays, which grow by half when they are full
+# Arrays of State that are initialised to zero, of length N and of the capacity of the basis.
 OF_ROWS = ("alpha", "margin", "z", "pull", "edge", "move", "row", "tilt", "times")
 OF_BASIS = ("step", "across", "turn", "undo")
 
 
 class State(NamedTuple):
-    """Arrays of the method; N rows, at most `capacity` basic coefficients.
+    """Arrays of the simplex method: N rows, at most `capacity` basic coefficients.
 
     Attributes
     ----------
     store, slot : ndarrays of shape (n_slots, N), (N,)
-        Rows of A that are at hand, and where (-1: not at hand).
+        Cached rows of A, and the slot of each row (-1 if it is not cached).
     aim, cost, price, lower, upper : ndarrays of shape (N,)
         b, w, p, l, u.
     size2 : ndarray of shape (N,)
-        Squared scale of each column: edges are measured in coefficients times scale.
+        Squared scale of each column: lengths of edges are in units of coefficient times scale.
     alpha, margin, z, pull, edge : ndarrays of shape (N,)
-        Coefficients, A alpha, multipliers, A z - p, squared length of the edge along which a
-        coefficient would join the basis.
+        Coefficients; A alpha; multipliers; A z - p, the negative reduced costs; steepest-edge
+        weights, the squared length of the edge along which a coefficient enters the basis.
     side : ndarray of shape (N,)
         ABOVE, BELOW or TIGHT.
     place : ndarray of shape (N,)
-        Position of a coefficient in `columns`, -1 if it is not basic.
+        Position of a coefficient in `columns`, -1 if it is nonbasic.
     columns, tight : ndarrays of shape (capacity,)
         J and I.
     inverse : ndarray of shape (capacity, capacity)
-        Of A[I, J], so its rows belong to J.
+        Inverse of A[I, J]: its rows belong to J, its columns to I.
     move, row, tilt : ndarrays of shape (N,)
-        Work: change of margins; the leaving variable's row of the tableau; products of edges.
+        Work arrays: change of the margins; the leaving variable's row of the tableau; inner
+        products of edges.
     step, across, turn, undo : ndarrays of shape (capacity,)
-        Work on the basis.
+        Work arrays of the basis.
     times, which : ndarrays of shape (N,), (N + 2,)
-        Work: when and which rows reach what is asked; rows wanted.
+        Work arrays: breakpoints of the ratio test and their rows; rows to load.
     tally : ndarray of shape (5,)
-        Size of the basis, pivots so far, rows wanted, pivots in a row that gained nothing, rows
-        that a walk may pass.
+        Size of the basis, number of pivots, number of rows to load, consecutive degenerate pivots,
+        largest number of breakpoints that a step may pass.
     """
 
     store: FloatArray
@@ -99,7 +101,7 @@ class State(NamedTuple):
 
 
 class ProgramRows:
-    """Rows of A, made from kernel rows; as many are kept as fit into cache_bytes."""
+    """Cache of rows of A, computed from kernel rows; holds as many as fit into cache_bytes."""
 
     def __init__(self, problem: MarginProgram, rows: Rows, cache_bytes: float) -> None:
         self.problem, self.rows = problem, rows
@@ -111,6 +113,7 @@ class ProgramRows:
         self.holds = np.full(n_slots, -1, dtype=np.intp)
         self.next = 0
         self.complete = n_slots == self.N
+        # If all rows fit, fill the cache at once: the symmetric fill needs half the kernel values.
         if self.complete:
             self.rows.fill_symmetric(np.arange(self.n), self.store[: self.n, : self.n])
             self._dress(np.arange(self.n), self.store[: self.n])
@@ -119,7 +122,7 @@ class ProgramRows:
             self.slot[:] = self.holds[:] = np.arange(self.N)
 
     def _dress(self, which: IntArray, block: FloatArray) -> None:
-        """Turn kernel rows into rows of A, in place."""
+        """Turn kernel rows into rows of A (signs, shift, border), in place."""
         y = self.problem.y
         block[:, : self.n] *= y[which, None]
         block[:, : self.n] *= y
@@ -130,7 +133,7 @@ class ProgramRows:
         row[: self.n], row[self.n :] = -1.0, 0.0
 
     def make(self, which: IntArray) -> FloatArray:
-        """Return some rows of A, made afresh unless all are at hand."""
+        """Return rows of A, from the cache if it holds all of them."""
         if (self.slot[which] >= 0).all():
             return self.store[self.slot[which]]
         out = np.empty((len(which), self.N))
@@ -145,7 +148,7 @@ class ProgramRows:
         return out
 
     def load(self, which: IntArray, pinned: IntArray) -> None:
-        """Bring rows into the store; those that are pinned stay."""
+        """Load rows into the cache, evicting the oldest ones that are not pinned."""
         missing = which[self.slot[which] < 0]
         keep = np.zeros(self.N, dtype=bool)
         keep[pinned] = keep[which] = True
@@ -165,7 +168,7 @@ class ProgramRows:
             self.next = (self.next + 1) % len(self.holds)
 
     def times(self, v: FloatArray) -> FloatArray:
-        """Return A v, from the kernel where rows are not at hand."""
+        """Return A v, from cached rows if all that are needed are cached, else from the kernel."""
         used = np.flatnonzero(v)
         if (self.slot[used] >= 0).all():
             return np.asarray(v[used] @ self.store[self.slot[used]])
@@ -193,7 +196,7 @@ class ProgramRows:
 
 
 def new_state(problem: MarginProgram, store: ProgramRows) -> State:
-    """Return the state at alpha = 0, with nothing tight and no basis."""
+    """Return the state at alpha = 0, with an empty basis."""
     N, n = store.N, store.n
 
     def whole(inner: Any, last: float) -> FloatArray:
@@ -226,11 +229,11 @@ def new_state(problem: MarginProgram, store: ProgramRows) -> State:
 
 
 def with_capacity(state: State, capacity: int) -> State:
-    """Return the state with room for a larger basis."""
+    """Return the state with arrays for at least `capacity` basic coefficients."""
     old = len(state.columns)
     if capacity <= old:
         return state
-    capacity = max(capacity, old + old // 2)
+    capacity = max(capacity, old + old // 2)  # geometric growth: few copies of the inverse
 
     def longer(array: Any) -> Any:
         out = np.zeros(capacity, dtype=array.dtype)

@@ -1,9 +1,9 @@
-r"""Along one edge of the program in `linear_program.simplex.state`: how far it descends.
+r"""Long-step ratio test along an edge of the program in `linear_program.simplex.state`.
 
-The objective is convex and piecewise linear along an edge: its slope rises by the cost of a row
-where the row's margin passes what is asked. The walk ends where the slope is no longer negative or
-where a basic coefficient meets its bound (long step; for least absolute deviations: Barrodale and
-Roberts 1973). The kinks are visited in order by a heap, as most of them are never reached.
+The objective is convex and piecewise linear along an edge: its slope increases by the cost of a row
+at the breakpoint where the row's margin crosses its right-hand side. The step ends where the slope
+is no longer negative or where a basic coefficient reaches its bound (for least absolute deviations:
+Barrodale and Roberts 1973). Breakpoints are taken from a heap, because most are never reached.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.solvers.linear_program.simplex.state import ABOVE, BELOW, ROOM, SIZE, State
 
-TINY = 1e-9  # relative to the largest of their kind: changes this small stop no walk
-NOISE = 1e-12  # relative to the sum that it is left of: rounding
-STRETCH = 1024  # columns that stay in the first-level cache while rows are added up
+TINY = 1e-9  # pivot tolerance of the ratio test, relative to the largest entry of the direction
+NOISE = 1e-12  # rounding error of a change of margin, relative to the terms of its sum
+STRETCH = 1024  # columns per block: the block stays in the L1 cache while rows are added up
 
 
 @jit(fast=True)
 def set_out(t: State, kind: int, index: int, sign: float) -> float:
-    """Fill step (of J) and move (of the margins) for a unit along the edge; return the slope."""
+    """Compute the changes of alpha[J] and of the margins per unit step; return the slope."""
     p = t.tally[SIZE]
     if kind == 1:
         column = t.store[t.slot[index]]
@@ -40,7 +40,7 @@ def set_out(t: State, kind: int, index: int, sign: float) -> float:
         t.move[:] = 0.0
         slope = t.z[i] if sign > 0 else t.cost[i] - t.z[i]
     add_rows(t.store, t.slot, t.columns, t.step, p, t.move)
-    for b in range(p):
+    for b in range(p):  # tight rows stay tight along the edge; remove the rounding residual
         t.move[t.tight[b]] = 0.0
     if kind == 2:
         t.move[t.tight[index]] = sign
@@ -51,7 +51,7 @@ def set_out(t: State, kind: int, index: int, sign: float) -> float:
 def add_rows(
     store: FloatArray, slot: IntArray, which: IntArray, factor: FloatArray, p: int, out: FloatArray
 ) -> None:
-    """out += sum_a factor_a store[slot[which_a]], four rows at a time."""
+    """Add sum_a factor_a store[slot[which_a]] to `out`, four rows at a time."""
     N = len(out)
     for start in range(0, N, STRETCH):
         end = min(start + STRETCH, N)
@@ -72,10 +72,11 @@ def add_rows(
 
 @jit(fast=True)
 def walk(t: State, kind: int, index: int, sign: float, slope: float) -> tuple[int, int, float, int]:
-    """Return what ends the walk, its length and how many kinks were passed.
+    """Return (enter, leave, step length, number of breakpoints passed) of the long-step ratio test.
 
-    A row or -1, a place in J or -1 (both -1: the moving coefficient itself is at its bound). The
-    rows that were passed are listed in `which`.
+    `enter` is the row that becomes tight, `leave` the position in J of the coefficient that reaches
+    its bound; -1 for none, and both -1 if the entering coefficient itself reaches its other bound.
+    The rows of the breakpoints passed are in `which`.
     """
     leave, end = _first_bound(t, kind, index, sign)
     least = _least_move(t, kind, index)
@@ -99,8 +100,10 @@ def walk(t: State, kind: int, index: int, sign: float, slope: float) -> tuple[in
         t.times[0], t.which[0] = t.times[heap], t.which[heap]
         t.times[heap], t.which[heap] = time, i
         _sink(t.times, t.which, 0, heap)
-        if slope >= 0 or found - heap > t.tally[ROOM]:  # shorter walks are as valid
-            for k in range(heap + 1, found):  # the rows that left the heap move to the front
+        # The rows passed must fit into the cache together. Stopping at an earlier breakpoint is
+        # valid: it also gives a vertex, and the slope up to it is negative.
+        if slope >= 0 or found - heap > t.tally[ROOM]:
+            for k in range(heap + 1, found):  # move the rows taken off the heap to the front
                 t.which[k - heap - 1] = t.which[k]
             return i, -1, time, found - heap - 1
     return -1, leave, end, found
@@ -108,7 +111,10 @@ def walk(t: State, kind: int, index: int, sign: float, slope: float) -> tuple[in
 
 @jit(fast=True)
 def _first_bound(t: State, kind: int, index: int, sign: float) -> tuple[int, float]:
-    """Return which basic coefficient meets a bound first (-1: the moving one itself), and when."""
+    """Return the basic coefficient that reaches a bound first (-1: the entering one) and the step.
+
+    Of equal steps the largest pivot is taken, for stability.
+    """
     leave, end = -1, np.inf
     if kind == 1:
         own = t.upper[index] - t.alpha[index] if sign > 0 else t.alpha[index] - t.lower[index]
@@ -130,10 +136,11 @@ def _first_bound(t: State, kind: int, index: int, sign: float) -> tuple[int, flo
 
 @jit(fast=True)
 def _least_move(t: State, kind: int, index: int) -> float:
-    """Return how much a margin must change to count: more than rounding, and not next to nothing.
+    """Return the pivot tolerance for rows: the smallest change of a margin that is not rounding.
 
-    Along a column that depends on those of the basis (a linear kernel has no others) nothing moves
-    but for rounding, and a row that ended the walk would make the basis singular.
+    Along a column that depends linearly on those of the basis (always so with a linear kernel, once
+    the basis is large enough) margins change by rounding only, and a row that became tight there
+    would make the basis singular.
     """
     largest = 0.0
     for i in range(len(t.move)):
@@ -146,7 +153,7 @@ def _least_move(t: State, kind: int, index: int) -> float:
 
 @jit(fast=True)
 def _sink(times: FloatArray, which: IntArray, k: int, size: int) -> None:
-    """Restore the heap (smallest time on top) below entry k."""
+    """Restore the heap order (smallest breakpoint on top) below entry k."""
     while True:
         child = 2 * k + 1
         if child >= size:
