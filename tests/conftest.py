@@ -1,4 +1,4 @@
-"""What all tests share: reproducible hypothesis runs, the count of fuzzed problems, a browser."""
+"""Fixtures and hooks for all tests: slow tests, hypothesis profiles, fuzz counts, a browser."""
 
 from __future__ import annotations
 
@@ -32,6 +32,20 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("widemargin")
+
+
+# ---------------------------------------------------------------- two gears
+
+# Folders whose tests are all slow; slow tests elsewhere have the mark themselves.
+SLOW_FOLDERS = {"browser", "faults", "fuzz"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by mark
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that the standard suite (``pytest``, without arguments) leaves out."""
+    for item in items:
+        if item.path.parent.name in SLOW_FOLDERS:
+            item.add_marker(pytest.mark.slow)
 
 
 # ---------------------------------------------------------------- the count of fuzzed problems

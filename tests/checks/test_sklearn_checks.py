@@ -28,62 +28,84 @@ from widemargin import (
     TubeSVR,
 )
 
+# One per class, in the standard suite.
 ESTIMATORS = [
     SVC(),
+    NuSVC(),
+    SVR(),
+    NuSVR(),
+    LinearSVC(),
+    ReducedHullSVC(),
+    TubeSVR(),
+    OrdinalSVC(),
+    CumulativeLinkClassifier(),
+    LOOSVC(),
+    AdaptiveMarginSVC(lam=0.5),
+    LPSVC(),
+    NuLPSVC(),
+    MeanFieldGPClassifier(),
+    AdaBoostClassifier(),
+    RBFNetClassifier(),
+    MaxMarginClassifier(),
+    PerceptronClassifier(),
+    LOOSearch(SVC(), {"C": [0.1, 10.0], "gamma": ["scale"]}),
+]
+# The other losses, kernels and solvers: slow tests.
+VARIANTS = [
     SVC(loss="squared_hinge"),
     SVC(fit_intercept=False),
     SVC(kernel="linear"),
     SVC(kernel="poly"),
     SVC(kernel="precomputed"),
     SVC(class_weight="balanced"),
-    NuSVC(),
-    SVR(),
     SVR(fit_intercept=False),
-    NuSVR(),
-    LinearSVC(),
     LinearSVC(loss="squared_hinge"),
     LinearSVC(solver="sampling"),
     SVC(solver="sampling"),
     SVC(solver="adatron"),
-    ReducedHullSVC(),
     ReducedHullSVC(kernel="rbf", k=0.5, cut="hull"),
-    TubeSVR(),
     TubeSVR(kernel="linear"),
-    OrdinalSVC(),
     OrdinalSVC(loss="squared_hinge", C_scale="total", C=100.0),
     OrdinalSVC(kernel="linear"),
     OrdinalSVC(kernel="linear", loss="squared_hinge", thresholds="margin"),
     OrdinalSVC(kernel="linear", norm=1),
     OrdinalSVC(kernel="precomputed"),
-    CumulativeLinkClassifier(),
     CumulativeLinkClassifier(link="probit"),
     CumulativeLinkClassifier(link="cloglog"),
-    LOOSVC(),
     LOOSVC(class_weight="balanced"),
-    AdaptiveMarginSVC(lam=0.5),
-    LPSVC(),
     LPSVC(kernel="poly", coef0=1.0),
-    NuLPSVC(),
-    MeanFieldGPClassifier(),
     MeanFieldGPClassifier(inference="tap", flip_noise=0.05),
     MeanFieldGPClassifier(inference="ep"),
     MeanFieldGPClassifier(mean_variance=1.0, kernel="linear", solver="newton"),
-    AdaBoostClassifier(),
     AdaBoostClassifier(reg=10.0),
     AdaBoostClassifier(binning="histogram"),
     AdaBoostClassifier(5, base=DecisionTreeClassifier(max_depth=2)),
-    RBFNetClassifier(),
     RBFNetClassifier(n_centres=3, n_steps=0),
-    MaxMarginClassifier(),
     MaxMarginClassifier(norm=1),
     MaxMarginClassifier(norm=float("inf")),
     MaxMarginClassifier(norm=1.5),
-    PerceptronClassifier(),
     PerceptronClassifier(kernel="rbf"),
-    LOOSearch(SVC(), {"C": [0.1, 10.0], "gamma": ["scale"]}),
     LOOSearch(SVR(), {"C": [0.1, 10.0]}),
     LOOSearch(LinearSVC(), {"C": [0.1, 1.0]}, method="linear_response"),
 ]
+
+
+EXPECTED_WARNINGS = [
+    # Some checks pass an arbitrary square matrix as a kernel.
+    "ignore:the precomputed kernel matrix is not symmetric",
+    "ignore:probabilities are calibrated on values of the rows",
+    # Classes drawn at random may have no common k.
+    'ignore:k="auto". no common k separates',
+    # Labels that are plain words have no order.
+    "ignore:the ranks are strings",
+    # Classes drawn at random may have no margin at nu = 0.2, or nothing to learn.
+    "ignore:nu=0.2 leaves no margin",
+    "ignore:lam=.* is not below lam_max_",
+    # Others pass features around 100 +- 1, where a cubic kernel has no digits left to converge.
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore:coefficients have reached their limit",
+]
+pytestmark = [pytest.mark.filterwarnings(text) for text in EXPECTED_WARNINGS]
 
 
 def _does_not_apply(estimator) -> dict[str, str]:
@@ -96,21 +118,14 @@ def _does_not_apply(estimator) -> dict[str, str]:
     return {}
 
 
-# Some checks hand over an arbitrary square matrix as a kernel: the warning is the right answer.
-@pytest.mark.filterwarnings("ignore:the precomputed kernel matrix is not symmetric")
-@pytest.mark.filterwarnings("ignore:probabilities are calibrated on values of the rows")
-# Classes drawn at random may have no common k: that "auto" says so is the right answer.
-@pytest.mark.filterwarnings('ignore:k="auto". no common k separates')
-# Labels that are plain words have no order: that ordinal machines show theirs is the right answer.
-@pytest.mark.filterwarnings("ignore:the ranks are strings")
-# Classes drawn at random may have no margin at nu = 0.2, or nothing to learn: so say the warnings.
-@pytest.mark.filterwarnings("ignore:nu=0.2 leaves no margin")
-@pytest.mark.filterwarnings("ignore:lam=.* is not below lam_max_")
-# Others hand over features around 100 +- 1, where a cubic kernel has no digits left to converge.
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:coefficients have reached their limit")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=_does_not_apply)
 def test_estimator_checks(estimator, check) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(VARIANTS, expected_failed_checks=_does_not_apply)
+def test_estimator_checks_of_variants(estimator, check) -> None:
     check(estimator)
 
 
@@ -118,7 +133,7 @@ def test_the_checks_include_sample_weight_equivalence() -> None:
     """The reason for the canonical order; a future scikit-learn must not drop it unseen."""
     from sklearn.utils.estimator_checks import estimator_checks_generator
 
-    for estimator in ESTIMATORS:
+    for estimator in ESTIMATORS + VARIANTS:
         if getattr(estimator, "kernel", "") == "precomputed":
             continue
         if isinstance(estimator, PerceptronClassifier):  # the order of rows matters: no weights

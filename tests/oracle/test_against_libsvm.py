@@ -124,6 +124,7 @@ def _large(name, n=4000):
 
 @pytest.mark.parametrize("C", [0.1, 50.0])
 @pytest.mark.parametrize("name", ["plain", "duplicates", "weights"])
+@pytest.mark.slow
 def test_hinge_on_thousands_of_rows(name: str, C: float) -> None:
     case = _large(name, 6000)  # beyond the 5,000 rows that are put into canonical order
     params = {**case.kernel, "C": C}
@@ -132,6 +133,7 @@ def test_hinge_on_thousands_of_rows(name: str, C: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "weights"])
+@pytest.mark.slow
 def test_nu_on_thousands_of_rows(name: str) -> None:
     case = _large(name)
     params = {**case.kernel, "nu": 0.2}
@@ -150,6 +152,7 @@ def test_regression_on_thousands_of_rows(machine: str) -> None:
     assert ours >= libsvm - RELATIVE * abs(libsvm)
 
 
+@pytest.mark.slow
 def test_a_tiny_cache_reaches_the_same_optimum() -> None:
     case = _large("plain")
     by_hand = Hinge(case.K, case.y, case.weight)

@@ -136,6 +136,7 @@ def test_probabilities_are_as_good_as_those_of_laplace() -> None:
         assert log_loss(truth, model.predict_proba(new)) <= limit
 
 
+@pytest.mark.slow
 def test_breast_cancer_left_out_errors_equal_those_of_retraining_the_doubtful_rows() -> None:
     """Rows whose left-out field is far from 0 are not retrained: 569 fits would take long."""
     X, y = load_breast_cancer(return_X_y=True)

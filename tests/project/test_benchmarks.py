@@ -34,6 +34,8 @@ from benchmarks.measure import Timings, one_pass, rounds_of
 from benchmarks.objectives import dual_objective, linear_primal, quadratic_form
 from benchmarks.report import Report, Target
 
+pytestmark = pytest.mark.slow
+
 
 def two_points(y=(1.0, -1.0)):
     return DataSet("two", np.array([[0.0], [1.0]]), np.array(y), C=2.0, gamma=1.0)

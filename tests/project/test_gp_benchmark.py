@@ -18,6 +18,8 @@ from benchmarks.data import DataSet
 from benchmarks.proba import split
 from benchmarks.report import Report
 
+pytestmark = pytest.mark.slow
+
 
 def rings(n=240, seed=0):
     """Return two overlapping rings, neither class easy."""

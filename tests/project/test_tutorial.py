@@ -64,6 +64,7 @@ def test_the_page_prints_what_it_shows(folder):
     assert "suspects: [0, 1]" in done.stdout  # the two labels that the page changes
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_page_pass(folder):
     # Warnings are errors, as in the library's own tests.
     done = run(folder, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider")

@@ -16,6 +16,8 @@ import pytest
 
 import widemargin
 
+pytestmark = pytest.mark.slow
+
 SETUP = """
 import numpy as np, tempfile, pyarrow, pyarrow.parquet
 import widemargin as wm

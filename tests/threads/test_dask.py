@@ -132,6 +132,7 @@ def test_collections_stay_on_the_workers(client, rows, persisted):
 
 
 @pytest.mark.parametrize("kind", ["files", "persisted collections"])
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_changes_nothing(client, files, rows, kind, tmp_path):
     """SIGKILL in the middle of a round; what it had is run again, and the result has its bits."""
     X, y = rows

@@ -77,6 +77,7 @@ def test_a_cluster_gives_the_bits_of_threads(client, files, loss: str) -> None:
 
 
 @pytest.mark.parametrize("scan", [2, 3, 4])
+@pytest.mark.slow
 def test_a_worker_killed_in_mid_fit_changes_nothing(client, files, scan: int) -> None:
     undisturbed = LinearSVC().fit(sources.from_files(files, target=6))
     killer = Killer(client, scan)

@@ -14,6 +14,8 @@ import pytest
 
 import widemargin
 
+pytestmark = pytest.mark.slow
+
 SOURCE = str(Path(widemargin.__file__).parents[1])
 
 # DESIGN.md: "Ctrl-C acts within a second". Three leaves room for a loaded machine.

@@ -311,6 +311,7 @@ wm.SVC(kernel="poly", coef0=1.0).fit(X, np.digitize(y, [-0.5, 0.5])).predict(X)
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_after_warmup(in_empty_folder):
     cache = in_empty_folder / "numba"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
