@@ -51,6 +51,15 @@ def test_bounds_that_differ_are_an_error():
         lowest(project, ["x"])
 
 
+def test_extras_may_pin_tools_and_include_extras():
+    project = {
+        "name": "ours",
+        "dependencies": ["numpy>=2.0"],
+        "optional-dependencies": {"lint": ["ruff==0.1"], "dev": ["ours[lint]", "nox==3"]},
+    }
+    assert lowest(project, ["dev"]) == ["nox==3", "numpy==2.0", "ruff==0.1"]
+
+
 def test_an_extra_that_is_none_is_an_error():
     with pytest.raises(ValueError, match="there is no extra tets"):
         lowest({"optional-dependencies": {"test": []}}, ["tets"])
@@ -67,6 +76,7 @@ def test_ours_can_be_pinned_whole():
         entry
         for group in [project["dependencies"], *project["optional-dependencies"].values()]
         for entry in group
+        if not entry.startswith("widemargin[")  # other extras of the package
     ]
     names = {re.split(r"[\[>=]", entry)[0].strip().lower() for entry in entries}
     assert set(pins) == names
