@@ -1,1 +1,1 @@
-"""Head-to-head comparisons with the peers: ``python -m benchmarks svc|linear|coldstart``."""
+"""Benchmarks of widemargin against other implementations: ``python -m benchmarks NAME``."""

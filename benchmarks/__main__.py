@@ -16,6 +16,7 @@ from widemargin.sources.whole_file import check_writable
 
 BENCHMARKS = {
     "svc": "RBF machines against scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL)",
+    "everyday": "small fits and several classes against scikit-learn (LIBSVM)",
     "linear": "linear machines against scikit-learn (LIBLINEAR)",
     "coldstart": "imports, compilation, warm cache, read-only install",
     "loo": "exact leave-one-out against scikit-learn's loop of n fits",
@@ -34,11 +35,11 @@ BENCHMARKS = {
 
 ROUNDS = (3, 1)
 SPLITS = {"table21": (20, 3), "literature": (20, 3)}
-"""How often a benchmark repeats itself, in full and with --quick; SPLITS are not timed."""
+"""Default repetitions, in full and with --quick: rounds of timing, or splits (errors, no times)."""
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line and fill in the default number of rounds or splits."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Compare widemargin with its peers on the same data, in one run.",
@@ -67,7 +68,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def repetitions(benchmark: str) -> str:
-    """Return the name of what a benchmark repeats: rounds of timing, or splits of the data."""
+    """Return "splits" if a benchmark repeats splits of the data, else "rounds" (of timing)."""
     return "splits" if benchmark in SPLITS else "rounds"
 
 
@@ -76,11 +77,15 @@ def _default(what: str, full: int, quick: int) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one benchmark; return the exit code."""
+    """Run one benchmark and return the exit code.
+
+    It is 1 if results disagree or the JSON file cannot be written, and 2 if a package is missing
+    or an argument is invalid.
+    """
     options = parse(arguments)
     console = Console()
     if not console.is_terminal:
-        console.width = 140  # a file or a pipe has no width of its own: do not fold the tables
+        console.width = 140  # characters: a file or a pipe has no width, and tables must not wrap
     console.print(machine_line(), style="dim")
     try:
         if options.json is not None:
@@ -96,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json is not None:
         try:
             report.write_json(options.json)
-        except OSError as error:  # of a disk that is full: it names the file
+        except OSError as error:  # for example a full disk; the message names the file
             console.print(f"[bold red]error[/] {escape(str(error))}")
             return 1
         console.print(f"written: {options.json}")

@@ -1,4 +1,4 @@
-"""A Dask cluster of two processes against the same rows in memory: same model, and how long."""
+"""LinearSVC on a local Dask cluster of two processes against the same data in memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from benchmarks.memory import MB
 from benchmarks.outofcore import COLUMNS, FILE_ROWS, _raw_read, _write_files
 from benchmarks.report import Report, Target
 
-ROWS = {True: 1_000_000, False: 10_000_000}  # quick or not
-COSTS = (1.0, 1e-3)
+ROWS = {True: 1_000_000, False: 10_000_000}  # number of samples, by `quick`
+COSTS = (1.0, 1e-3)  # values of C
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the cluster benchmark and return its report."""
     try:
         from distributed import Client, LocalCluster
     except ImportError:
@@ -29,7 +29,8 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with console.status(f"writing {ROWS[quick]:,} rows"):
-            # Half a file less than asked for: files are whole, and the last one fills it up.
+            # Whole files are written until the size is reached. Half a file less than the intended
+            # size ensures that rounding does not add a file.
             _write_files(folder, (ROWS[quick] - FILE_ROWS / 2) * (4 * COLUMNS + 1) / MB)
         held = [_held(folder, C) for C in COSTS]
         with (
@@ -49,7 +50,7 @@ def _files(folder: Path) -> dict[str, Any]:
 
 
 def _held(folder: Path, C: float) -> dict[str, Any]:
-    """Fit the rows in memory."""
+    """Fit the data in memory."""
     from widemargin import LinearSVC
 
     X = np.concatenate([np.load(path) for path in sorted(folder.glob("X*.npy"))])
@@ -61,7 +62,7 @@ def _held(folder: Path, C: float) -> dict[str, Any]:
 
 
 def _read(folder: Path, C: float, client: Any, rounds: int, console: Console) -> dict[str, Any]:
-    """Fit the files on the cluster."""
+    """Fit the files on the cluster; return the best time, passes and the certificate's values."""
     from widemargin import LinearSVC, sources
 
     raw = min(_raw_read(sorted(map(str, folder.glob("*.npy")))) for _ in range(2))

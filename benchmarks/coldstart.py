@@ -1,6 +1,6 @@
-"""What a user waits for before the first result: imports, compilation, and odd installations.
+"""Start-up costs: import time, compilation in the first fit, and a read-only installation.
 
-Everything is measured in fresh processes, since a process can import only once.
+Every measurement runs in a fresh process, since a process imports a module only once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IMPORTS = {
     "import sklearn.svm, widemargin": "import widemargin",
     "import sklearn.svm; from widemargin import SVC": "from widemargin import SVC",
 }
-"""What a process runs, and the part of it that comes after ``import sklearn.svm``."""
+"""Label in the table, and the statement that is timed after ``import sklearn.svm``."""
 
 TIMED_IMPORT = """
 import json, time
@@ -70,11 +70,11 @@ PROBLEMS = {
     "SVR 600 x 20": ("SVR", 600),
     "LinearSVC 6,000 x 20": ("LinearSVC", 6_000),
 }
-"""Small and large problems take different solvers, so each is compiled on its own."""
+"""Estimator and number of samples. Small and large problems compile different solvers."""
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the coldstart benchmark and return its report."""
     report = Report("coldstart", quick)
     with console.status("imports") as status:
         imports = _time_imports(repeats=3 if quick else max(9, rounds))
@@ -96,7 +96,7 @@ def _child(
     """Run a script in a new interpreter and return the JSON of its last line."""
     done = subprocess.run(
         [*prefix, sys.executable, "-c", script],
-        cwd=tempfile.gettempdir(),  # not the clone: its folders must not shadow the install
+        cwd=tempfile.gettempdir(),  # not the repository, whose folders would shadow the install
         env=os.environ | (environment or {}),
         stdout=subprocess.PIPE,
         text=True,
@@ -107,13 +107,14 @@ def _child(
 
 
 def _time_imports(repeats: int) -> dict[str, dict[str, Any]]:
-    """Time whole imports, and within the same process what ours adds to scikit-learn's.
+    """Return median import times: the total, and what widemargin adds to scikit-learn.
 
-    The difference of two processes is mostly noise when the machine is busy.
+    Both are timed within one process: on a busy computer the difference between two processes is
+    mostly noise.
     """
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in IMPORTS}
     for script in IMPORTS.values():
-        _child(TIMED_IMPORT.format(statement=script))  # byte code and disk cache
+        _child(TIMED_IMPORT.format(statement=script))  # warm-up: byte code and disk cache
     for name in rounds_of(IMPORTS, repeats):
         runs[name].append(_child(TIMED_IMPORT.format(statement=IMPORTS[name])))
     return {
@@ -124,7 +125,7 @@ def _time_imports(repeats: int) -> dict[str, dict[str, Any]]:
 
 
 def _time_first_fits(estimator: str, rows: int, repeats: int) -> dict[str, float]:
-    """Return the extra seconds of a first fit: with an empty cache, then with a warm one."""
+    """Return how many seconds longer the first fit takes, with an empty and with a warm cache."""
     script = TIMED_FITS.format(estimator=estimator, rows=rows)
     cold: list[float] = []
     warm: list[float] = []
@@ -148,7 +149,7 @@ def _time_first_fits(estimator: str, rows: int, repeats: int) -> dict[str, float
 
 
 def _read_only_install() -> dict[str, Any]:
-    """Fit from a copy of the package that cannot be written, without any folder for a cache."""
+    """Fit with a read-only copy of the package and no writable cache folder."""
     package = Path(_child(TIMED_FITS.format(estimator="SVC", rows=100))["folder"])
     with tempfile.TemporaryDirectory() as scratch:
         site, home = Path(scratch, "site"), Path(scratch, "home")

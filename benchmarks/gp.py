@@ -1,7 +1,8 @@
-"""Mean-field Gaussian processes against scikit-learn's Laplace approximation, at the same prior.
+"""Mean-field Gaussian process classifiers against scikit-learn's Laplace approximation.
 
-Times are those of one split of 2,000 training rows, losses means over several. Candidates run with
-one BLAS thread and with one for each core, and each has the faster of the two.
+All candidates have the same prior. Times are measured on one split with 2,000 training samples,
+losses are means over several splits. Candidates run with one BLAS thread and with one per core; the
+faster of the two counts.
 """
 
 from __future__ import annotations
@@ -36,22 +37,28 @@ from benchmarks.measure import Timings, blas, geometric_mean, rounds_of, timed, 
 from benchmarks.proba import Split
 from benchmarks.report import Report, Target
 
+# Sizes by `quick`: training and test samples, splits, and the grid of hyperparameters.
 ROWS = {False: 2_000, True: 500}
 TEST_ROWS = {False: 3_000, True: 1_000}
 SPLITS = {False: 5, True: 2}
 GRID_ROWS = {False: 1_000, True: 200}
-GRID_POINTS = {False: 9, True: 5}  # from 1e-3 to 10, for gamma and for input_noise
-FEW_ROWS = 500  # for EP and GPyTorch, which take minutes at 2,000
+GRID_POINTS = {False: 9, True: 5}  # values of gamma and of input_noise, from 1e-3 to 10
+FEW_ROWS = 500  # samples for EP and GPyTorch, which take minutes for 2,000
 TIMED = (NAIVE, TAP, LAPLACE)
 JUDGED = (NAIVE, RAW, TAP, LAPLACE, SCALED)
-SAME = 1e-6  # probabilities of TAP and EP that are further apart are a failure
+SAME = 1e-6  # a larger difference between the probabilities of TAP and EP is a failure
 
 FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass
 class Comparison:
-    """What was measured on one data set."""
+    """Measurements on one data set.
+
+    `fit` has the seconds of fits, `whole` those of fits with `predict_proba`. `readings` has, per
+    split, the variance that the naive theory chose. `expectation` compares EP with TAP: the seconds
+    of both, and the largest difference of their probabilities ("apart").
+    """
 
     setting: Setting
     rows: int
@@ -64,20 +71,20 @@ class Comparison:
     expectation: dict[str, float] = field(default_factory=dict)
 
     def faster(self, peer: str = LAPLACE) -> tuple[float, float]:
-        """Return how many times longer a peer takes than naive: to fit, and with probabilities."""
+        """Return a peer's time divided by that of naive: for fit, and for fit + predict_proba."""
         return self.fit.ratio(peer, NAIVE), self.whole.ratio(peer, NAIVE)
 
     def loss(self, name: str) -> float:
-        """Return the mean log-loss of a candidate."""
+        """Return the mean log-loss of a candidate over the splits."""
         return float(np.mean(self.losses[name]))
 
     def excess(self, name: str = NAIVE, peer: str = LAPLACE) -> float:
-        """Return by how much a candidate's mean log-loss is above a peer's."""
+        """Return the mean log-loss of a candidate minus that of a peer."""
         return self.loss(name) - self.loss(peer)
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the gp benchmark and return its report."""
     report = Report("gp", quick)
     with console.status("warming up") as status:
         comparisons = []
@@ -98,14 +105,14 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
 
 
 def _drawn(comparison: Comparison, seed: int) -> Split:
-    """Return a split with at most so many test rows."""
+    """Return a split with at most `test_rows` test samples."""
     part = comparison.setting.split(comparison.rows, seed)
     chosen = np.random.default_rng(seed).permutation(len(part.y_test))[: comparison.test_rows]
     return Split(part.train, part.X_test[chosen], part.y_test[chosen])
 
 
 def _judge(comparison: Comparison, splits: int, say: Callable[[str], None]) -> None:
-    """Record losses and errors on every split."""
+    """Record test losses and errors of all candidates on every split."""
     makers = factories(comparison.setting)
     for seed in range(splits):
         part = _drawn(comparison, seed)
@@ -122,7 +129,7 @@ def _judge(comparison: Comparison, splits: int, say: Callable[[str], None]) -> N
 
 
 def _compare_ep(comparison: Comparison, say: Callable[[str], None]) -> None:
-    """Record how far EP is from TAP on few rows, and the seconds of both."""
+    """Record the largest difference of EP and TAP probabilities on few samples, and both times."""
     say(f"{comparison.setting.name}: TAP and EP")
     part = comparison.setting.split(min(FEW_ROWS, comparison.rows), 0)
     found = {}
@@ -134,7 +141,7 @@ def _compare_ep(comparison: Comparison, say: Callable[[str], None]) -> None:
 
 
 def _time(comparison: Comparison, rounds: int, say: Callable[[str], None]) -> None:
-    """Time fit, and fit with probabilities of as many new rows."""
+    """Time fit, and fit + predict_proba of as many new samples."""
     part = _drawn(comparison, 0)
     makers = factories(comparison.setting)
     X_test = part.X_test[: comparison.rows]
@@ -150,7 +157,7 @@ def _time(comparison: Comparison, rounds: int, say: Callable[[str], None]) -> No
 
 
 def _grid(setting: Setting, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
-    """Fit at all widths and noises: most Newton steps and largest residual, by solver."""
+    """Fit on a grid of gamma and input_noise; return most Newton steps and largest residual."""
     part = setting.split(GRID_ROWS[quick], 0)
     values = np.logspace(-3, 1, GRID_POINTS[quick])
     found: dict[str, Any] = {"rows": len(part.train.y), "settings": len(values) ** 2}
@@ -170,7 +177,7 @@ def _grid(setting: Setting, quick: bool, say: Callable[[str], None]) -> dict[str
 
 
 def _gpytorch(say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Compare with GPyTorch on few rows, once; nothing where it is not installed."""
+    """Compare once with GPyTorch on few samples; return an empty list if it is not installed."""
     found = []
     for setting in SETTINGS if has_gpytorch() else ():
         part = setting.split(FEW_ROWS, 0)
@@ -184,7 +191,7 @@ def _gpytorch(say: Callable[[str], None]) -> list[dict[str, Any]]:
     return found
 
 
-# -- what was found ----------------------------------------------------------------------------
+# -- report ------------------------------------------------------------------------------------
 
 
 def _collect(report: Report, comparisons: list[Comparison]) -> None:

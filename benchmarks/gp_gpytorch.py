@@ -1,8 +1,8 @@
-"""GPyTorch as a peer, where it is installed: the variational Gaussian of the same model.
+"""Variational Gaussian process classifier by GPyTorch, an optional candidate of the gp benchmark.
 
-Every training row is an inducing point, so nothing is approximated but the shape of the posterior;
-natural gradients climb the lower bound of the evidence until it stops rising. Prior and noise are
-fixed, as for everybody.
+Every training sample is an inducing point, so the Gaussian posterior is the only approximation.
+Natural gradient steps maximise the evidence lower bound (ELBO) until it stops increasing. Prior and
+noise are fixed, as for all candidates.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import torch
 
 FloatArray = npt.NDArray[np.float64]
 
-RATE = 0.9  # of a natural gradient; 1 is a whole step
-STEPS = 200
-SMALL_RISE = 1e-5  # of the evidence a row, at which the climb ends
-JITTER = 1e-6  # added to the kernel's diagonal
+RATE = 0.9  # step size; 1 is a full natural gradient step
+STEPS = 200  # most steps
+SMALL_RISE = 1e-5  # stop when the ELBO per sample changes by no more than this
+JITTER = 1e-6  # added to the diagonal of the kernel matrix
 
 
 class _Latent(gpytorch.models.ApproximateGP):  # type: ignore[misc]
-    """The prior of the latent function, in units of the noise."""
+    """Gaussian process prior of the latent function, in units of the noise."""
 
     def __init__(self, X: Any, gamma: float, input_noise: float) -> None:
         distribution = gpytorch.variational.NaturalVariationalDistribution(len(X))
@@ -43,13 +43,13 @@ class _Latent(gpytorch.models.ApproximateGP):  # type: ignore[misc]
 
 
 class Variational:
-    """Variational classification with the interface of scikit-learn."""
+    """Variational Gaussian process classifier with the interface of scikit-learn."""
 
     def __init__(self, gamma: float, input_noise: float) -> None:
         self.gamma, self.input_noise = gamma, input_noise
 
     def fit(self, X: FloatArray, y: FloatArray) -> Variational:
-        """Climb the lower bound of the evidence."""
+        """Maximise the evidence lower bound."""
         rows, label = torch.as_tensor(X), torch.as_tensor(np.where(y > 0, 1.0, 0.0))
         self.model = _Latent(rows, self.gamma, self.input_noise).double()
         self.likelihood = gpytorch.likelihoods.BernoulliLikelihood()
@@ -71,7 +71,7 @@ class Variational:
         return self
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Return probabilities of both classes."""
+        """Return the probabilities of both classes."""
         self.model.eval()
         with torch.no_grad():
             second = self.likelihood(self.model(torch.as_tensor(X))).mean.numpy()

@@ -1,9 +1,10 @@
-"""Data and candidates of the gp benchmark: one prior, several ways to its posterior.
+"""Data and candidates of the gp benchmark: approximate posteriors of one Gaussian process prior.
 
-Everybody has the covariance exp(-gamma |x - x'|^2) and noise of variance v, set by hand and not
-tuned. scikit-learn's likelihood is logistic: a latent function that is 1.7 times as large makes it
-the probit one but for some hundredths. Its Laplace approximation has no scale of its own;
-`ScaledLaplace` gives it one, found like ours, so that the two can be compared as equals.
+All candidates have the covariance exp(-gamma |x - x'|^2) and noise of variance v, set by hand and
+not tuned. scikit-learn's likelihood is logistic. With a latent function 1.7 times as large it
+agrees with the probit likelihood to some hundredths. Its Laplace approximation has no scale that
+is fitted to leave-one-out predictions; `ScaledLaplace` adds one, determined as ours is, for a
+comparison on equal terms.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ FloatArray = npt.NDArray[np.float64]
 NAIVE, RAW, TAP, EP = "naive", "naive, not calibrated", "TAP", "EP"
 LAPLACE, SCALED, GPYTORCH = "Laplace", "Laplace, scaled", "variational (GPyTorch)"
 
-LOGISTIC_TO_PROBIT = 1.7
-NODES = np.linspace(-8.0, 8.0, 161)  # of the standard normal density, for the logistic's integral
+LOGISTIC_TO_PROBIT = 1.7  # factor of the latent function, see above
+NODES = np.linspace(-8.0, 8.0, 161)  # of the quadrature, in standard deviations of the Gaussian
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A data set and the prior it is modelled with."""
+    """A data set and the parameters of its Gaussian process prior."""
 
     name: str
     gamma: float
     input_noise: float
 
     def split(self, rows: int, seed: int) -> Split:
-        """Draw training and test rows, standardised by the former."""
+        """Draw training and test samples, standardised by the training set."""
         return split(self.data(), rows, seed)
 
     def data(self) -> DataSet:
-        """Load all rows."""
+        """Load the whole data set."""
         return keel(self.name, C=1.0, gamma=self.gamma)
 
 
@@ -58,32 +59,33 @@ SETTINGS = (
 
 
 def ours(setting: Setting, **options: Any) -> Any:
-    """Return our classifier."""
+    """Return an unfitted MeanFieldGPClassifier with the prior of a setting."""
     from widemargin import MeanFieldGPClassifier
 
     return MeanFieldGPClassifier(gamma=setting.gamma, input_noise=setting.input_noise, **options)
 
 
 def laplace(setting: Setting) -> GaussianProcessClassifier:
-    """Return scikit-learn's classifier with the same prior, in units of the noise."""
+    """Return scikit-learn's unfitted classifier with the same prior, in units of the noise."""
     size = LOGISTIC_TO_PROBIT**2 / setting.input_noise
     kernel = ConstantKernel(size) * RBF(1.0 / np.sqrt(2.0 * setting.gamma))
     return GaussianProcessClassifier(kernel, optimizer=None)
 
 
 class ScaledLaplace:
-    """scikit-learn's classifier with its latent mean scaled by leave-one-out.
+    """scikit-learn's classifier with its latent mean scaled to fit leave-one-out predictions.
 
-    The same linear response as ours: the Gaussian that stands for the posterior, divided by the
-    factor of the row, has mean f - g Sigma / (1 - W Sigma) and variance Sigma / (1 - W Sigma), g
-    being the slope of the row's log-likelihood and W its curvature.
+    The linear response is the same as ours. The Gaussian posterior approximation divided by the
+    factor of one sample (the cavity distribution) has mean f - g Sigma / (1 - W Sigma) and variance
+    Sigma / (1 - W Sigma), where g and W are the derivative and the negative second derivative of
+    the sample's log-likelihood.
     """
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
 
     def fit(self, X: FloatArray, y: FloatArray) -> ScaledLaplace:
-        """Fit scikit-learn's classifier; find the scale that the left-out labels ask for."""
+        """Fit scikit-learn's classifier; maximise the leave-one-out likelihood over the scale."""
         self.model = laplace(self.setting).fit(X, y)
         mean, variance = self._left_out(X)
         sign = np.where(y == self.model.classes_[1], 1.0, -1.0)
@@ -103,14 +105,14 @@ class ScaledLaplace:
         return inside.kernel_(X) @ slope - slope * cavity, cavity
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Average the logistic over the Gaussian of the scaled mean."""
+        """Return probabilities: the logistic function averaged over the scaled latent Gaussian."""
         mean, variance = self.model.base_estimator_.latent_mean_and_variance(X)
         second = np.exp(_log_average(self.scale * mean, variance))
         return np.column_stack([1.0 - second, second])
 
 
 def _log_average(mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return the logarithm of the logistic's mean under Gaussians, by the trapezoidal rule."""
+    """Return the log of the mean logistic function under Gaussians, by the trapezoidal rule."""
     weight = np.exp(-0.5 * NODES**2)
     weight /= weight.sum()
     spread = np.sqrt(np.maximum(variance, 0.0))
@@ -118,7 +120,7 @@ def _log_average(mean: FloatArray, variance: FloatArray) -> FloatArray:
 
 
 def factories(setting: Setting) -> dict[str, Callable[[], Any]]:
-    """Return all candidates that can run here."""
+    """Return functions that create the candidates; GPyTorch's only if it is installed."""
     found: dict[str, Callable[[], Any]] = {
         NAIVE: lambda: ours(setting),
         RAW: lambda: ours(setting, calibrate=False),
@@ -135,5 +137,5 @@ def factories(setting: Setting) -> dict[str, Callable[[], Any]]:
 
 
 def has_gpytorch() -> bool:
-    """Whether GPyTorch is installed; it is not part of the bench extra."""
+    """Return whether GPyTorch is installed; it is not part of the bench extra."""
     return importlib.util.find_spec("gpytorch") is not None

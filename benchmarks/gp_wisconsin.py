@@ -1,8 +1,8 @@
-"""Section 8.7 of Opper and Winther (2000) on the Wisconsin data, beside the published numbers.
+"""Reproduction of section 8.7 of Opper and Winther (2000) on the Wisconsin data.
 
-The section prints a kernel width that does not fit its results. gamma = 1 / (2 * 0.15 * 9) is the
-reading that matches them best among those that were tried, so agreement is partly by construction;
-the split of the data is not known.
+The kernel width printed in the section is not consistent with its results. gamma =
+1 / (2 * 0.15 * 9) is the interpretation that matches them best among those that were tried, so
+agreement is partly by construction. The published split of the data is not known.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ FloatArray = npt.NDArray[np.float64]
 INPUT_NOISE = 1.3
 GAMMA = 1.0 / (2.0 * 0.15 * 9)
 FOLDS, SPLITS, QUICK_SPLITS = 10, 10, 2
-EVERY = {False: 1, True: 20}  # of the rows that are left out by retraining; the second is quick
-# The published stop is |delta alpha|^2 <= 1e-5. Ours is in units of 1 / sqrt(k(x, x) + v).
+EVERY = {False: 1, True: 20}  # by `quick`: retrain without each sample, or without each 20th
+# The published stopping rule is |delta alpha|^2 <= 1e-5; ours has units of 1 / sqrt(k(x, x) + v).
 PUBLISHED_TOL = float(np.sqrt(1e-5 * (1.0 + INPUT_NOISE)))
 
 
 def mean_field(**options: Any) -> Any:
-    """Return the naive mean-field classifier of the section."""
+    """Return the unfitted naive mean-field classifier of the section."""
     from widemargin import MeanFieldGPClassifier
 
     return MeanFieldGPClassifier(gamma=GAMMA, input_noise=INPUT_NOISE, **options)
 
 
 def machine(**options: Any) -> Any:
-    """Return the support vector machine of the section: quadratic slack, no threshold."""
+    """Return the unfitted SVM of the section: squared hinge loss, no intercept."""
     from widemargin import SVC
 
     C = 1.0 / (2.0 * INPUT_NOISE)
@@ -47,18 +47,22 @@ def machine(**options: Any) -> Any:
 
 @dataclass
 class Study:
-    """What was found: lists over the splits (errors) or over their training sets."""
+    """Results of the study: one entry per split (`errors`) or per training set.
+
+    `left_out` has leave-one-out errors, `one_set` the counts on a single training set, and
+    `iterations` those of the iterative algorithms.
+    """
 
     n_rows: int = 0
     errors: dict[str, list[int]] = field(default_factory=lambda: {"SVM": [], "NMF": []})
     left_out: dict[str, list[float]] = field(default_factory=lambda: {"SVM": [], "NMF": []})
-    support_vectors: list[tuple[int, int]] = field(default_factory=list)  # rows, support vectors
+    support_vectors: list[tuple[int, int]] = field(default_factory=list)  # samples, support vectors
     one_set: dict[str, int] = field(default_factory=dict)
     iterations: dict[str, float] = field(default_factory=dict)
 
 
 def study(quick: bool, say: Callable[[str], None]) -> Study:
-    """Repeat the section."""
+    """Reproduce the section: cross-validation, leave-one-out on one set, iteration counts."""
     data, found = keel("wisconsin", C=1.0, gamma=GAMMA), Study()
     found.n_rows = len(data.y)
     for seed in range(QUICK_SPLITS if quick else SPLITS):
@@ -81,14 +85,14 @@ def _cross_validate(found: Study, X: FloatArray, y: FloatArray, seed: int) -> No
             wrong[name] += int(np.count_nonzero(model.predict(X[test]) != y[test]))
             found.left_out[name].append(loo.error(model))
             if name == "SVM":
-                bound = loo.result(model, "support_vectors")  # counts equal rows one by one
+                bound = loo.result(model, "support_vectors")  # counts duplicates individually
                 found.support_vectors.append((len(train), int(bound.errors.sum())))
     for name, count in wrong.items():
         found.errors[name].append(count)
 
 
 def _one_set(found: Study, X: FloatArray, y: FloatArray, every: int) -> None:
-    """Leave-one-out of one training set: estimated, and by exact retraining."""
+    """Count leave-one-out errors on one training set: by linear response and by retraining."""
     from widemargin import loo
 
     exact = machine(tol=1e-8).fit(X, y)
@@ -110,24 +114,24 @@ def _left_out_mean(X: FloatArray, y: FloatArray, row: int) -> float:
 
 
 def _count_iterations(found: Study, X: FloatArray, y: FloatArray) -> None:
-    """Table 8.1 and the Adatron, to the published precision and beyond; Newton's method."""
+    """Count iterations of Table 8.1 and the Adatron at several tolerances, and Newton steps."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
         found.iterations = {
             "table": mean_field(solver="table", tol=PUBLISHED_TOL).fit(X, y).n_iter_,
             "table, 1e-6": mean_field(solver="table", tol=1e-6).fit(X, y).n_iter_,
             "newton, 1e-10": mean_field(solver="newton").fit(X, y).n_iter_,
-            # It counts single coefficients that moved; n of them are an iteration's work.
+            # n_iter_ counts updates of single coefficients; n of them are one iteration's work.
             "adatron, 1e-3": machine(solver="adatron", tol=1e-3).fit(X, y).n_iter_[0] / len(y),
             "adatron, 1e-9": machine(solver="adatron", tol=1e-9).fit(X, y).n_iter_[0] / len(y),
         }
 
 
-# -- what was found ----------------------------------------------------------------------------
+# -- report ------------------------------------------------------------------------------------
 
 
 def report_study(report: Report, found: Study) -> None:
-    """Add the table beside the published numbers, the targets and the raw figures."""
+    """Add the comparison with the published numbers, the targets and the raw figures."""
     table = report.table(
         f"Wisconsin, section 8.7 of Opper and Winther (2000): {len(found.errors['SVM'])} random "
         f"splits into {FOLDS} folds (the published split is unknown, the width is a reading)",
@@ -184,7 +188,10 @@ def _targets(found: Study) -> list[Target]:
 
 
 def of_614(found: Study) -> list[int]:
-    """Return the support vectors of the published size: three training sets of ten have it."""
+    """Return the numbers of support vectors of the training sets of the published size, 614.
+
+    Three of the ten training sets of a split have this size, the smaller one of the two sizes.
+    """
     least = min(rows for rows, _ in found.support_vectors)
     return [count for rows, count in found.support_vectors if rows == least]
 

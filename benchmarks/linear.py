@@ -1,4 +1,4 @@
-"""Linear machines head to head: the same relative gap, the intercept not regularised."""
+"""LinearSVC against LIBLINEAR at the same relative gap; the intercept is not regularised."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ OURS = "widemargin"
 DEFAULT = "LIBLINEAR, defaults"
 MATCHED = "LIBLINEAR, matched"
 
-GAP = 1e-3
-CONSISTENT = 1e-5
-TIGHT_GAP = 1e-6
+GAP = 1e-3  # relative gap that both have to reach
+CONSISTENT = 1e-5  # relative: a larger contradiction between objectives and bounds is a failure
+TIGHT_GAP = 1e-6  # relative gap of the fit that provides the dual bound
 SETTINGS = [(1e-4, epochs) for epochs in (10, 20, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)]
-"""(tol, max_iter) of LIBLINEAR from cheap to dear; the first one good enough is its matched run."""
+"""(tol, max_iter) of LIBLINEAR by increasing cost; the first that reaches GAP is "matched"."""
 
 
 @dataclass
 class Comparison:
-    """What was measured on one data set."""
+    """Measurements on one data set."""
 
     data: DataSet
     fits: Timings = field(default_factory=Timings)
@@ -39,12 +39,12 @@ class Comparison:
     certified: dict[str, float] = field(default_factory=dict)
 
     def gap(self, candidate: str) -> float:
-        """Return (primal - tight dual bound) / primal: how far from the optimum a model is."""
+        """Return (primal - dual bound of the tight fit) / primal, a bound on suboptimality."""
         return -relative_difference(self.dual, self.primals[candidate])
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the linear benchmark and return its report."""
     report = Report("linear", quick)
     sizes = (10_000, 100_000) if quick else (100_000, 1_000_000)
     with console.status("warming up") as status:
@@ -58,7 +58,7 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
             _bound(comparison)
             comparison.setting = _matched_setting(comparison)
             candidates = _factories(comparison)
-            candidates.pop(DEFAULT)  # minutes at a million rows: once, ahead of the rounds
+            candidates.pop(DEFAULT)  # minutes for a million samples: run once only
             _one_run(comparison, DEFAULT)
             for candidate in rounds_of(candidates, rounds):
                 status.update(f"{comparison.data.name}: {candidate}")
@@ -69,7 +69,7 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
 
 
 def _fit(model: Any, data: DataSet) -> Any:
-    """Fit without the warnings of a peer that is stopped early on purpose."""
+    """Fit without convergence warnings: LIBLINEAR is stopped early on purpose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(data.X, data.y)
@@ -80,17 +80,17 @@ def _primal(model: Any, data: DataSet) -> float:
 
 
 def _bound(comparison: Comparison) -> None:
-    """Take the dual bound of a tight fit of ours, outside the timing.
+    """Store the dual bound of a tight fit of ours, which is not timed.
 
-    By weak duality no primal of any candidate may lie below it. The bound of the timed fit would
-    be too hard on the peer: most of our own gap lies on the dual side.
+    By weak duality the primal objective of every candidate is at least this bound. The bound of the
+    timed fit would be unfair to LIBLINEAR: most of our own gap lies on the dual side.
     """
     model = _fit(ours_linear(comparison.data.C, tol=TIGHT_GAP), comparison.data)
     comparison.dual = model.certificate_.dual
 
 
 def _matched_setting(comparison: Comparison) -> tuple[float, int] | None:
-    """Return LIBLINEAR's cheapest setting within the gap of the dual bound, if there is one."""
+    """Return LIBLINEAR's cheapest setting that comes within GAP of the dual bound, or None."""
     data = comparison.data
     for tol, max_iter in SETTINGS:
         primal = _primal(_fit(liblinear(data.C, tol=tol, max_iter=max_iter), data), data)
@@ -167,7 +167,7 @@ def _targets(large: Comparison, growth: float) -> list[Target]:
 
 
 def _inconsistencies(comparison: Comparison) -> list[str]:
-    """Return violations of weak duality and a certificate that its model does not bear out."""
+    """Return failures: violations of weak duality, and an incorrect primal in our certificate."""
     name = comparison.data.name
     found = [
         f"{name}: the primal of {candidate} is below the dual bound"

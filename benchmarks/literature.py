@@ -1,7 +1,7 @@
-"""The literature repeated: every published number and claim that can be had, with a verdict.
+"""Reproduction of published tables, figures and claims, with a verdict for each.
 
-How verdicts are made stands in :mod:`benchmarks.literature_items`; the rules and tolerances are
-fixed there and in the parts, one for each source:
+:mod:`benchmarks.literature_items` defines the verdicts. Rules and tolerances are fixed there and in
+one module per source:
 
 - Table 2.1, Figs. 2.7 and 2.8 of Smola et al. (2000): :mod:`benchmarks.literature_margins`;
 - Figs. 2.2 to 2.6 and Weston (1999): :mod:`benchmarks.literature_toys`;
@@ -9,12 +9,12 @@ fixed there and in the parts, one for each source:
 - Opper and Winther (2000): :mod:`benchmarks.literature_fields`;
 - Balcázar et al. (2008): :mod:`benchmarks.literature_samples`.
 
-Splits and draws are seeded, and nothing is chosen by test rows. An item that differs is a result,
-not a failure: the exit code is 1 only where our own results contradict each other (a lower bound
-above its objective, planes that depend on the seed, two names of one machine that do not agree).
-Fits that say that they could not prove their optimum are listed.
+Splits and draws are seeded, and test samples are not used for any choice. An item that differs is a
+result, not a failure: the exit code is 1 only if our own results contradict each other (a lower
+bound above its objective, hyperplanes that depend on the seed, two estimators of the same problem
+that disagree). Fits whose certificate has not converged are listed.
 
-`literature_rst` writes the tables of the documentation from the JSON of a run.
+`literature_rst` writes the tables of the documentation from the JSON output of a run.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from benchmarks.literature_fields import add_fields
-from benchmarks.literature_items import DIFFERS, NOT_TO_BE_HAD, Findings, Item, counts
+from benchmarks.literature_items import DIFFERS, NOT_AVAILABLE, Findings, Item, counts
 from benchmarks.literature_margins import add_data_sets
 from benchmarks.literature_ranks import add_ranks
 from benchmarks.literature_samples import add_samples
 from benchmarks.literature_toys import add_toys
 from benchmarks.report import Report
 
-COLOURS = {"reproduced": "green", "close": "green", "differs": "yellow", "not to be had": "dim"}
+COLOURS = {"reproduced": "green", "close": "green", "differs": "yellow", "not available": "dim"}
 
 
 def run(console: Console, *, quick: bool, splits: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the literature benchmark and return its report."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting", total=None)
@@ -65,7 +65,7 @@ def run(console: Console, *, quick: bool, splits: int) -> Report:
 
 
 def measured(quick: bool, splits: int, say: Callable[[str], None]) -> list[Findings]:
-    """Measure everything."""
+    """Measure all items; return the findings of each source."""
     margins = Findings("Smola et al. (2000), chapter 2")
     weston = Findings("Weston (1999)")
     ranks = Findings("Herbrich et al. (2000)")
@@ -79,7 +79,7 @@ def measured(quick: bool, splits: int, say: Callable[[str], None]) -> list[Findi
     return [margins, weston, ranks, fields, samples]
 
 
-# -- what was found ----------------------------------------------------------------------------
+# -- report ------------------------------------------------------------------------------------
 
 
 def _table(report: Report, work: Findings) -> None:
@@ -92,7 +92,7 @@ def _table(report: Report, work: Findings) -> None:
 
 
 def _reasons(report: Report, items: list[Item]) -> None:
-    titles = {DIFFERS: "Why items differ", NOT_TO_BE_HAD: "Why items are not to be had"}
+    titles = {DIFFERS: "Why items differ", NOT_AVAILABLE: "Why items are not available"}
     for verdict, title in titles.items():
         table = report.table(title, ["item", "quantity", "reason"])
         for item in items:

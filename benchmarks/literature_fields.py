@@ -1,7 +1,8 @@
 """Tables 8.1 and 8.2, Figs. 8.1 and 8.2 of Opper and Winther (2000).
 
-The numbers are those of :mod:`benchmarks.gp_wisconsin`, which says how the width of the kernel was
-read. The published split into ten folds is unknown, so every published number is that of one split.
+The numbers come from :mod:`benchmarks.gp_wisconsin`, which explains the choice of the kernel width.
+The published split into ten folds is unknown, so every published number is treated as a result on
+one random split.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from benchmarks.literature_items import Findings
 
 FloatArray = npt.NDArray[np.float64]
 
-FLIPS = (0.001, 0.01, 0.1)
-ROUNDING = 1e-12  # of a formula
-SAME = 1e-8  # of a formula that holds in a fit, whose equations are solved to 1e-10
+FLIPS = (0.001, 0.01, 0.1)  # kappa, the probability of a flipped label
+ROUNDING = 1e-12  # tolerance of a formula evaluated in float64
+SAME = 1e-8  # tolerance of a formula for fitted values, whose equations are solved to 1e-10
 ERRORS, RATE, VECTORS, STEPS = 3.0, 0.0035, 15.0, 5.0
-"""Tolerances: errors of 683, error rates (two rows of 614), support vectors, iterations."""
-ALIKE = 0.9  # correlation of strengths that are "quite similar"
-SCREEN = 0.1  # the share of rows with the highest strengths
+"""Tolerances: errors of 683, error rates (two samples of 614), support vectors, iterations."""
+ALIKE = 0.9  # least correlation of embedding strengths that are "quite similar"
+SCREEN = 0.1  # fraction of samples that have the largest strengths
 SECONDS = "processor times of a machine of 1998; ours would say nothing about theirs"
 
 
 def add_fields(found: Findings, quick: bool, say: Callable[[str], None]) -> None:
-    """Add everything of the chapter."""
+    """Add all items of the chapter."""
     say("Fig. 8.1")
     add_formula(found)
     study = gp_wisconsin.study(quick, say)
@@ -49,12 +50,12 @@ def add_fields(found: Findings, quick: bool, say: Callable[[str], None]) -> None
 
 
 def formula(z: FloatArray, flips: float) -> FloatArray:
-    """Return (8.40) at k_ii = 1, as it is printed."""
+    """Return (8.40) at k_ii = 1, as printed."""
     return np.asarray((1 - 2 * flips) * norm.pdf(z) / (flips + (1 - 2 * flips) * norm.cdf(z)))
 
 
 def add_formula(found: Findings) -> None:
-    """Compare what the library computes with the formula; then what the text says of it."""
+    """Add Fig. 8.1: compare the library's embedding strengths with (8.40) and with the text."""
     from widemargin.problems.mean_field import Likelihood
 
     place, z = "Fig. 8.1", np.linspace(-6, 3, 901)
@@ -78,7 +79,7 @@ def _rises_then_falls(curve: FloatArray) -> bool:
 
 
 def add_cross_validation(found: Findings, study: Study) -> None:
-    """Section 8.7: ten-fold errors, leave-one-out errors and support vectors."""
+    """Add section 8.7: ten-fold errors, leave-one-out errors and support vectors."""
     place = "section 8.7"
     for name, published in (("SVM", "21"), ("NMF", "20")):
         what = f"{_long(name)}: 10-fold errors of {study.n_rows}"
@@ -94,7 +95,7 @@ def add_cross_validation(found: Findings, study: Study) -> None:
 
 
 def add_one_set(found: Findings, study: Study) -> None:
-    """Table 8.2: leave-one-out on one training set, by linear response and by retraining."""
+    """Add Table 8.2: leave-one-out on one training set, by linear response and by retraining."""
     place, one = "Table 8.2", study.one_set
     rows = study.n_rows - int(np.ceil(study.n_rows / FOLDS))  # the first fold is a larger one
     reason = "one training set, and not the one of the original"
@@ -104,7 +105,7 @@ def add_one_set(found: Findings, study: Study) -> None:
         found.number(place, what, published, value, within=RATE, reason=reason)
     what = "SVM: leave-one-out error, exact"
     found.number(place, what, "0.0261", one["SVM, exact"] / rows, within=RATE, reason=reason)
-    if one["retrained rows"] == rows:  # with --quick only some rows are retrained
+    if one["retrained rows"] == rows:  # with --quick only some are
         what = f"{_long('NMF')}: leave-one-out error, exact"
         value = one["NMF, exact, retrained rows"] / rows
         found.number(place, what, "0.0293", value, within=RATE, reason=reason)
@@ -121,7 +122,7 @@ def add_one_set(found: Findings, study: Study) -> None:
 
 
 def add_iterations(found: Findings, study: Study) -> None:
-    """Iterations of Table 8.1, and of the Adatron."""
+    """Add the numbers of iterations of Table 8.1 and of the Adatron."""
     steps = study.iterations
     what = "mean field: iterations of Table 8.1 to the published precision"
     reason = "the table does not say whether a step that makes things worse is undone"
@@ -151,7 +152,7 @@ def training_sets() -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray
 
 
 def add_strengths(found: Findings) -> None:
-    """Fig. 8.2 on ten training sets: strengths, margins, and where left-out errors lie."""
+    """Add Fig. 8.2 on ten training sets: strengths, margins, and leave-one-out errors."""
     place, alike, wider, off = "Fig. 8.2", [], [], []
     inside: dict[str, list[bool]] = {"SVM": [], "NMF": []}
     for X, y, _, _ in training_sets():
@@ -182,7 +183,7 @@ def add_strengths(found: Findings) -> None:
 
 
 def among_the_largest(model: Any, alpha: FloatArray) -> list[bool]:
-    """Return, for each left-out error, whether its strength is among the largest tenth."""
+    """Return, for each leave-one-out error, whether its strength is among the largest tenth."""
     from widemargin import loo
 
     count = int(np.ceil(SCREEN * len(alpha)))
@@ -192,14 +193,14 @@ def among_the_largest(model: Any, alpha: FloatArray) -> list[bool]:
 
 
 def unsolved(field: Any, noisy: FloatArray) -> float:
-    """Return how far fitted strengths are from the formula; ``noisy`` are their y f."""
+    """Return the largest distance of fitted strengths from (8.40); ``noisy`` has values of y f."""
     k = 1.0 + INPUT_NOISE
     z = (noisy - k * field.alpha_) / np.sqrt(k)
     return float(np.abs(field.alpha_ - formula(z, 0.0) / np.sqrt(k)).max())
 
 
 def add_tap(found: Findings) -> None:
-    """Section 8.7: TAP finds a solution very similar to the naive one."""
+    """Add the claim of section 8.7 that TAP and naive mean field have very similar solutions."""
     same: list[bool] = []
     for X, y, X_test, _ in training_sets():
         naive, tap = (

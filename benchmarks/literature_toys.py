@@ -1,8 +1,8 @@
 """Figs. 2.2 to 2.6 of Smola et al. (2000) and the last figure of Weston (1999), over many draws.
 
-Each figure shows one sample in the plane whose points are not printed. Ours are drawn anew, in the
-same shape, and what the text says of the figure is counted. The kernel is exp(-2 |x - x'|^2), a
-width of 0.5, which the text names for Figs. 2.4 to 2.6 and not for the others.
+Each figure shows one two-dimensional data set whose points are not printed. Data of the same shape
+are drawn repeatedly, and the draws in which the claims of the text hold are counted. The kernel is
+exp(-2 |x - x'|^2), that is a width of 0.5, which the text states for Figs. 2.4 to 2.6 only.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Rows = tuple[FloatArray, FloatArray]
 
 DRAWS, QUICK_DRAWS = 100, 20
 GAMMA = 2.0  # sigma = 0.5
-FRESH = 2_000
+FRESH = 2_000  # test samples
 LAMBDAS, NUS = (1.0, 2.0, 5.0, 10.0), (0.0, 0.1, 0.2, 0.5)
-HARD_NU = 0.01  # all nu up to one over the rows are the hard margin, which nu = 0 stands for
+HARD_NU = 0.01  # used for nu = 0: any nu <= 1 / n_samples gives the hard margin
 
 OUTLIER = np.array([[1.0, 0.1]])
 FAR_OUTLIER = np.array([[-1.75, -0.2]])
@@ -36,7 +36,7 @@ OWN_POINTS = "the points of the figure are not printed; ours are of the same sha
 
 
 def add_toys(found: Findings, weston: Findings, quick: bool, say: Callable[[str], None]) -> None:
-    """Add all figures in the plane."""
+    """Add the items of all figures with two-dimensional data."""
     draws = QUICK_DRAWS if quick else DRAWS
     say("Figs. 2.2, 2.3")
     add_outlier(found, draws)
@@ -51,7 +51,7 @@ def add_toys(found: Findings, weston: Findings, quick: bool, say: Callable[[str]
 
 
 def outlier_problem(rng: Rng) -> Rows:
-    """Return two classes side by side, and one row in the midst of the other class, the last."""
+    """Draw two classes side by side; the last sample is an outlier inside the other class."""
     dots = rng.uniform((-1.5, -1), (-0.2, 1), (16, 2))
     crosses = rng.uniform((0.2, -1), (1.7, 1), (20, 2))
     crosses = crosses[np.linalg.norm(crosses - OUTLIER, axis=1) > 0.3]
@@ -60,32 +60,32 @@ def outlier_problem(rng: Rng) -> Rows:
 
 
 def outlier_truth(rng: Rng) -> Rows:
-    """Return fresh rows of the two classes without an outlier."""
+    """Draw test samples of the two classes without an outlier."""
     X = rng.uniform((-1.5, -1), (1.7, 1), (FRESH, 2))
     X = X[np.abs(X[:, 0]) > 0.2]
     return X, np.where(X[:, 0] < 0, 1.0, -1.0)
 
 
 def overlap_problem(rng: Rng, n: int = 50) -> Rows:
-    """Return two classes on opposite sides and a strip that both of them visit."""
+    """Draw two classes on opposite sides that overlap in a strip."""
     X = rng.uniform((-1.5, -1), (1.5, 1), (n, 2))
     return X, np.where(X[:, 0] + 0.35 * rng.standard_normal(n) < 0, 1.0, -1.0)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Errors in per cent of the machines of one figure on one draw, and the outlier's classes."""
+    """Errors (per cent) and predictions for the outlier, by classifier, on one draw."""
 
     train: dict[str, float]
     test: dict[str, float]
-    last_row: dict[str, float]  # its predicted class; the true one is 1
+    last_row: dict[str, float]  # predicted class of the outlier, whose label is 1
 
 
 LOO, SOFT, HARD = "LOO-SVM", "SVM, C = 1", "SVM, C = 100"
 
 
 def judged(found: Findings, place: str, rows: Rows, fresh: Rows) -> Judged:
-    """Fit the three machines of a figure on one draw."""
+    """Fit the three classifiers of a figure on one draw and evaluate them on test samples."""
     from widemargin import LOOSVC, SVC
 
     machines = {
@@ -104,7 +104,7 @@ def judged(found: Findings, place: str, rows: Rows, fresh: Rows) -> Judged:
 
 
 def add_outlier(found: Findings, draws: int) -> None:
-    """Fig. 2.2: who classifies the outlier correctly, and who errs least on fresh rows."""
+    """Add Fig. 2.2: predictions for the outlier, and test errors."""
     place, all_draws = "Fig. 2.2", []
     for seed in range(draws):
         rng = np.random.default_rng(seed)
@@ -120,7 +120,7 @@ def add_outlier(found: Findings, draws: int) -> None:
 
 
 def add_overlap(found: Findings, draws: int) -> None:
-    """Fig. 2.3: the hard margin overfits, and who errs least on fresh rows."""
+    """Add Fig. 2.3: overfitting of the hard margin, and test errors."""
     place, all_draws = "Fig. 2.3", []
     for seed in range(draws):
         rng = np.random.default_rng(seed)
@@ -136,7 +136,7 @@ def add_overlap(found: Findings, draws: int) -> None:
 
 
 def add_better(found: Findings, place: str, name: str, all_draws: list[Judged]) -> None:
-    """Count the draws in which LOO-SVM makes no more test errors than another machine."""
+    """Count the draws in which LOO-SVM has no more test errors than another classifier."""
     better = [each.test[LOO] <= each.test[name] for each in all_draws]
     means = {key: np.mean([each.test[key] for each in all_draws]) for key in (LOO, name)}
     reason = (
@@ -147,11 +147,11 @@ def add_better(found: Findings, place: str, name: str, all_draws: list[Judged]) 
     found.claim(place, what, better, "draws", reason=reason)
 
 
-# -- Figs. 2.4 to 2.6: three machines, each with its parameter turned up -----------------------
+# -- Figs. 2.4 to 2.6: three classifiers at increasing parameters ------------------------------
 
 
 def two_classes(rng: Rng, n: int = 30) -> Rows:
-    """Return n rows on an arc and n in a cloud."""
+    """Draw n samples along an arc and n in a Gaussian cluster."""
     angle = rng.uniform(-0.9, 0.9, n)
     arc = np.column_stack([-1.1 * np.cos(angle), 1.5 * np.sin(angle)])
     arc += 0.22 * rng.standard_normal((n, 2))
@@ -160,7 +160,7 @@ def two_classes(rng: Rng, n: int = 30) -> Rows:
 
 
 def ladder() -> dict[str, list[Any]]:
-    """Return the machines of the three figures, each at its four parameters."""
+    """Return the classifiers of the three figures, each at four parameters."""
     from widemargin import AdaptiveMarginSVC, NuLPSVC, NuSVC
 
     return {
@@ -172,16 +172,16 @@ def ladder() -> dict[str, list[Any]]:
 
 @dataclass(frozen=True)
 class Influence:
-    """What one outlier does to one machine at its four parameters, in one draw."""
+    """Effect of one outlier on one classifier at its four parameters, on one draw."""
 
     followed: list[bool]
-    moved: list[float]  # per cent of fresh rows whose predicted class changes
-    size: list[float]  # sum of the coefficients
-    missed: list[float]  # share of rows with less than the margin
+    moved: list[float]  # per cent of test samples whose predicted class changes
+    size: list[float]  # sum of the absolute coefficients
+    missed: list[float]  # fraction of samples below the margin
 
 
 def influence(found: Findings, place: str, machines: list[Any], seed: int) -> Influence:
-    """Fit without the outlier and with it."""
+    """Fit without and with the outlier; return the effect at each parameter."""
     rng = np.random.default_rng(seed)
     X, y = two_classes(rng)
     fresh, _ = two_classes(rng, FRESH // 2)
@@ -200,7 +200,7 @@ def influence(found: Findings, place: str, machines: list[Any], seed: int) -> In
 
 
 def add_influence(found: Findings, draws: int) -> None:
-    """Figs. 2.4 to 2.6: who follows the outlier, and whom it moves."""
+    """Add Figs. 2.4 to 2.6: predictions for the outlier, and its effect on the boundary."""
     places = dict(zip(ladder(), ("Fig. 2.4", "Fig. 2.5", "Fig. 2.6"), strict=True))
     measured = {
         name: [influence(found, f"{places[name]}, {name}", each, seed) for seed in range(draws)]
@@ -230,7 +230,7 @@ def add_influence(found: Findings, draws: int) -> None:
 def add_less_moved(
     found: Findings, name: str, adaptive: list[Influence], others: list[Influence]
 ) -> None:
-    """Count the draws in which an outlier moves AM-SVM less than another machine."""
+    """Count the draws in which the outlier changes AM-SVM less than another classifier."""
     means = [np.mean([one.moved for one in ones]) for ones in (adaptive, others)]
     less = [
         np.mean(one.moved) < np.mean(other.moved)
@@ -249,7 +249,10 @@ def add_less_moved(
 
 
 def with_crosses_beside(count: int, rng: Rng) -> Rows:
-    """Return dots all over the square and crosses: five, a lonely one, and some beside that."""
+    """Draw dots over a square, a cluster of five crosses, and an isolated cross with neighbours.
+
+    `count` is the number of its neighbours.
+    """
     places = np.stack(np.meshgrid(np.linspace(-1, 1, 10), np.linspace(-1, 1, 10)), axis=-1)
     dots = places.reshape(-1, 2) + 0.06 * rng.standard_normal((100, 2))
     for centre in (CLUSTER, ALONE):
@@ -261,7 +264,7 @@ def with_crosses_beside(count: int, rng: Rng) -> Rows:
 
 
 def add_lonely_cross(found: Findings, draws: int) -> None:
-    """A cross alone is given up; with others beside it, it is followed."""
+    """Add the claim that an isolated cross is treated as an outlier, unless it has neighbours."""
     from widemargin import LOOSVC
 
     place = "section 5, soft margin selection"

@@ -1,12 +1,13 @@
-"""Exact leave-one-out against scikit-learn's loop of n fits: time, values, errors.
+"""Exact leave-one-out against a loop of n scikit-learn fits: time, decision values, errors.
 
-Both are timed end to end with fresh models: scikit-learn fits n - 1 rows and evaluates the row
-left out, n times; ours fits all rows once and follows the solution path for each row. The loop
-runs on one core, so ours is timed a second time with one thread.
+Both are timed end to end with fresh models. scikit-learn fits n - 1 samples and evaluates the
+sample left out, n times; ours fits all samples once and follows the solution path of each sample.
+The loop runs on one core, so ours is also timed with one thread.
 
-LIBSVM keeps the kernel in float32, which leaves errors of 1e-5 in its values at large C however
-tight its tolerance. Retraining is therefore checked twice: as LIBSVM returns it, and with its free
-coefficients and threshold solved for again in float64, which the optimality conditions confirm.
+LIBSVM stores the kernel in float32, which causes errors of 1e-5 in its decision values at large C
+for any tolerance. Our values are therefore compared with retraining twice: with the values that
+LIBSVM returns, and after solving for its free coefficients and intercept in float64, where the
+optimality conditions are verified.
 """
 
 from __future__ import annotations
@@ -42,24 +43,24 @@ PROBLEMS: list[tuple[str, int | None, tuple[float, ...]]] = [
     ("ring", 2000, (1.0,)),
     ("magic", 2000, (10.0,)),
 ]
-"""Data, rows and penalties; gamma is one over the number of columns."""
+"""Data set, number of samples (None: all) and values of C; gamma is 1 / n_features."""
 
 QUICK_ROWS = 300
-FULL_LOOP = 700  # rows up to which the loop leaves out every row
-SAMPLE, QUICK_SAMPLE = 150, 40  # rows that it leaves out otherwise
+FULL_LOOP = 700  # up to this many samples the loop leaves out every one
+SAMPLE, QUICK_SAMPLE = 150, 40  # number of samples left out otherwise
 
-OUR_RUNS = 5  # ours takes milliseconds where the loop takes seconds: more runs for the same noise
+OUR_RUNS = 5  # per round: ours takes milliseconds, the loop seconds, so ours needs more runs
 
-RANDOM_CHECKS, WORST_CHECKS = 8, 4
-OPTIMAL = 1e-9  # violation of the optimality conditions up to which a refined fit is believed
+RANDOM_CHECKS, WORST_CHECKS = 8, 4  # number of leave-one-out predictions compared with retraining
+OPTIMAL = 1e-9  # KKT violation up to which a refined fit is accepted as optimal
 SAME_VALUE = 1e-8
-"""Beyond this a left-out value is not that of retraining."""
+"""A larger difference between our leave-one-out prediction and retraining is a failure."""
 
-SAME_OBJECTIVE = 1e-5
+SAME_OBJECTIVE = 1e-5  # relative difference of the dual objectives
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the loo benchmark and return its report."""
     report = Report("loo", quick)
     comparisons = []
     with console.status("warming up") as status:
@@ -78,7 +79,7 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
 
 
 def problem(name: str, rows: int | None, C: float, *, quick: bool) -> Comparison:
-    """Load a data set and choose the rows that the loop leaves out."""
+    """Load a data set and choose the samples that the loop leaves out."""
     data = keel(name, C=C, gamma=1.0, rows=QUICK_ROWS if quick else rows)
     n, columns = data.shape
     data = replace(data, gamma=1.0 / columns)
@@ -90,7 +91,7 @@ def problem(name: str, rows: int | None, C: float, *, quick: bool) -> Comparison
 
 
 def left_out_values(data: DataSet, rows: IntArray) -> FloatArray:
-    """Retrain scikit-learn's machine without each of some rows; return the rows' values."""
+    """Return leave-one-out decision values of some samples by refitting scikit-learn's SVC."""
     values = np.empty(len(rows))
     kept = np.ones(data.shape[0], dtype=bool)
     for k, row in enumerate(rows):
@@ -102,15 +103,15 @@ def left_out_values(data: DataSet, rows: IntArray) -> FloatArray:
 
 
 def refined_value(model: SVC, data: DataSet, x: FloatArray) -> tuple[float, float]:
-    """Solve for a fitted machine's free coefficients and threshold in float64.
+    """Solve for the free coefficients and the intercept of a fitted SVC in float64.
 
     Returns
     -------
     value : float
-        Decision value of the row x.
+        Decision value of the sample x.
     violation : float
-        Largest violation of the optimality conditions: the value is that of the optimum if this
-        is rounding error, else the machine has not found which of its rows are free.
+        Largest violation of the optimality conditions. At the level of rounding errors the value
+        is that of the optimum; otherwise the fit has the wrong set of free support vectors.
     """
     y, support = data.y, model.support_
     beta = np.array(model.dual_coef_[0])
@@ -137,13 +138,13 @@ def refined_value(model: SVC, data: DataSet, x: FloatArray) -> tuple[float, floa
 
 
 def free_and_bounded(model: SVC) -> tuple[int, int]:
-    """Count the support vectors of scikit-learn's machine below C and at it."""
+    """Count the support vectors of scikit-learn's SVC with coefficients below C and at C."""
     bounded = int(np.count_nonzero(np.abs(model.dual_coef_) >= model.C * (1 - 1e-9)))
     return len(model.support_) - bounded, bounded
 
 
 def _warm_up() -> None:
-    """Compile and start everything, with and without threads."""
+    """Run small fits so that compilation and the start of threads are not timed."""
     from widemargin import loo
 
     data = clusters("warm-up", rows=300, columns=12, informative=8, redundant=2)
@@ -166,7 +167,7 @@ def _one_round(comparison: Comparison, part: str) -> None:
 
 
 def _run_loop(comparison: Comparison) -> None:
-    """Time the loop, scaled to all rows if it was sampled, and single fits on all rows."""
+    """Time the loop, scaled up if it leaves out some samples only, and fits on all samples."""
     data = comparison.data
     seconds, comparison.loop = timed(lambda: left_out_values(data, comparison.left_out))
     comparison.times.add("loop", seconds * data.shape[0] / len(comparison.left_out))
@@ -179,7 +180,7 @@ def _run_loop(comparison: Comparison) -> None:
 
 
 def _run_ours(comparison: Comparison, label: str = "") -> None:
-    """Time a fit and its leave-one-out values; the model would remember them, so it is fresh."""
+    """Time a fit and its leave-one-out predictions, with a new model since models cache them."""
     from widemargin import loo
 
     data = comparison.data
@@ -197,9 +198,10 @@ def _run_ours(comparison: Comparison, label: str = "") -> None:
 
 
 def _check_values(comparison: Comparison) -> None:
-    """Retrain at a tight tolerance without some support vectors and the rows that differ most.
+    """Compare predictions with retraining at a tight tolerance for a few samples.
 
-    A row that is no support vector changes nothing, so checking it would prove nothing.
+    These are random support vectors and the samples with the largest differences. Leaving out a
+    sample that is not a support vector does not change the model, so it would not be a test.
     """
     data = comparison.data
     model = sklearn_svc(data.C, data.gamma).fit(data.X, data.y)

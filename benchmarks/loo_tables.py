@@ -1,4 +1,4 @@
-"""What the leave-one-out benchmark measures on one problem, and the tables that show it."""
+"""Measurements and tables of the loo benchmark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.peers import SKLEARN
 from benchmarks.report import Report
 
 ONE_THREAD = "one thread"
-TIGHT_TOL = 1e-8
+TIGHT_TOL = 1e-8  # tol of scikit-learn's SVC in the comparison with retraining
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -22,19 +22,19 @@ IntArray = npt.NDArray[np.intp]
 
 @dataclass
 class Comparison:
-    """What was measured on one problem.
+    """Measurements on one problem.
 
     Attributes
     ----------
     left_out : ndarray
-        The rows that scikit-learn's loop leaves out: all of them or a sample.
+        Indices of the samples that scikit-learn's loop leaves out: all of them or a subsample.
     loop, ours : ndarray
-        Left-out values, of these rows and of all rows.
+        Leave-one-out predictions (decision values) of these samples and of all samples.
     tight_difference, refined_difference : float
-        Largest difference of ours to scikit-learn at TIGHT_TOL on the rows checked, as returned
-        and refined in float64.
+        Largest difference of ours from scikit-learn at TIGHT_TOL on the samples checked, as
+        returned and refined in float64.
     checked, refined : int
-        Rows checked, and those of them where the refined fit is optimal.
+        Number of samples checked, and of those for which the refined fit is optimal.
     """
 
     data: DataSet
@@ -55,42 +55,42 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """Name of the problem, as in the tables."""
+        """Name of the problem in the tables."""
         return f"{self.data.name} {self.data.shape[0]:,} C={self.data.C:g}"
 
     @property
     def sampled(self) -> bool:
-        """Whether the loop was run on a sample of the rows and scaled up."""
+        """Whether the loop left out a subsample only, so that its time is scaled up."""
         return len(self.left_out) < self.data.shape[0]
 
     def errors(self) -> tuple[float, float]:
-        """Leave-one-out error of ours and of the loop, on the rows of the loop."""
+        """Return the leave-one-out errors of ours and of the loop on the samples of the loop."""
         y = self.data.y[self.left_out]
         return error_rate(self.ours[self.left_out], y), error_rate(self.loop, y)
 
     @property
     def difference(self) -> float:
-        """Largest difference of a left-out value to the loop's."""
+        """Largest difference of a leave-one-out prediction from that of the loop."""
         return float(np.abs(self.ours[self.left_out] - self.loop).max())
 
     @property
     def speed_up(self) -> float:
-        """The loop in units of our total."""
+        """Time of the loop divided by our total time, best rounds."""
         return self.times.ratio("loop", "total")
 
     @property
     def speed_up_of_medians(self) -> float:
-        """The same for the median rounds: noise that a loop of seconds cannot escape counts."""
+        """The same ratio of medians, which does not favour short runs on a busy computer."""
         return self.times.median("loop") / self.times.median("total")
 
 
 def error_rate(values: FloatArray, y: FloatArray) -> float:
-    """Return the share of rows whose value has not the sign of its label."""
+    """Return the fraction of samples with y f <= 0."""
     return float(np.mean(values * y <= 0))
 
 
 def time_table(report: Report, comparisons: list[Comparison]) -> None:
-    """Show how long it took."""
+    """Add the table of times to the report."""
     table = report.table(
         "Leave-one-out of all rows, best (median); ~ a loop over some random rows, scaled to all",
         [
@@ -123,7 +123,7 @@ def time_table(report: Report, comparisons: list[Comparison]) -> None:
 
 
 def value_table(report: Report, comparisons: list[Comparison]) -> None:
-    """Show how far the values are apart."""
+    """Add the table of errors and of differences between decision values to the report."""
     table = report.table(
         "Errors and largest differences of values on the rows that the loop left out; on some "
         f"also to {SKLEARN} at tol={TIGHT_TOL:g}",
@@ -161,7 +161,7 @@ def _both(timings: Timings, label: str, unit: float = 1.0) -> str:
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Return all that was measured."""
+    """Return all measurements for the JSON file."""
     data, times = comparison.data, comparison.times
     ours, loop = comparison.errors()
     return {

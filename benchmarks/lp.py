@@ -1,7 +1,8 @@
-"""Leave-one-out, adaptive-margin and LP machines against generic LP solvers, at equal objectives.
+"""Linear-programming machines (LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC) against LP solvers.
 
-The unit of cost is U, one Cholesky factorisation of an n x n matrix by scipy. HiGHS solves the dual
-form by simplex and by interior point without crossover; the faster one counts.
+All candidates are compared at equal objectives. The unit of cost U is one Cholesky factorisation of
+an n x n matrix by scipy. HiGHS solves the dual form by its simplex method and by its interior-point
+method without crossover; the faster one counts.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ from benchmarks.measure import Timings, blas, rounds_of
 from benchmarks.memory import MB, peak_in_child, peak_of
 from benchmarks.report import Report, Target
 
-SAME = 1e-6  # relative: objectives this close are equal, and the gap that a fit has to prove
-ROUNDING = 1e-9
+SAME = 1e-6  # relative: objectives this close count as equal; also the gap required of our fits
+ROUNDING = 1e-9  # relative: by how much rounding errors may put an objective below our lower bound
 U = "U"
-UNIT_SECONDS = 1.0
+UNIT_SECONDS = 1.0  # U is the best of the factorisations done in about this time
 FOUR_MACHINES = [("LOO", 1.0), ("AM", 0.5), ("AM", 2.0), ("LP", 1.0), ("nu-LP", 0.3)]
 
 
 @dataclass
 class Comparison:
-    """One program: who solved it, how fast and how well."""
+    """Times and objectives of all candidates on one linear program."""
 
     case: Case
     candidates: tuple[str, ...]
@@ -54,33 +55,33 @@ class Comparison:
 
     @property
     def scale(self) -> float:
-        """What objectives are compared by: as in certificates, but that of nu is far below 1."""
+        """Scale of objectives: max(1, |ours|) as in certificates; for nu |ours|, far below 1."""
         size = abs(self.objectives[OURS])
         return size if self.case.nu is not None else max(1.0, size)
 
     def missed(self, name: str) -> bool:
-        """Whether a candidate ended above the optimum."""
+        """Return whether a candidate's objective is above the optimum by more than SAME."""
         return self.objectives[name] > self.objectives[OURS] + SAME * self.scale
 
     @property
     def peers(self) -> list[str]:
-        """The solvers of HiGHS that ran and reached the optimum."""
+        """Methods of HiGHS that ran and reached the optimum."""
         ran = [name for name in (SIMPLEX, IPM) if name in self.objectives]
         return [name for name in ran if not self.missed(name)]
 
     @property
     def ratio(self) -> float:
-        """Our time by that of the best of HiGHS; NaN if none reached the optimum."""
+        """Our time divided by that of the faster of `peers`; NaN if there is none."""
         return max((self.times.ratio(OURS, peer) for peer in self.peers), default=np.nan)
 
     @property
     def in_units(self) -> float:
-        """Our time in Cholesky factorisations."""
+        """Our time in units of U."""
         return self.times.ratio(OURS, U) if U in self.times.seconds else np.nan
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the lp benchmark and return its report."""
     report = Report("lp", quick)
     with console.status("warming up") as status:
         for make in (crescents, gauss10):
@@ -98,7 +99,10 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
 
 
 def _sizes(quick: bool) -> list[Comparison]:
-    """The leave-one-out machine: Clarabel while it takes seconds, HiGHS while it takes minutes."""
+    """Return comparisons of LOOSVC by size; Clarabel and HiGHS run on the smaller ones only.
+
+    Clarabel runs as long as it takes seconds, HiGHS as long as it takes minutes.
+    """
     small, medium, large = (200, 500, 2_000) if quick else (500, 2_000, 10_000)
     all_of_them, highs = (SIMPLEX, IPM, CLARABEL, OURS), (SIMPLEX, IPM, OURS)
     return [
@@ -120,7 +124,7 @@ def _four_machines(quick: bool) -> list[Comparison]:
 
 
 def _compared(comparison: Comparison, rounds: int, say: Callable[[str], None]) -> Comparison:
-    """Run all candidates in alternating order; recompute their objectives."""
+    """Time all candidates in alternating order and recompute their objectives."""
     case = comparison.case
     for name in rounds_of((*comparison.candidates, U), rounds):
         say(f"{case.label}: {name}")
@@ -135,10 +139,10 @@ def _compared(comparison: Comparison, rounds: int, say: Callable[[str], None]) -
 
 
 def cholesky_seconds(n: int) -> float:
-    """Time a Cholesky factorisation of an n x n matrix: the best of several, on any threads.
+    """Time a Cholesky factorisation of an n x n matrix: the best of several, with 1 or all threads.
 
-    On a busy machine threads that wait for each other can take a hundred times as long, and a
-    unit that is too large would flatter us.
+    On a busy computer, threads that wait for each other can take a hundred times as long, and too
+    large a unit would favour ours.
     """
     found: list[float] = []
     while len(found) < 2 or (sum(found) < UNIT_SECONDS and len(found) < 20):
@@ -152,7 +156,7 @@ def cholesky_seconds(n: int) -> float:
 
 
 def _narrow(quick: bool, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Kernels of a tenth of the width, where references fail: only what ours says of itself."""
+    """Fit kernels a tenth as wide, for which the peers fail; return our certificates only."""
     rows, found = 500 if quick else 2_000, []
     for case in (crescents(rows, sigma=0.05), gauss10(rows, sigma=0.2)):
         say(f"{case.label}, sigma {case.sigma:g}")
@@ -175,7 +179,7 @@ def _narrow(quick: bool, say: Callable[[str], None]) -> list[dict[str, Any]]:
     return found
 
 
-# -- what was found ----------------------------------------------------------------------------
+# -- report ------------------------------------------------------------------------------------
 
 
 def _collect(
@@ -220,7 +224,7 @@ def _table(report: Report, title: str, comparisons: list[Comparison]) -> None:
 
 
 def _seconds(comparison: Comparison, name: str) -> str:
-    """Best seconds; a star where the objective misses the optimum by more than SAME."""
+    """Format the best seconds; a star marks objectives that miss the optimum by more than SAME."""
     if name not in comparison.times.seconds:
         return ""
     return f"{comparison.times.best(name):.3f}" + ("*" if comparison.missed(name) else "")
@@ -255,12 +259,12 @@ def _targets(comparisons: list[Comparison]) -> list[Target]:
     if large.memory is not None:
         share = large.memory["fit_mb"] / large.memory["square"]
         what = f"{large.case.label}: {large.memory['fit_mb']:.0f} MB of a fit / n x n matrix"
-        found.append(Target(what, share, 0.5, False))  # half is one in float32
+        found.append(Target(what, share, 0.5, False))  # half of it is the matrix in float32
     return found
 
 
 def disagreements(comparison: Comparison) -> list[str]:
-    """Return what is wrong with our objective, our lower bound or the gap between them."""
+    """Return failures: an incorrect objective or lower bound of ours, or too large a gap."""
     found, label = [], comparison.case.label
     certificate, ours = comparison.model.certificate_, comparison.objectives[OURS]
     scale = comparison.scale
@@ -292,7 +296,7 @@ def _as_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the peak memory of one fit as JSON; a small fit before it loads what is compiled."""
+    """Print the peak memory of one fit as JSON, after a small fit that loads compiled code."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("rows", type=int)
     case = crescents(parser.parse_args().rows)

@@ -1,8 +1,9 @@
-"""Data and candidates of the lp benchmark: one linear program, four machines, everybody's alpha.
+"""Data and candidates of the lp benchmark: HiGHS, Clarabel and ours on the same linear programs.
 
-HiGHS and Clarabel are given the matrix of the dual form, max z'1 s.t. G z <= c, 0 <= z <= 1, which
-they solve faster than the primal, and only their own run is timed: neither computing the kernel nor
-handing it over. alpha is then the multiplier of G z <= c. Ours is timed as fit() on the rows.
+HiGHS and Clarabel receive the matrix of the dual form, max z'1 s.t. G z <= c, 0 <= z <= 1, which
+they solve faster than the primal. Only their own run is timed, without computing the kernel or
+passing the problem; alpha is then the multiplier of G z <= c. For ours the whole of ``fit(X, y)``
+is timed.
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ from benchmarks.measure import timed
 FloatArray = npt.NDArray[np.float64]
 
 SIMPLEX, IPM, CLARABEL, OURS = "HiGHS simplex", "HiGHS ipm", "Clarabel", "widemargin"
-BLOCK = 2_000  # rows of the kernel matrix that are held while an objective is recomputed
+BLOCK = 2_000  # rows of the kernel matrix in memory while an objective is recomputed
 
 
 @dataclass(frozen=True)
 class Case:
-    """A machine on some rows.
+    """A linear program: data, kernel and formulation.
 
     Attributes
     ----------
     name : str
-        Of the data, for the tables.
+        Name of the data for the tables.
     X, y : ndarray
-        Rows, and labels -1 and +1.
+        Samples, and labels -1 and +1.
     sigma : float
         Width of the kernel exp(-|x - x'|^2 / (2 sigma^2)).
     machine : {"LOO", "AM", "LP", "nu-LP"}
-        Which linear program.
+        Formulation: LOOSVC, AdaptiveMarginSVC, LPSVC or NuLPSVC.
     value : float
-        Its lam or nu; 1 for LOO.
+        Its parameter lam or nu; 1 for LOO.
     """
 
     name: str
@@ -54,46 +55,46 @@ class Case:
 
     @property
     def gamma(self) -> float:
-        """The width as the estimators take it."""
+        """Kernel parameter of the estimators, 1 / (2 sigma^2)."""
         return 1.0 / (2.0 * self.sigma**2)
 
     @property
     def label(self) -> str:
-        """Name for tables and JSON."""
+        """Name of the case in tables and JSON."""
         parameter = "" if self.machine == "LOO" else f" {self.value:g}"
         return f"{self.machine}{parameter}, {self.name} {len(self.y):,}"
 
     @property
     def shift(self) -> float:
-        """What the diagonal of G has less than that of the kernel."""
+        """Number subtracted from the diagonal of the kernel matrix in G."""
         return self.value if self.machine in ("LOO", "AM") else 0.0
 
     @property
     def price(self) -> float:
-        """The right-hand side c of the dual, the price of a unit of alpha."""
+        """Right-hand side c of the dual: the cost of a unit of alpha."""
         return self.value if self.machine == "LP" else 0.0
 
     @property
     def nu(self) -> float | None:
-        """Of the nu machine, else None."""
+        """Parameter nu of NuLPSVC; None for the others."""
         return self.value if self.machine == "nu-LP" else None
 
     def matrix(self) -> FloatArray:
-        """Return G, n x n."""
+        """Return the n x n matrix G, y_i y_j k(x_i, x_j) less `shift` on the diagonal."""
         G: FloatArray = rbf_kernel(self.X, gamma=self.gamma) * np.outer(self.y, self.y)
         G.flat[:: len(G) + 1] -= self.shift
         return G
 
 
 def crescents(rows: int, sigma: float = 0.5) -> Case:
-    """Two overlapping crescents in the plane: the kernel matrix has a small numerical rank."""
+    """Generate two overlapping crescents: the kernel matrix has a small numerical rank."""
     X, label = make_moons(rows, noise=0.35, random_state=SEED)
     X = StandardScaler().fit_transform(X)
     return Case("crescents", X, np.where(label == 1, 1.0, -1.0), sigma)
 
 
 def gauss10(rows: int, sigma: float = 2.0) -> Case:
-    """Two overlapping Gaussians in ten dimensions: the kernel matrix has full rank."""
+    """Generate two overlapping Gaussians in ten dimensions: the kernel matrix has full rank."""
     rng = np.random.default_rng(SEED)
     y = rng.choice([-1.0, 1.0], size=rows)
     X = rng.standard_normal((rows, 10)) + 0.3 * y[:, None]
@@ -101,7 +102,7 @@ def gauss10(rows: int, sigma: float = 2.0) -> Case:
 
 
 def estimator(case: Case) -> Any:
-    """Return our machine, unfitted."""
+    """Return our unfitted estimator for a case."""
     from widemargin import LOOSVC, LPSVC, AdaptiveMarginSVC, NuLPSVC
 
     makers: dict[str, Callable[[], Any]] = {
@@ -115,7 +116,7 @@ def estimator(case: Case) -> Any:
 
 @dataclass(frozen=True)
 class Solved:
-    """Seconds of a candidate, its alpha and, for ours, the fitted model."""
+    """Result of a candidate: seconds, alpha and, for ours, the fitted model."""
 
     seconds: float
     alpha: FloatArray
@@ -123,7 +124,7 @@ class Solved:
 
 
 def solve(case: Case, candidate: str) -> Solved:
-    """Run one candidate once."""
+    """Solve a case once by one candidate."""
     if candidate == OURS:
         model = estimator(case)
         seconds, _ = timed(lambda: model.fit(case.X, case.y))
@@ -134,7 +135,7 @@ def solve(case: Case, candidate: str) -> Solved:
 
 
 def _highs(case: Case, method: str) -> Solved:
-    """Solve the dual form by HiGHS; its interior point without the crossover to a vertex."""
+    """Solve the dual form by HiGHS; its interior-point method without crossover to a vertex."""
     try:
         import highspy
     except ModuleNotFoundError as error:
@@ -164,7 +165,7 @@ def _highs(case: Case, method: str) -> Solved:
 
 
 def _clarabel(case: Case) -> Solved:
-    """Solve the dual form by Clarabel, an interior point method for cones."""
+    """Solve the dual form by Clarabel, an interior-point method for conic programs."""
     import clarabel
 
     matrix, low, high, cost, right = _dual_form(case)
@@ -173,7 +174,7 @@ def _clarabel(case: Case) -> Solved:
     rows = np.vstack([matrix, box, -box])
     limits = np.concatenate([right, high[:n], -low[:n]])
     cones = [clarabel.NonnegativeConeT(len(limits))]
-    if case.nu is not None:  # the equation first
+    if case.nu is not None:  # the zero cone, hence the equation, comes first
         order = np.r_[n, 0:n, n + 1 : len(limits)]
         rows, limits = rows[order], limits[order]
         cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(len(limits) - 1)]
@@ -188,9 +189,9 @@ def _clarabel(case: Case) -> Solved:
 
 
 def _dual_form(case: Case) -> tuple[FloatArray, ...]:
-    """Return matrix, limits of the variables, cost and right-hand side; all rows are <= it.
+    """Return matrix, bounds of the variables, cost and right-hand side of matrix z <= right.
 
-    The nu machine minimises s over z with G z <= s and sum z = nu: s is the last variable, the
+    The dual of NuLPSVC minimises s over z with G z <= s and sum z = nu: s is the last variable, the
     equation the last row.
     """
     n, G = len(case.y), case.matrix()
@@ -204,10 +205,10 @@ def _dual_form(case: Case) -> tuple[FloatArray, ...]:
 
 
 def objective(case: Case, alpha: FloatArray) -> float:
-    """Recompute the objective at alpha >= 0 in float64, the same way for everybody.
+    """Recompute the primal objective at alpha >= 0 in float64, identically for all candidates.
 
-    That of the nu machine belongs to alpha of sum 1 and the best rho, a quantile of the margins.
-    The diagonal is set, not computed: k(x, x) is 1, and alpha may be 1e8.
+    For NuLPSVC alpha is scaled to sum 1 and rho is optimal, a quantile of the margins. The diagonal
+    of the kernel is set to k(x, x) = 1 rather than computed, since alpha may be as large as 1e8.
     """
     n, support = len(case.y), np.flatnonzero(alpha)
     if case.nu is not None:

@@ -1,4 +1,4 @@
-"""How things are timed: interleaved rounds, fresh models, and the floor of one pass."""
+"""Timing tools: interleaved rounds, best and median times, and the cost of one pass."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from benchmarks.data import DataSet
 __all__ = ["Timings", "blas", "geometric_mean", "one_pass", "rounds_of", "timed", "usable_cores"]
 
 TILE_ROWS, TILE_COLUMNS = 256, 2048
-"""A tile of the product and its exp stay in the second-level cache of a core."""
+"""Size of a tile: the product and its exp stay in the second-level cache of a core."""
 
 Result = TypeVar("Result")
 
 
 def usable_cores() -> int:
-    """Return the number of cores this process may run on."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def timed(action: Callable[[], Result]) -> tuple[float, Result]:
-    """Run an action once; return its seconds and its result."""
+    """Call a function once, after garbage collection; return the seconds and its result."""
     gc.collect()
     start = time.perf_counter()
     result = action()
@@ -41,7 +41,7 @@ def timed(action: Callable[[], Result]) -> tuple[float, Result]:
 
 
 class Timings:
-    """Seconds by label, one entry a round."""
+    """Seconds by label, with one entry per round."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, list[float]] = {}
@@ -51,19 +51,19 @@ class Timings:
         self.seconds.setdefault(label, []).append(seconds)
 
     def best(self, label: str) -> float:
-        """Return the fastest round."""
+        """Return the seconds of the fastest round."""
         return min(self.seconds[label])
 
     def median(self, label: str) -> float:
-        """Return the median round."""
+        """Return the median seconds of the rounds."""
         return median(self.seconds[label])
 
     def ratio(self, label: str, base: str) -> float:
-        """Return how many times longer the best round of `label` took than that of `base`."""
+        """Return the best time of `label` divided by the best time of `base`."""
         return self.best(label) / self.best(base)
 
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Return best, median and all rounds of every label."""
+        """Return the best, the median and all times of every label."""
         return {
             label: {"best": min(values), "median": median(values), "rounds": values}
             for label, values in self.seconds.items()
@@ -71,9 +71,10 @@ class Timings:
 
 
 def rounds_of(names: Iterable[str], rounds: int) -> Iterable[str]:
-    """Yield every name once a round, in alternating order.
+    """Yield every name once per round, in alternating order.
 
-    A slow phase of the machine then hits all candidates alike, and none always runs first.
+    Slow phases of the computer then affect all candidates equally, and no candidate always runs
+    first.
     """
     forward = list(names)
     for number in range(rounds):
@@ -81,10 +82,10 @@ def rounds_of(names: Iterable[str], rounds: int) -> Iterable[str]:
 
 
 def one_pass(data: DataSet, support: npt.NDArray[np.intp], beta: npt.NDArray[Any]) -> Any:
-    """Evaluate sum_j beta_j k(x_j, x_i) for every training row: the unit of cost.
+    """Evaluate sum_j beta_j k(x_j, x_i) for every training sample: the unit of cost.
 
-    The plainest fast way NumPy has: float32 BLAS with the squared norms folded into the product
-    as two more columns, exp in place, one thread for each usable core with BLAS at one thread.
+    A simple and fast implementation in NumPy: float32 BLAS with the squared norms included in the
+    product as two more columns, exp in place, one thread per usable core, each with serial BLAS.
     """
     left, right = _folded(data.X, data.gamma)
     right = np.ascontiguousarray(right[support])
@@ -107,7 +108,7 @@ def one_pass(data: DataSet, support: npt.NDArray[np.intp], beta: npt.NDArray[Any
 
 @functools.cache
 def blas() -> Any:
-    """Find the BLAS libraries once: the search takes longer than a small pass."""
+    """Return a controller of the BLAS libraries, cached since the search is slow."""
     return ThreadpoolController().select(user_api="blas")
 
 

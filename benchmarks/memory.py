@@ -1,4 +1,4 @@
-"""Peak memory of one fit, measured in a process of its own: ``python -m benchmarks.memory``."""
+"""Peak memory of one fit, measured in a separate process: ``python -m benchmarks.memory``."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ MB = 2**20
 
 
 def peak_of_fit(data_name: str, candidate: str, *, quick: bool) -> dict[str, float]:
-    """Start a child that fits once; return its peak above the memory held before the fit.
+    """Fit once in a child process; return its peak above the memory in use before the fit.
 
-    The baseline is taken with the data loaded and the estimator's module imported; whatever the
-    fit itself imports or compiles counts.
+    The baseline is taken with the data loaded and the estimator's module imported. Modules that the
+    fit imports and code that it compiles are included in the peak.
     """
     arguments = [data_name, candidate, "--quick"] if quick else [data_name, candidate]
     return peak_in_child("benchmarks.memory", *arguments)
 
 
 def peak_in_child(module: str, *arguments: str) -> dict[str, float]:
-    """Run ``python -m module arguments``; return the figures of `peak_of` that it prints last."""
+    """Run ``python -m module arguments``; return the result of `peak_of` from its last line."""
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -36,7 +36,7 @@ def peak_in_child(module: str, *arguments: str) -> dict[str, float]:
 
 
 def peak_of(action: Callable[[], Any]) -> dict[str, float]:
-    """Run an action; return the memory of this process before it, its peak and the difference."""
+    """Call a function; return memory before it, peak memory and their difference, in MB."""
     before = _reset_peak()
     action()
     peak = _peak()
@@ -51,10 +51,10 @@ def _linux_status(field: str) -> float:
 
 
 def _reset_peak() -> float:
-    """Forget the peak so far where the system can; return the memory held now, in MB.
+    """Reset the peak memory if the system supports it; return the current memory in MB.
 
-    ``ru_maxrss`` of a child starts at the size of the process that started it and never falls,
-    so on Linux the high-water mark of the address space is reset and read instead.
+    ``ru_maxrss`` of a child process starts at the size of its parent and never decreases, so on
+    Linux the high-water mark of the resident set (VmHWM) is reset and read instead.
     """
     if sys.platform.startswith("linux"):
         Path("/proc/self/clear_refs").write_text("5")
@@ -65,7 +65,7 @@ def _reset_peak() -> float:
 def _peak() -> float:
     if sys.platform.startswith("linux"):
         return _linux_status("VmHWM")
-    import resource  # not on Windows, where this benchmark cannot run
+    import resource  # not available on Windows, where this benchmark cannot run
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MB
@@ -78,7 +78,7 @@ def _fit_once(data_name: str, candidate: str, *, quick: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Fit the named candidate on the named data set and print the figures as JSON."""
+    """Fit one candidate on one data set and print its memory as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", choices=list(LOADERS))
     parser.add_argument("candidate", choices=list(SVC_PEERS))

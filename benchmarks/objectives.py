@@ -1,4 +1,4 @@
-"""Objectives recomputed from fitted models in float64: one function for all candidates."""
+"""Objectives of fitted models, recomputed in float64 by the same functions for all candidates."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import scipy.sparse as sp
 
 from benchmarks.data import DataSet, FloatArray
 
-BLOCK = 1024
+BLOCK = 1024  # rows of the kernel matrix computed at a time
 
 
 @dataclass(frozen=True)
 class DualPoint:
-    """A dual solution read off a fitted kernel machine.
+    """Dual objective and feasibility of a fitted kernel SVM.
 
     Attributes
     ----------
     objective : float
         sum(alpha) - 1/2 beta' K beta with beta = alpha y.
     infeasibility : float
-        Largest violation of 0 <= alpha <= C (equal rows taken together) and sum(beta) = 0, in
-        units of C. An infeasible point may show too good an objective.
+        Largest violation of 0 <= alpha <= C (duplicates taken together) and sum(beta) = 0, in
+        units of C. The objective of an infeasible point may be better than the optimum.
     n_support : int
-        Rows with a coefficient.
+        Number of support vectors.
     """
 
     objective: float
@@ -52,7 +52,7 @@ def _squared_norms(A: Any) -> FloatArray:
 
 
 def quadratic_form(X: Any, beta: FloatArray, gamma: float) -> float:
-    """Return beta' K beta in blocks of rows, never holding the whole matrix."""
+    """Return beta' K beta, computed in blocks of rows without forming the whole matrix."""
     total = 0.0
     for start in range(0, len(beta), BLOCK):
         rows = slice(start, start + BLOCK)
@@ -61,10 +61,10 @@ def quadratic_form(X: Any, beta: FloatArray, gamma: float) -> float:
 
 
 def dual_objective(model: Any, data: DataSet) -> DualPoint:
-    """Recompute the dual objective of a fitted binary C-hinge machine.
+    """Recompute the dual objective of a fitted binary SVC with hinge loss.
 
-    Only ``support_`` and ``dual_coef_`` are read; the rows come from the data, so a
-    float32 copy inside the model cannot help it.
+    Only ``support_`` and ``dual_coef_`` of the model are used. The samples are taken from the data,
+    so a float32 copy in the model has no effect.
     """
     support = np.asarray(model.support_, dtype=np.intp)
     coefficients = model.dual_coef_
@@ -78,10 +78,10 @@ def dual_objective(model: Any, data: DataSet) -> DualPoint:
 
 
 def _outside_box(alpha: FloatArray, support: npt.NDArray[np.intp], data: DataSet) -> float:
-    """Return how far alpha leaves 0 <= alpha <= C.
+    """Return the largest violation of 0 <= alpha <= C.
 
-    Equal rows with equal labels may share their coefficients in any way, or be merged
-    into one, so the upper bound is that of the group: C times its rows.
+    Duplicates with equal labels may share their coefficients in any way, or be merged into one
+    sample, so the upper bound applies to their sum: C times the number of duplicates.
     """
     keys = _row_keys(data)
     room = {key: data.C * count for key, count in Counter(keys).items()}
@@ -91,7 +91,7 @@ def _outside_box(alpha: FloatArray, support: npt.NDArray[np.intp], data: DataSet
 
 
 def _row_keys(data: DataSet) -> list[bytes]:
-    """Return the bytes of every row and its label: equal rows have equal keys."""
+    """Return a key per sample, the bytes of its row and label: duplicates have equal keys."""
     labels = [label.tobytes() for label in data.y]
     if data.sparse:
         indices, values, bounds = data.X.indices, data.X.data, data.X.indptr
@@ -105,7 +105,7 @@ def _row_keys(data: DataSet) -> list[bytes]:
 
 
 def linear_primal(w: npt.ArrayLike, b: float, data: DataSet) -> float:
-    """Return 1/2 |w|^2 + C sum_i max(0, 1 - y_i (w.x_i + b)): the intercept is not regularised."""
+    """Return 1/2 |w|^2 + C sum_i max(0, 1 - y_i (w.x_i + b)); the intercept is not regularised."""
     weights = np.asarray(w, dtype=np.float64).ravel()
     margins = data.y * (data.X @ weights + float(b))
     return float(0.5 * (weights @ weights) + data.C * np.maximum(0.0, 1.0 - margins).sum())

@@ -1,7 +1,8 @@
-"""Rank boundaries and cumulative models against mord, skordinal, statsmodels and explicit pairs.
+"""OrdinalSVC and CumulativeLinkClassifier against mord, skordinal, statsmodels and LinearSVC.
 
-Models differ, so everybody is given the same rows and the preference risk of fresh rows stands
-beside the time. Who solves the pairwise problem has its objective recomputed by one function.
+The models differ, so all candidates are fitted to the same data, and the preference risk on test
+samples is reported with the time. The objectives of candidates that solve the pairwise problem
+(LinearSVC on explicit pairs does) are recomputed by one function.
 """
 
 from __future__ import annotations
@@ -51,16 +52,16 @@ from benchmarks.report import Report, Target
 
 OURS = (HINGE, SQUARED)
 LINKS = ("logit", "probit", "cloglog")
-SAME = 1e-6  # relative: a certificate's objective this close to the recomputed one is true
-ROUNDING = 1e-9
+SAME = 1e-6  # relative: largest difference of a certificate's objective from the recomputed one
+ROUNDING = 1e-9  # relative: by how much rounding errors may put an objective below our lower bound
 LARGE_C = 1e6
-DENSE_SHARE = 0.05  # of the memory of a dense matrix, which a fit on sparse rows may take
-DATA_SHARE = 10.0  # times the data, which a fit may take: far from a matrix of pairs
+DENSE_SHARE = 0.05  # target for sparse data: peak memory / size of the dense matrix
+DATA_SHARE = 10.0  # target for dense data: peak memory / size of X; all pairs would take far more
 
 
 @dataclass
 class Comparison:
-    """Everybody on the same rows."""
+    """Measurements of all candidates on one data set; ratios of times are relative to `base`."""
 
     case: Case
     candidates: tuple[str, ...]
@@ -71,21 +72,21 @@ class Comparison:
     risks: dict[str, float] = field(default_factory=dict)
 
     def gap(self, name: str) -> float:
-        """Return the proved gap of ours, a peer's distance from our lower bound, else NaN."""
+        """Return the relative gap to our lower bound; NaN for other objectives than ours."""
         certificate = self._proof(name)
         if certificate is None:
             return np.nan
         return (self.objectives[name] - certificate.dual) / max(1.0, abs(certificate.primal))
 
     def _proof(self, name: str) -> Any:
-        """Return the certificate of our machine with the loss of this one."""
+        """Return the certificate of our estimator with the same loss, or None."""
         ours = {LOSSES[each]: each for each in OURS if each in self.found}
         proved_by = ours.get(LOSSES.get(name, ""))
         return None if proved_by is None else self.found[proved_by].model.certificate_
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the ordinal benchmark and return its report."""
     report = Report("ordinal", quick)
     with console.status("warming up") as status:
         for case in (graded(300), bent(300), graded_text(300, 1000)):
@@ -102,11 +103,14 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
     return report
 
 
-# -- what is compared --------------------------------------------------------------------------
+# -- comparisons -------------------------------------------------------------------------------
 
 
 def _linear(quick: bool) -> list[Comparison]:
-    """Pairs while they fit into memory, then the others at two sizes for the growth."""
+    """Return the linear comparisons: with explicit pairs if they fit in memory, then two sizes.
+
+    The two larger sizes show how the time grows.
+    """
     small, medium, large = (1_000, 2_000, 20_000) if quick else (1_000, 10_000, 100_000)
     pairs = (*OURS, PAIRS_HINGE, PAIRS_MATCHED, PAIRS_SQUARED, LOGIT, MORD_AT, MORD_IT)
     rest = (*OURS, LOGIT, MORD_AT, MORD_IT)
@@ -131,7 +135,7 @@ def _text(quick: bool) -> Case:
 
 
 def _large_C(quick: bool) -> list[Comparison]:
-    """The costs of hard margins on rows that contradict each other."""
+    """Return comparisons at a nearly hard margin on data that are not separable."""
     linear, kernel, text = (300, 200, 500) if quick else (10_000, 1_000, 1_000)
     cases = (graded(linear), bent(kernel), graded_text(text, 2 * text))
     return [Comparison(with_penalty(case, LARGE_C), OURS, HINGE) for case in cases]
@@ -144,7 +148,7 @@ def _cumulative(quick: bool) -> list[Comparison]:
 
 
 def _compared(comparison: Comparison, rounds: int, say: Callable[[str], None]) -> Comparison:
-    """Run all candidates in alternating order; judge the last model of each."""
+    """Time all candidates in alternating order; evaluate the last model of each."""
     case = comparison.case
     for name in rounds_of(comparison.candidates, rounds):
         say(f"{case.label}: {name}")
@@ -157,11 +161,11 @@ def _compared(comparison: Comparison, rounds: int, say: Callable[[str], None]) -
     return comparison
 
 
-# -- what was found ----------------------------------------------------------------------------
+# -- report ------------------------------------------------------------------------------------
 
 
 def _table(report: Report, title: str, comparisons: list[Comparison]) -> None:
-    """One line for each candidate; of peers on our problem, the gap to our lower bound."""
+    """Add a table with one line per candidate, and the results and failures to the report."""
     table = report.table(
         f"{title}: best seconds (median)",
         ["data", "candidate", "seconds", "ratio", "gap", "risk of fresh pairs"],
@@ -184,7 +188,7 @@ def _table(report: Report, title: str, comparisons: list[Comparison]) -> None:
 
 
 def disagreements(comparison: Comparison) -> list[str]:
-    """Return certificates that are not what their model says, and peers that refute them."""
+    """Return failures: certificates that the recomputed objectives of ours or a peer contradict."""
     found, label = [], comparison.case.label
     for name, value in comparison.objectives.items():
         proof = comparison._proof(name)
@@ -279,7 +283,7 @@ def _report_large_C(report: Report, comparisons: list[Comparison]) -> None:
 
 
 def _report_cumulative(report: Report, comparisons: list[Comparison]) -> None:
-    """Set pure likelihoods side by side: the same problem, so they must be equal."""
+    """Compare likelihoods with statsmodels: the problem is the same, so they must be equal."""
     table = report.table(
         "Cumulative models without a penalty: best seconds",
         ["link", LOGIT, STATSMODELS, "ours/theirs", "log-likelihood", "relative difference"],
@@ -307,16 +311,16 @@ def _report_cumulative(report: Report, comparisons: list[Comparison]) -> None:
 
 
 def _give_back() -> None:
-    """Return freed memory to the system: else a fit would use it and seem to take none."""
+    """Return freed memory to the system; a fit that reused it would seem to take none."""
     gc.collect()
     if sys.platform.startswith("linux"):
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
         if trim is not None:
             trim(0)
 
 
 def main() -> None:
-    """Print the peak memory of one fit as JSON; a small fit before it loads what is compiled."""
+    """Print the peak memory of one fit as JSON, after a small fit that loads compiled code."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("candidate", choices=OURS)
     parser.add_argument("data", choices=("linear", "text"))

@@ -1,8 +1,8 @@
-"""Fig. 2.2 of Herbrich et al. (2000): risk of predicted ranks by the number of training rows.
+"""Learning curves of Fig. 2.2 of Herbrich et al. (2000): preference risk of predicted ranks.
 
-Ranks of a product in the unit square, with noise: the rank machine, a machine for each pair of
-ranks, and regression on the numbers of the ranks, all with the kernel (x.x' + 1)^2 and C = 10^6,
-and a cumulative model on the same quadratic features.
+The ranks are noisy thresholds of a product in the unit square. Candidates are OrdinalSVC,
+one-vs-one SVC and regression on the rank numbers, all with the kernel (x.x' + 1)^2 and C = 10^6,
+and a cumulative link model on the same quadratic features.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
 THRESHOLDS = (-1.0, -0.1, 0.25, 1.0)
-NOISE = 0.125  # standard deviation; the text leaves open whether the variance is meant
+NOISE = 0.125  # standard deviation; the text does not say whether it means this or the variance
 ROWS, RANKS = 1_000, 5
-AT = 25  # rows at which the targets are read
+AT = 25  # training samples to which the targets refer
 SIZES, QUICK_SIZES = (5, 10, 15, 20, AT, 35, 45), (AT,)
 DRAWS = 60
 KERNEL: dict[str, Any] = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0, "C": 1e6}
@@ -39,7 +39,7 @@ UTILITY = "OrdinalSVC, by utility"
 
 @dataclass
 class Curves:
-    """Scaled preference risk of every draw, by method and number of training rows."""
+    """Scaled preference risk of every draw, by candidate and number of training samples."""
 
     draws: int
     risks: dict[str, dict[int, list[float]]] = field(default_factory=dict)
@@ -49,27 +49,27 @@ class Curves:
         self.risks.setdefault(name, {}).setdefault(size, []).append(risk)
 
     def mean(self, name: str, size: int) -> float:
-        """Return the mean over the draws."""
+        """Return the mean risk over the draws."""
         return float(np.mean(self.risks[name][size]))
 
     def half_width(self, name: str, size: int) -> float:
-        """Return half of the interval that holds the true mean with 95 %."""
+        """Return half the width of the 95 % confidence interval of the mean."""
         values = self.risks[name][size]
         return float(1.96 * np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def square(noise: float = NOISE) -> tuple[FloatArray, IntArray]:
-    """Return uniform rows of the unit square and their ranks 1, ..., 5, as in (2.29)."""
+    """Generate uniform samples in the unit square and their ranks 1, ..., 5, as in (2.29)."""
     rng = np.random.default_rng(SEED)
     X = rng.uniform(size=(ROWS, 2))
     utility = 10.0 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5)
-    # A value on a threshold belongs to the lower rank, (2.19).
+    # A value equal to a threshold belongs to the lower rank, (2.19).
     noisy = utility + noise * rng.standard_normal(ROWS)
     return X, 1 + np.searchsorted(THRESHOLDS, noisy, side="left")
 
 
 def training_rows(y: IntArray, size: int, seed: int) -> npt.NDArray[np.bool_]:
-    """Draw rows at random until every rank is among them."""
+    """Return the mask of a random training set; draws that lack a rank are rejected."""
     rng = np.random.default_rng((seed, size))
     while True:
         drawn = rng.permutation(len(y))[:size]
@@ -78,7 +78,10 @@ def training_rows(y: IntArray, size: int, seed: int) -> npt.NDArray[np.bool_]:
 
 
 def machines() -> dict[str, Callable[[], Any]]:
-    """Return the candidates; one-vs-one is scikit-learn's, whose SVR does not end at this C."""
+    """Return functions that create the candidates.
+
+    One-vs-one SVC is scikit-learn's. SVR is ours, since scikit-learn's does not end at this C.
+    """
     from sklearn.svm import SVC
 
     from widemargin import SVR, CumulativeLinkClassifier, OrdinalSVC
@@ -95,12 +98,12 @@ def machines() -> dict[str, Callable[[], Any]]:
 
 
 def predicted_ranks(model: Any, X: FloatArray) -> FloatArray:
-    """Return predictions; those of a regression rounded to ranks, a half to the lower one."""
+    """Return predicted ranks; predictions of a regression are rounded, halves downwards."""
     return np.clip(np.ceil(model.predict(X) - 0.5), 1, RANKS)
 
 
 def learned(quick: bool, say: Callable[[str], None]) -> Curves:
-    """Train everybody on the same draws and judge the ranks predicted for the other rows."""
+    """Fit all candidates to the same draws; record their preference risk on the other samples."""
     from widemargin.assess.metrics import preference_risk
 
     X, y = square()
@@ -121,13 +124,13 @@ def learned(quick: bool, say: Callable[[str], None]) -> Curves:
 
 
 def fitted(model: Any, X: FloatArray, y: npt.NDArray[Any]) -> Any:
-    with warnings.catch_warnings():  # C = 1e6 on rows that contradict each other
+    with warnings.catch_warnings():  # expected at C = 1e6 on noisy ranks
         warnings.simplefilter("ignore")
         return model.fit(X, y)
 
 
 def report_curves(report: Report, curves: Curves) -> None:
-    """Add the table, the figures and the targets."""
+    """Add the table, the raw figures and the targets to the report."""
     sizes = list(curves.risks[ORDINAL])
     table = report.table(
         f"Fig. 2.2: share of fresh pairs in the wrong order by predicted rank, {curves.draws} "

@@ -1,8 +1,8 @@
-"""Data and candidates of the ordinal benchmark, and one pairwise objective for everybody.
+"""Data and candidates of the ordinal benchmark, and an independent pairwise objective.
 
-mord, skordinal and statsmodels fit other models of the same ranks, so they are compared at equal
-data, with the preference risk of fresh rows beside the time. LinearSVC on explicit pairs solves our
-problem itself, and so its objective has to be ours.
+mord, skordinal and statsmodels fit other models of the same ranks, so they are compared on the same
+data by time and by preference risk on test samples. LinearSVC on explicit pairs solves the same
+problem as OrdinalSVC, so its objective must agree with ours.
 """
 
 from __future__ import annotations
@@ -44,30 +44,30 @@ LOSSES = {
 """Loss of the candidates that solve the pairwise problem."""
 
 TOLS = {HINGE: 1e-3, SQUARED: 1e-6}
-"""Relative gaps that ours has to prove: Newton's method gives the smooth loss more digits."""
+"""Relative gaps required of ours: Newton's method attains more digits with the smooth loss."""
 
-FRESH = 5_000  # rows on which everybody is judged
-PEER_C = 1.0  # of skordinal's machines, per row: a tenth of ours, whose rows have n / 2 pairs each
+FRESH = 5_000  # test samples
+PEER_C = 1.0  # of skordinal, per sample; ours is 10 / n per pair, with 0.4 n pairs per sample
 
 
 @dataclass(frozen=True)
 class Case:
-    """Ranked rows and the parameters they are learned with.
+    """An ordinal data set and the hyperparameters of its models.
 
     Attributes
     ----------
     name : str
-        For the tables.
+        Name for the tables.
     X, y : array or CSR matrix, array
-        Training rows and their ranks 0, 1, 2, ...
+        Training samples and their ranks 0, 1, 2, ...
     fresh_X, fresh_y : array or CSR matrix, array
-        Rows that nobody has seen.
+        Test samples and their ranks.
     C : float
         Cost of a pair.
     gamma : float or None
-        Of the Gaussian kernel; None is the linear machine.
+        Parameter of the Gaussian kernel; None is a linear model.
     link : str
-        Of the cumulative models.
+        Link function of the cumulative models.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """Name for tables and JSON."""
+        """Name of the case in tables and JSON."""
         rows, columns = self.X.shape
         return f"{self.name} {rows:,} x {columns:,}"
 
@@ -90,12 +90,12 @@ class Case:
 
 
 def ranks_of(utility: FloatArray, ranks: int = 5) -> IntArray:
-    """Cut utilities into ranks of equal size."""
+    """Return ranks 0, 1, ... of equal frequency, by thresholds on the utility."""
     return np.searchsorted(np.quantile(utility, np.arange(1, ranks) / ranks), utility)
 
 
 def graded(rows: int, columns: int = 20) -> Case:
-    """Gaussian rows, ranked by a linear utility with normal noise of half its deviation."""
+    """Generate Gaussian samples ranked by a linear utility, with noise of half its deviation."""
     rng = np.random.default_rng(SEED)
     X = rng.standard_normal((rows + FRESH, columns))
     weights = rng.standard_normal(columns) / np.sqrt(columns)
@@ -104,7 +104,7 @@ def graded(rows: int, columns: int = 20) -> Case:
 
 
 def bent(rows: int) -> Case:
-    """Gaussian rows in five dimensions, ranked by a curved utility with noise."""
+    """Generate Gaussian samples in five dimensions ranked by a nonlinear utility with noise."""
     rng = np.random.default_rng(SEED)
     X = rng.standard_normal((rows + FRESH, 5))
     utility = X[:, 0] * X[:, 1] + np.sin(2.0 * X[:, 2]) + X[:, 3]
@@ -113,7 +113,7 @@ def bent(rows: int) -> Case:
 
 
 def graded_text(rows: int, columns: int, words: int = 60) -> Case:
-    """Documents as rows of length one over a vocabulary, Zipf's law; a fifth of it matters."""
+    """Generate sparse l2-normalised documents by Zipf's law; a fifth of the words affect ranks."""
     rng = np.random.default_rng(SEED)
     total = rows + FRESH
     law = np.cumsum(1.0 / (np.arange(columns) + 50.0))
@@ -136,7 +136,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Fitted:
-    """A candidate's seconds, its model and what it thinks of rows."""
+    """Result of a candidate: seconds, fitted model, and its utility function of samples."""
 
     seconds: float
     model: Any
@@ -144,14 +144,14 @@ class Fitted:
 
 
 def fitted(case: Case, candidate: str) -> Fitted:
-    """Fit one candidate once; its warnings about iterations are kept off the screen."""
+    """Fit one candidate once, without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return CANDIDATES[candidate](case)
 
 
 def estimator(case: Case, candidate: str) -> Any:
-    """Return our pairwise machine, unfitted."""
+    """Return an unfitted OrdinalSVC for a case."""
     from widemargin import OrdinalSVC
 
     kernel = {"kernel": "linear"} if case.gamma is None else {"gamma": case.gamma}
@@ -165,9 +165,9 @@ def _ours(case: Case, candidate: str) -> Fitted:
 
 
 def _timed_peer(fit: Callable[[], Result]) -> tuple[float, Result]:
-    """Time a peer that works through BLAS: the better of one thread and all of them.
+    """Time a peer that uses BLAS, with one thread and with all; the better time counts.
 
-    On small products threads that wait for each other can cost far more than they save.
+    For small products the synchronisation of threads can cost far more than it saves.
     """
     with blas().limit(limits=1):
         alone, _ = timed(fit)
@@ -176,7 +176,7 @@ def _timed_peer(fit: Callable[[], Result]) -> tuple[float, Result]:
 
 
 def _cumulative(case: Case) -> Fitted:
-    """Ours without a penalty: the likelihood that statsmodels maximises."""
+    """Fit CumulativeLinkClassifier without a penalty: statsmodels maximises the same likelihood."""
     from widemargin import CumulativeLinkClassifier
 
     model = CumulativeLinkClassifier(link=case.link, alpha=0.0)
@@ -185,7 +185,7 @@ def _cumulative(case: Case) -> Fitted:
 
 
 def _statsmodels(case: Case) -> Fitted:
-    """BFGS, as its documentation does it; standard errors are left out of the time."""
+    """Fit statsmodels by BFGS, as in its documentation, without computing standard errors."""
     try:
         from scipy.stats import gumbel_l
         from statsmodels.miscmodels.ordinal_model import OrderedModel
@@ -220,16 +220,16 @@ def _skordinal(case: Case, name: str, **parameters: Any) -> Fitted:
 
 
 def _linear_svc(case: Case, candidate: str) -> Fitted:
-    """LIBLINEAR on the differences of all pairs; only its own fit is timed, not forming them.
+    """Fit LIBLINEAR to the differences of all pairs; the time excludes forming them.
 
-    On 1,000 rows two epochs of its coordinate descent are the fewest that come within 1e-3 of the
-    optimum, as ours has to; no user can know that. Its Newton steps need their default tolerance
-    for 1e-6.
+    On 1,000 samples two epochs of its coordinate descent are the fewest that come within 1e-3 of
+    the optimum, the gap required of ours. A user could not know this number. For a gap of 1e-6 its
+    Newton method (squared hinge) needs the default tolerance.
     """
     from sklearn.svm import LinearSVC
 
     upper, lower = np.nonzero(case.y[:, None] > case.y[None, :])
-    sign = np.where(np.arange(len(upper)) % 2, -1.0, 1.0)  # it wants two classes
+    sign = np.where(np.arange(len(upper)) % 2, -1.0, 1.0)  # LinearSVC requires two classes
     differences = (case.X[upper] - case.X[lower]) * sign[:, None]
     epochs = 2 if candidate == PAIRS_MATCHED else 10_000
     how = {"fit_intercept": False, "max_iter": epochs, "random_state": SEED}
@@ -254,14 +254,14 @@ CANDIDATES: dict[str, Callable[[Case], Fitted]] = {
 }
 
 
-# -- judges ------------------------------------------------------------------------------------
+# -- evaluation --------------------------------------------------------------------------------
 
 
 def objective(case: Case, candidate: str, found: Fitted) -> float:
-    """Recompute the pairwise objective of a model in float64: half its squared norm, and C x loss.
+    """Recompute the pairwise objective of a model in float64: half its squared norm + C x loss.
 
-    Written apart from the library: for every two ranks, utilities of one are sorted and those of
-    the other looked up among them.
+    The implementation is independent of the library: for every two ranks, the utilities of one are
+    sorted and those of the other are located among them.
     """
     squared = LOSSES[candidate] == "squared_hinge"
     total = pair_loss(found.utility(case.X), case.y, squared=squared)
@@ -279,7 +279,7 @@ def pair_loss(f: FloatArray, y: IntArray, *, squared: bool) -> float:
 
 
 def _loss_between(high: FloatArray, low: FloatArray, *, squared: bool) -> float:
-    """The loss of every value that should be high against every one that should be low."""
+    """Return the total loss over all pairs of a value of `high` and one of `low`, sorted."""
     wanted = 1.0 - high  # slack of a pair: wanted + low, where that is positive
     first = np.searchsorted(low, -wanted, side="right")
     count = len(low) - first
@@ -291,7 +291,7 @@ def _loss_between(high: FloatArray, low: FloatArray, *, squared: bool) -> float:
 
 
 def _tail_sums(values: FloatArray) -> FloatArray:
-    """Return the sums of values[k:] for every k, and 0 at the end."""
+    """Return the sums of values[k:] for every k, followed by 0."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 
@@ -304,12 +304,12 @@ def _norm2(case: Case, model: Any) -> float:
 
 
 def risk(case: Case, found: Fitted) -> float:
-    """Return the share of fresh pairs in the wrong order by utility."""
+    """Return the fraction of test pairs that the utility puts in the wrong order."""
     from widemargin import metrics
 
     return metrics.preference_risk(case.fresh_y, found.utility(case.fresh_X), scaled=True)
 
 
 def with_penalty(case: Case, C: float) -> Case:
-    """Return the same rows at another C."""
+    """Return the same data with another C."""
     return replace(case, name=f"{case.name}, C = {C:g},", C=C)

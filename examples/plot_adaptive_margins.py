@@ -2,15 +2,17 @@ r"""
 Adaptive margins and an outlier
 ===============================
 
-Figs. 2.4 to 2.6 of Smola et al. (2000): the same rows, with one dot on the far side of the crosses,
-and three machines, each with its parameter turned up from left to right.
+This example follows Figs. 2.4 to 2.6 of Smola et al. (2000). Three classifiers are fitted to the
+same samples, which include one outlier: a dot on the far side of the crosses. The parameter of each
+classifier increases from left to right.
 
-* The **adaptive-margin machine** asks row i for the margin
-  :math:`1 + \lambda \alpha_i k(x_i, x_i)`: who wants more say has to be classified better. At
-  :math:`\lambda = 1` it is the leave-one-out machine.
-* The **LP machine** asks all rows for the same margin and keeps :math:`\sum_i \alpha_i` small. Its
-  parameter :math:`\nu` bounds the share of rows that miss the margin.
-* The **support vector machine** does the same with :math:`|w|^2`.
+* The **adaptive-margin machine** (:class:`~widemargin.AdaptiveMarginSVC`) requires of sample i the
+  margin :math:`1 + \lambda \alpha_i k(x_i, x_i)`: a sample with a large coefficient has to be
+  classified with a larger margin. At :math:`\lambda = 1` it is the leave-one-out machine.
+* The **LP machine** (:class:`~widemargin.NuLPSVC`) requires the same margin of all samples and
+  penalises :math:`\sum_i \alpha_i`. Its parameter :math:`\nu` bounds the fraction of samples that
+  miss the margin.
+* The **support vector machine** (:class:`~widemargin.NuSVC`) does the same with :math:`|w|^2`.
 """
 
 import matplotlib.pyplot as plt
@@ -19,11 +21,11 @@ import numpy as np
 from widemargin import AdaptiveMarginSVC, NuLPSVC, NuSVC
 
 OUTLIER = np.array([[-1.75, -0.2]])
-GAMMA = 2.0  # a width of sigma = 0.5
+GAMMA = 2.0  # 1 / (2 sigma^2) with the width sigma = 0.5
 
 
 def draw_rows(rng, n=30):
-    """Return n crosses on an arc and n dots in a cloud."""
+    """Return n crosses on an arc and n dots in a cloud, with their labels."""
     angle = rng.uniform(-0.9, 0.9, n)
     crosses = np.column_stack([-1.1 * np.cos(angle), 1.5 * np.sin(angle)])
     crosses += 0.22 * rng.standard_normal((n, 2))
@@ -37,9 +39,10 @@ def with_outlier(X, y):
 
 
 def machines(step):
-    """Return the three machines at one of four steps of their parameters.
+    """Return the three classifiers at one of four values of their parameters.
 
-    For nu = 0 the hard margin is meant, which is that of every nu up to one over the rows.
+    nu = 0 stands for the hard margin. Every nu up to 1 / n_samples gives the same model, and
+    0.01 is below that.
     """
     lam, nu = (1, 2, 5, 10)[step], (0, 0.1, 0.2, 0.5)[step]
     return {
@@ -50,9 +53,11 @@ def machines(step):
 
 
 # %%
-# Who follows the outlier?
-# ------------------------
-# It is ringed. The dashed lines are where the decision function is +1 and -1.
+# Decision boundaries
+# -------------------
+# The outlier is ringed. The solid line is the decision boundary; on the dashed lines the decision
+# function is +1 and -1. The label below each panel states whether the classifier predicts the label
+# of the outlier.
 
 X, y = with_outlier(*draw_rows(np.random.default_rng(5)))
 low, high = X.min(axis=0) - 0.3, X.max(axis=0) + 0.3
@@ -61,7 +66,7 @@ grid = np.column_stack([across.ravel(), up.ravel()])
 
 
 def draw(axes, model):
-    """Draw rows, boundary and margins, and say how the outlier is classified."""
+    """Draw samples, boundary and margins, and state how the outlier is classified."""
     values = model.decision_function(grid).reshape(across.shape)
     axes.contourf(across, up, values, [-np.inf, 0, np.inf], colors=["#f4cbb8", "#c3d9ec"])
     lines = {"colors": "0.25", "linestyles": ["--", "-", "--"], "linewidths": [0.8, 2, 0.8]}
@@ -70,7 +75,7 @@ def draw(axes, model):
         axes.scatter(*X[y == label].T, s=16, color=colour, marker=marker, zorder=3)
     axes.scatter(*OUTLIER.T, s=75, facecolors="none", edgecolors="black", zorder=3)
     followed = model.predict(OUTLIER)[0] == "dot"
-    axes.set_xlabel("follows the outlier" if followed else "gives it up", fontweight="bold")
+    axes.set_xlabel("fits the outlier" if followed else "ignores the outlier", fontweight="bold")
     axes.set(xticks=[], yticks=[], aspect="equal")
 
 
@@ -82,20 +87,20 @@ for step in range(4):
 plt.show()
 
 # %%
-# The adaptive margin gives up the outlier at every :math:`\lambda`: it has no neighbour of its own
-# class, so only a large coefficient of its own could put it right, and that would ask for a larger
-# margin still. The two others follow it, until :math:`\nu` is so large that many rows miss the
-# margin anyway.
+# With adaptive margins the outlier is ignored at every :math:`\lambda`. It has no neighbour of its
+# own class, so only a large coefficient of its own could make it correct, and a large coefficient
+# would increase the required margin. The two other classifiers fit the outlier, until :math:`\nu`
+# is so large that many samples miss the margin anyway.
 #
-# In numbers
-# ----------
-# To give an outlier up is not the same as not to be moved by it. Over 20 draws of the rows, how
-# often is the outlier followed, how many of 2,000 fresh rows change their class because of that one
-# row, and how many are wrong?
+# Influence of the outlier on new samples
+# ---------------------------------------
+# An outlier may be misclassified and still move the boundary. For 20 draws of the samples, the
+# table lists how often the outlier is fitted, the percentage of 2,000 new samples whose prediction
+# changes because of that one sample, and the test error.
 
 
 def influence(machine, seed):
-    """Return whether the outlier is followed, and per cent of fresh rows moved and wrong."""
+    """Return whether the outlier is fitted, and per cent of new samples changed and wrong."""
     rng = np.random.default_rng(seed)
     X, y = draw_rows(rng)
     fresh, truth = draw_rows(rng, 1000)
@@ -105,7 +110,7 @@ def influence(machine, seed):
     return followed, 100 * np.mean(before != after), 100 * np.mean(after != truth)
 
 
-print(f"{'':28}  followed    moved    wrong")
+print(f"{'':28}    fitted  changed    wrong")
 for row in range(3):
     for step in range(4):
         name, machine = list(machines(step).items())[row]
@@ -114,14 +119,14 @@ for row in range(3):
         print(f"{plain:28}  {found[0]:8.0%}  {found[1]:6.2f}%  {found[2]:6.2f}%")
 
 # %%
-# The adaptive margin never follows the outlier. But it is moved by it, near the boundary and more
-# than the others are. Without the outlier almost all of these samples have the objective zero:
-# every row can be classified by the others in many ways, and the one with the least coefficients
-# is taken. With it the objective is the slack of that one row, which leaves no choice. At a good
-# :math:`\nu` the two others make fewer errors here; what the adaptive margin offers is that no good
-# value has to be found for the outlier to be given up.
+# The adaptive margin never fits the outlier, but its boundary moves because of it, and more than
+# those of the others. Without the outlier the objective is zero in almost all draws: every sample
+# can be classified by the others in many ways, and the solution with the smallest coefficients is
+# taken. With the outlier the objective is the slack of that one sample, which leaves no choice. At
+# a good :math:`\nu` the two others make fewer errors here. The advantage of the adaptive margin is
+# that the outlier is ignored without tuning a parameter.
 #
-# The parameter has an end, though. From ``lam_max_`` on all coefficients are zero:
+# The useful range of the parameter is limited: from ``lam_max_`` on, all coefficients are zero.
 
 machine = AdaptiveMarginSVC(lam=10, gamma=GAMMA).fit(X, y)
 print(f"lam_max = {machine.lam_max_:.2f}")

@@ -1,15 +1,15 @@
 """
-Finding the inputs that matter
-==============================
+Automatic relevance determination: one gamma per feature
+========================================================
 
-A Gaussian kernel with one width treats all inputs alike. If most of them are noise, the distance
-between two rows is mostly noise too, and no width helps. With one width for each input,
-``exp(-sum_d gamma_d (x_d - z_d)^2)``, a machine can stop listening to an input by giving it a
-``gamma_d`` near zero: *automatic relevance determination*, or ARD.
+A Gaussian kernel with a single width treats all features alike. If most of them are noise, the
+distance between two samples is mostly noise too, and no width helps. With one width per feature,
+``exp(-sum_d gamma_d (x_d - z_d)^2)``, a feature is ignored if its ``gamma_d`` is near zero. Finding
+such widths is called *automatic relevance determination* (ARD).
 
-Ten widths and a cost are too many for a grid. :func:`~widemargin.tune` finds them by gradient
-descent on a smooth leave-one-out loss. Here it gets the two inputs of the *banana* data hidden
-among eight inputs of pure noise, and 400 rows to find out.
+Ten widths and a cost are too many for a grid search. :func:`~widemargin.tune` finds them by
+gradient descent on a smooth leave-one-out loss. Here the two features of the *banana* data are
+hidden among eight features of pure noise, and there are 400 training samples.
 """
 
 import time
@@ -32,7 +32,7 @@ N_NOISE = 8
 
 
 def noisy_banana(seed):
-    """Return training rows, test rows and their labels: two inputs of banana, eight of noise."""
+    """Return training and test samples with labels: two features of banana, eight of noise."""
     noise = np.random.default_rng(1000 + seed).standard_normal((len(banana), N_NOISE))
     X, X_test, y, y_test = train_test_split(
         np.hstack([banana, noise]), labels, train_size=400, stratify=labels, random_state=seed
@@ -42,24 +42,24 @@ def noisy_banana(seed):
 
 
 X, X_test, y, y_test = noisy_banana(0)
-print(f"{len(X)} training rows, {len(X_test)} test rows, {X.shape[1]} inputs")
+print(f"{len(X)} training samples, {len(X_test)} test samples, {X.shape[1]} features")
 
 # %%
 # Tuning
 # ------
-#
-# ``tune`` returns the fitted machine; how its parameters were found is in ``tuning_``.
+# ``tune`` returns the fitted model; its attribute ``tuning_`` describes the search.
 
 started = time.perf_counter()
 model = tune(SVC(), X, y, params=("C", "ard"))
 seconds = time.perf_counter() - started
 print(f"{seconds:.1f} s, {model.tuning_.n_evaluations} evaluations of the loss")
-print(f"C = {model.C:.3g}, smooth leave-one-out loss {model.tuning_.loss:.3f} nats a row")
-print("gamma of the inputs:", np.array2string(model.gamma_, precision=4, suppress_small=True))
+print(f"C = {model.C:.3g}, smooth leave-one-out loss {model.tuning_.loss:.3f} nats per sample")
+print("gamma per feature:", np.array2string(model.gamma_, precision=4, suppress_small=True))
 
 # %%
-# Two inputs stand out, and they are the right ones. All inputs have unit variance, so their gammas
-# can be compared.
+# The two features of the banana data have by far the largest gammas. All features have unit
+# variance, so their gammas can be compared. The dashed line is the result of tuning a single gamma
+# for all features.
 
 BLUE, VERMILION, GREY = "#0072B2", "#D55E00", "0.6"
 names = ["banana\n1", "banana\n2"] + [f"noise\n{k + 1}" for k in range(N_NOISE)]
@@ -74,21 +74,21 @@ axes.axhline(
     linestyle="--",
     label=f"tuned single gamma: {one_width.gamma_:.3f}",
 )
-axes.set(ylabel="gamma of the input", yscale="log", ylim=(0.001, 2.0))
-axes.set_title("What the machine listens to")
+axes.set(ylabel="gamma of the feature", yscale="log", ylim=(0.001, 2.0))
+axes.set_title("Tuned gamma per feature")
 axes.legend(loc="upper right")
 plt.show()
 
 # %%
-# The boundary
-# ------------
-#
-# A machine of ten inputs can be drawn in two of them if the other eight are held at their mean, 0.
-# The points are test rows, whose noise inputs are what they are, so the picture is a slice.
+# Decision boundary
+# -----------------
+# To draw a function of ten features in a plane, the eight noise features are held at their mean, 0.
+# The points are test samples, whose noise features are not 0, so the figure shows a slice. Only
+# with one gamma per feature does the boundary follow the shape of the classes.
 
 
 def draw_boundary(axes, model, X, y):
-    """Draw the decision function in the first two inputs, the others at 0, and some rows."""
+    """Draw some samples and the decision function of the first two features, others at 0."""
     across, up = np.meshgrid(np.linspace(-2.8, 2.8, 200), np.linspace(-2.8, 2.8, 200))
     grid = np.zeros((across.size, model.n_features_in_))
     grid[:, 0], grid[:, 1] = across.ravel(), up.ravel()
@@ -106,9 +106,9 @@ shown = slice(0, 600)
 plain = SVC().fit(X, y)
 figure, panels = plt.subplots(1, 3, figsize=(11, 4.6), layout="constrained", sharey=True)
 for axes, machine, title in (
-    (panels[0], plain, "SVC() as it comes"),
+    (panels[0], plain, "SVC() with defaults"),
     (panels[1], one_width, "tuned, one gamma"),
-    (panels[2], model, "tuned, one gamma an input"),
+    (panels[2], model, "tuned, gamma per feature"),
 ):
     draw_boundary(axes, machine, X_test[shown], y_test[shown])
     axes.set_title(f"{title}:\ntest error {1 - machine.score(X_test, y_test):.1%}")
@@ -119,15 +119,15 @@ plt.show()
 # %%
 # Five splits
 # -----------
-#
-# One split proves little. Below are five, each with its own noise, beside a machine that was told
-# which two inputs are real: no other can be expected to do better.
+# One split is weak evidence. The table and the figure below show five splits, each with its own
+# noise. The last model is fitted to the two true features only, so no other model can be expected
+# to do better.
 
 MACHINES = {
-    "SVC() as it comes": lambda X, y: SVC().fit(X, y),
+    "SVC() with defaults": lambda X, y: SVC().fit(X, y),
     "tuned, one gamma": lambda X, y: tune(SVC(), X, y),
-    "tuned, one gamma an input": lambda X, y: tune(SVC(), X, y, params=("C", "ard")),
-    "told the two inputs, tuned": lambda X, y: tune(SVC(), X[:, :2], y),
+    "tuned, gamma per feature": lambda X, y: tune(SVC(), X, y, params=("C", "ard")),
+    "true features only, tuned": lambda X, y: tune(SVC(), X[:, :2], y),
 }
 test_errors, left_out_errors = ({name: [] for name in MACHINES} for _ in range(2))
 for seed in range(5):
@@ -145,7 +145,10 @@ for name, errors in test_errors.items():
 
 # %%
 # After tuning, the leave-one-out error is below the test error, since the parameters were chosen to
-# make the left-out losses small: an error to be reported should come from other rows.
+# make the leave-one-out loss small. An error to be reported should be measured on other samples.
+#
+# In the figure, one gamma per feature comes close to the model that is fitted to the true features
+# only; a single tuned gamma does not.
 
 figure, axes = plt.subplots(figsize=(8, 3.0), layout="constrained")
 for row, errors in enumerate(test_errors.values()):
@@ -156,7 +159,7 @@ axes.set_ylim(3.5, -0.5)
 axes.set(
     xlabel="test error in per cent: five splits (dots) and their mean (bar)",
     xlim=(0, 48),
-    title="Banana with eight noise inputs, 400 training rows",
+    title="Banana with eight noise features, 400 training samples",
 )
 axes.grid(axis="x", alpha=0.3)
 plt.show()

@@ -1,15 +1,16 @@
 r"""
-Boosting is a margin method
-===========================
+AdaBoost increases the margins of the training samples
+======================================================
 
-AdaBoost goes on learning after its training error has become zero. Smola et al. (2000, section 1.4)
-explain why: what boosting raises is the **margin** of the rows,
+The test error of AdaBoost continues to fall after its training error has become zero. Smola et al.
+(2000, section 1.4) explain this by the **margins** of the samples, which boosting increases:
 
-.. math:: \rho_i = y_i \frac{\sum_t \alpha_t g_t(x_i)}{\sum_t \alpha_t} \in [-1, 1],
+.. math:: \rho_i = y_i \frac{\sum_t \alpha_t g_t(x_i)}{\sum_t \alpha_t} \in [-1, 1].
 
-and being right is only the beginning of that. Here decision stumps, which ask one feature one
-question, are boosted on two Gaussian clouds in twenty dimensions (the "twonorm" of the literature:
-the best possible rule errs on 2.3 % of the rows, and no single feature tells much).
+A sample is classified correctly as soon as its margin is positive, but the margin can still grow.
+In this example, decision stumps, which compare a single feature with a threshold, are boosted on
+two Gaussian clouds in twenty dimensions (the "twonorm" data of the literature: the Bayes error is
+2.3 %, and no single feature is very informative).
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +26,7 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.45"
 
 
 def two_clouds(rng, n):
-    """Draw rows of both classes around opposite corners of a cube."""
+    """Draw n samples of two classes around opposite corners of a cube."""
     y = rng.choice([-1, 1], n)
     return rng.standard_normal((n, 20)) + 2 / np.sqrt(20) * y[:, None], y
 
@@ -36,35 +37,36 @@ X_test, y_test = two_clouds(rng, 5_000)
 model = AdaBoostClassifier(n_rounds=ROUNDS).fit(X, y)
 
 # %%
-# Margins grow, and the test error follows
-# ----------------------------------------
-# On the left, the share of training rows with a margin up to :math:`\rho`, after more and more
-# rounds. On the right, the errors.
+# Margins and errors over the rounds
+# ----------------------------------
+# Left: the fraction of training samples with a margin up to :math:`\rho`, after different numbers
+# of rounds. Right: training and test error. The test error falls further in the grey region, where
+# the training error is zero; the dots mark the numbers of rounds shown on the left.
 
 margins = np.array(list(model.staged_margins(X, y)))
 test_margins = np.array(list(model.staged_margins(X_test, y_test)))
 training_error = 100 * (margins <= 0).mean(axis=1)
 test_error = 100 * (test_margins <= 0).mean(axis=1)
-last_wrong = int(np.flatnonzero(training_error)[-1]) + 1  # rounds
+last_wrong = int(np.flatnonzero(training_error)[-1]) + 1  # last round with a training error
 
 
 def draw_distribution(axes):
-    """Draw the cumulative distribution of the margins after some numbers of rounds."""
+    """Draw the cumulative distribution of the margins after the rounds in SHOWN."""
     share = np.arange(1, len(y) + 1) / len(y)
     for T in SHOWN:
         axes.step(np.sort(margins[T - 1]), share, where="post", color=COLOURS[T], lw=2.2)
         axes.plot([], [], color=COLOURS[T], lw=2.2, label=f"{T} rounds")
     axes.axvline(0, color=GREY, lw=0.8, ls=":")
     axes.set(xlim=(-0.7, 1), ylim=(0, 1.02), xlabel=r"margin $\rho$")
-    axes.set_ylabel(r"share of training rows with a margin up to $\rho$")
+    axes.set_ylabel(r"fraction of training samples with a margin up to $\rho$")
     axes.legend(frameon=False, loc="upper left")
 
 
 def draw_errors(axes):
-    """Draw both errors over the rounds, with the numbers of rounds shown on the left."""
+    """Draw both errors over the rounds, and mark the rounds in SHOWN."""
     rounds = np.arange(1, ROUNDS + 1)
     axes.axvspan(last_wrong, ROUNDS, color="0.94", lw=0)
-    axes.text(last_wrong * 1.15, 33, "all training rows are right", color=GREY, va="center")
+    axes.text(last_wrong * 1.15, 33, "training error is zero", color=GREY, va="center")
     axes.semilogx(rounds, test_error, color=ORANGE, lw=2)
     axes.semilogx(rounds, training_error, color=BLUE, lw=2, ls="--")
     for T in SHOWN:
@@ -83,7 +85,7 @@ for axes in panels:
 plt.show()
 
 # %%
-# From round to round the smallest margins are pushed to the right, at the cost of the largest ones:
+# From round to round the smallest margins increase, at the expense of the largest ones:
 
 print("rounds   smallest margin   training error   test error")
 for T in SHOWN:
@@ -92,14 +94,15 @@ for T in SHOWN:
 print(f"the last training error was made in round {last_wrong}")
 
 # %%
-# What theory promises
-# --------------------
-# Theorem 1.12 of Smola et al. (2000), their (1.86), bounds the share of training rows with a margin
-# below :math:`\rho` by the weighted errors :math:`\epsilon_t` of the rounds,
+# Bound on the margin distribution
+# --------------------------------
+# Theorem 1.12 of Smola et al. (2000), their (1.86), bounds the fraction of training samples with a
+# margin below :math:`\rho` by the weighted errors :math:`\epsilon_t` of the rounds,
 #
 # .. math:: \prod_{t=1}^T 2 \sqrt{\epsilon_t^{1 - \rho} (1 - \epsilon_t)^{1 + \rho}} .
 #
-# At :math:`\rho = 0` that is the exponential loss, which each round makes smaller.
+# At :math:`\rho = 0` this is the exponential loss, which decreases in each round. The figure
+# compares the bound (dashed) with the observed fraction (solid).
 
 rho = np.linspace(0, 0.75, 301)
 figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
@@ -110,22 +113,23 @@ for T in SHOWN[1:]:
     axes.plot(rho, kept, color=COLOURS[T], lw=2.2, label=f"{T} rounds")
 axes.plot([], [], color="black", lw=2, ls="--", label="bound (1.86)")
 axes.set(xlim=(0, 0.75), ylim=(0, 1.02), xlabel=r"$\rho$")
-axes.set_ylabel(r"share of training rows with a margin below $\rho$")
+axes.set_ylabel(r"fraction of training samples with a margin below $\rho$")
 axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, loc="lower right")
 plt.show()
 
 # %%
-# With more rounds the bound turns into a wall: below the :math:`\rho` where it stands no training
-# row is left, and the smallest margin comes close to it. About margins beyond, it says nothing.
+# With more rounds the bound becomes a steep wall. To the left of it no training sample remains, and
+# the smallest margin is close to it. For larger margins the bound is vacuous.
 #
-# When labels are wrong
-# ---------------------
-# A method that gives every row a margin gives one to wrong labels, too. With a tenth of the
-# training labels flipped, AdaBoost learns all of them. AdaBoost_Reg (Rätsch, Onoda and Müller 2001)
-# mistrusts rows that have had much weight round after round and lets them keep a smaller margin,
-# even a negative one. How much it mistrusts, ``reg``, is chosen by cross-validation on the noisy
-# rows.
+# Wrong labels
+# ------------
+# AdaBoost enforces a positive margin for every sample, including those with wrong labels. With a
+# tenth of the training labels flipped, it learns all of them. AdaBoost_Reg (Rätsch, Onoda and
+# Müller 2001) allows a smaller margin, even a negative one, for samples that have had a large
+# weight in many rounds. The strength of this regularisation, ``reg``, is chosen by cross-validation
+# on the noisy samples. In the figure, a sample to the left of zero is classified against its given
+# label.
 
 flipped = rng.random(len(y)) < 0.1
 noisy = np.where(flipped, -y, y)
@@ -137,8 +141,8 @@ names = {"AdaBoost": hard, f"AdaBoost_Reg, reg = {soft.reg:g}": soft}
 figure, panels = plt.subplots(1, 2, figsize=(10.5, 4), sharey=True, layout="constrained")
 for axes, (name, booster) in zip(panels, names.items(), strict=True):
     for rows, colour, style, what in (
-        (~flipped, BLUE, "-", "rows with the right label"),
-        (flipped, ORANGE, "--", "rows with a flipped label"),
+        (~flipped, BLUE, "-", "samples with the correct label"),
+        (flipped, ORANGE, "--", "samples with a flipped label"),
     ):
         ordered = np.concatenate([[-1], np.sort(booster.margins_[rows]), [1]])
         share = np.concatenate([[0], np.arange(1, rows.sum() + 1) / rows.sum(), [1]])
@@ -146,14 +150,15 @@ for axes, (name, booster) in zip(panels, names.items(), strict=True):
     axes.axvline(0, color=GREY, lw=0.8, ls=":")
     error = 100 * np.mean(booster.predict(X_test) != y_test)
     axes.set_title(f"{name}: test error {error:.1f} %")
-    axes.set(xlim=(-0.3, 0.6), ylim=(0, 1.02), xlabel=r"margin $\rho$ of the label given")
+    axes.set(xlim=(-0.3, 0.6), ylim=(0, 1.02), xlabel=r"margin $\rho$ of the given label")
     axes.spines[["top", "right"]].set_visible(False)
-panels[0].set_ylabel(r"share of rows with a margin up to $\rho$")
+panels[0].set_ylabel(r"fraction of samples with a margin up to $\rho$")
 panels[0].legend(frameon=False, loc="lower right")
 plt.show()
 
 # %%
-# The soft margin gives up more than half of the wrong labels, and the others get larger margins.
+# With AdaBoost_Reg more than half of the flipped labels are not learnt, and the samples with
+# correct labels have larger margins.
 
 for name, booster in names.items():
     followed = (booster.margins_[flipped] > 0).mean()

@@ -1,24 +1,24 @@
 r"""
-How much a row may say
-======================
+Embedding strength: the influence of a training sample
+======================================================
 
 In the mean-field theory of Gaussian processes, as in a support vector machine, the latent function
-is a sum over the training rows,
+is a sum over the training samples,
 
 .. math:: f(x) = \sum_i y_i \alpha_i k(x, x_i),
 
-and the *embedding strength* :math:`\alpha_i` is how much row i has to say. In the mean-field theory
-it has a formula, (8.40) of Opper and Winther (2000):
+and the *embedding strength* :math:`\alpha_i` measures the influence of sample i. In the mean-field
+theory it has a formula, (8.40) of Opper and Winther (2000):
 
 .. math::
 
     \alpha = \frac{F(z)}{\sqrt{\lambda}}, \qquad
     F(z) = \frac{(1 - 2\kappa) D(z)}{\kappa + (1 - 2\kappa) \Phi(z)},
 
-where z is what the *other* rows say about this one, in units of the standard deviation
-:math:`\sqrt{\lambda}` and positive if they are right. D is the normal density, :math:`\Phi` its
-distribution function and :math:`\kappa`, the parameter ``flip_noise``, the probability that a label
-is wrong wherever it stands.
+where z is the prediction of the *other* samples for this one, in units of the standard deviation
+:math:`\sqrt{\lambda}` and positive if it agrees with the label. D is the normal density,
+:math:`\Phi` its distribution function and :math:`\kappa`, the parameter ``flip_noise``, the
+probability that a label is wrong, whatever the position of its sample.
 """
 
 import matplotlib.pyplot as plt
@@ -30,10 +30,11 @@ from widemargin import SVC, MeanFieldGPClassifier
 # %%
 # The formula
 # -----------
-# Without flips a row is given the more weight the harder it is to predict, without limit. With
-# flips there is a point from which on the label is believed to be wrong, and the row loses its say
-# again. A support vector machine does neither: with linear slack the hardest rows all have the
-# weight C. (Fig. 8.1 of Opper and Winther, 2000.)
+# Without flip noise, the strength of a sample increases without limit the more the others
+# contradict its label. With flip noise it has a maximum (dot): beyond it the label is taken to be
+# wrong, and the strength decreases again. A support vector machine does neither: with linear slack
+# the samples that are hardest to predict all have the coefficient C. (After Fig. 8.1 of Opper and
+# Winther, 2000.)
 
 FLIPS = (0.0, 0.001, 0.01, 0.1)
 STYLES = dict(zip(FLIPS, ("-", "--", "-.", ":"), strict=True))
@@ -41,7 +42,7 @@ COLOURS = dict(zip(FLIPS, ("black", "#0072B2", "#009E73", "#D55E00"), strict=Tru
 
 
 def strength(z, flips):
-    """Return F(z) by its formula; where the distribution function underflows it is not needed."""
+    """Return F(z) by its formula, for z at which the distribution function does not underflow."""
     return (1 - 2 * flips) * norm.pdf(z) / (flips + (1 - 2 * flips) * norm.cdf(z))
 
 
@@ -54,10 +55,10 @@ for flips in FLIPS:
     if flips:
         top = int(np.argmax(curve))
         axes.plot(z[top], curve[top], "o", color=COLOURS[flips], markersize=6)
-        print(f"flip noise {flips:g}: most weight, {curve[top]:.2f}, at z = {z[top]:.2f}")
+        print(f"flip noise {flips:g}: largest strength {curve[top]:.2f}, at z = {z[top]:.2f}")
 axes.axvline(0, color="0.8", linewidth=1, zorder=0)
 axes.set(
-    xlabel="z: what the other rows say (right: they agree with the label)",
+    xlabel="z: prediction of the other samples (positive: agrees with the label)",
     ylabel="embedding strength F(z)",
     xlim=(-6, 3),
     ylim=(0, 6),
@@ -67,10 +68,12 @@ axes.grid(alpha=0.3)
 plt.show()
 
 # %%
-# The same in a fit
-# -----------------
-# Two classes on a line, and two crosses deep among the dots. All machines have the same kernel; the
-# noise of the Gaussian process is the quadratic slack of the machine, ``C = 1 / (2 v)``.
+# Strengths of fitted models
+# --------------------------
+# The data are two classes on a line, with two wrongly labelled crosses among the dots. All models
+# have the same kernel. The input noise v of the Gaussian process corresponds to quadratic slack
+# with ``C = 1 / (2 v)``; the support vector machine shown has linear slack with ``C = 1``. The
+# vertical scales differ.
 
 rng = np.random.default_rng(0)
 x = np.concatenate([rng.uniform(-3, -0.2, 30), rng.uniform(0.2, 3, 30), [-2.1, -1.9]])
@@ -84,7 +87,7 @@ fits = {
 alpha_hinge = np.zeros(len(x))
 alpha_hinge[hinge.support_] = np.abs(hinge.dual_coef_[0])
 strengths = {
-    "mean field, no flips": fits[0.0].alpha_,
+    "mean field, no flip noise": fits[0.0].alpha_,
     "mean field, flip noise 0.1": fits[0.1].alpha_,
     "support vector machine, linear slack": alpha_hinge,
 }
@@ -105,17 +108,18 @@ panels[-1].set_xlabel("x")
 plt.show()
 
 # %%
-# Without flips the two wrong rows have by far the largest strengths, their neighbours pull the
-# other way, and the function between them comes close to zero. With flip noise all of this is a
-# small matter. Where ``omega_``, the quantity of (8.42), is negative, a row is explained away: the
-# surer the others are, the less it says. The price is a problem that is no longer convex, so there
-# is no certificate; the fit reports how well the equations are solved.
+# Without flip noise the two wrong labels have by far the largest strengths. Their neighbours
+# compensate for them, and the latent function between them is close to zero. With flip noise all
+# these effects are small. Where ``omega_``, the quantity of (8.42), is negative, a sample is
+# explained away: the more certain the prediction of the others is, the smaller its strength. The
+# problem is then no longer convex, so there is no certificate; the fit reports the residual of the
+# equations instead.
 
 for flips, model in fits.items():
     explained = int(np.sum(model.omega_ < 0))
     print(
         f"flip noise {flips:g}: leave-one-out error {model.loo_error_:.3f}, "
-        f"{explained} rows explained away, residual {model.residual_:.0e}"
+        f"{explained} samples explained away, residual {model.residual_:.0e}"
     )
     mean, _ = model.predict_latent([[-2.0]])
-    print(f"    latent mean between the two wrong rows: {mean[0]:+.2f} for {model.classes_[1]}")
+    print(f"    latent mean between the two wrong labels: {mean[0]:+.2f} for {model.classes_[1]}")

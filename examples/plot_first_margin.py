@@ -1,11 +1,11 @@
 """
-A first margin
-==============
+Support vector machine on two half moons
+========================================
 
-A support vector machine separates two classes by the widest margin it can afford. Here it does so
-on two interleaved half moons: the line is the decision boundary, the dashed lines are the edges
-of the margin, and the circled points are the support vectors, the only ones that the boundary
-depends on.
+A support vector machine separates two classes by a wide margin and penalises the samples that
+violate it. In this example the classes are two interleaved half moons. The solid line is the
+decision boundary, the dashed lines are the edges of the margin, and the ringed samples are the
+support vectors, the only ones that the boundary depends on.
 """
 
 import matplotlib.pyplot as plt
@@ -19,14 +19,14 @@ model = SVC(C=10.0, gamma=1.0).fit(X, y)
 print(model.certificate_)
 
 # %%
-# The certificate encloses the best possible objective, so the picture below shows *the* machine of
-# these parameters, not what a solver happened to stop at.
+# The certificate is an interval that contains the optimal objective, so the figure below shows
+# *the* optimum for these parameters, not the point at which a solver happened to stop.
 #
 # The decision function is +1 and -1 on the edges of the margin and 0 on the boundary.
 
 
 def decision_on_grid(model, X, n=300):
-    """Return a grid around the points of X and the decision function on it."""
+    """Return a grid around the samples and the decision function on it."""
     low, high = X.min(axis=0) - 0.5, X.max(axis=0) + 0.5
     across, up = np.meshgrid(np.linspace(low[0], high[0], n), np.linspace(low[1], high[1], n))
     values = model.decision_function(np.column_stack([across.ravel(), up.ravel()]))
@@ -34,7 +34,7 @@ def decision_on_grid(model, X, n=300):
 
 
 def draw_margin(axes, model, X, y):
-    """Draw data, decision boundary, margin and support vectors."""
+    """Draw samples, decision boundary, margin and support vectors."""
     across, up, values = decision_on_grid(model, X)
     limit = np.abs(values).max()
     axes.pcolormesh(across, up, values, cmap="RdBu", vmin=-limit, vmax=limit, alpha=0.35)
@@ -65,7 +65,7 @@ axes.set_title(f"SVC(C=10, gamma=1): training error {1 - model.score(X, y):.1%}"
 plt.show()
 
 # %%
-# A smaller ``C`` makes errors cheaper. The margin widens, more points lie inside it, and more of
+# A smaller ``C`` penalises errors less. The margin widens, more samples lie inside it, and more of
 # them are support vectors.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.0), layout="constrained")

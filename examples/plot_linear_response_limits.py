@@ -1,21 +1,22 @@
 """
-Where the linear response fails
-===============================
+Accuracy and limits of the linear response
+==========================================
 
-When a row is taken out of a support vector machine, the others answer. The **linear response** is
-the first-order estimate of that answer. It supposes that no row changes its *group*: support
-vectors on the margin stay on the margin, those inside the margin stay inside, all others stay
-outside. It costs one matrix inversion for all rows together, and where its supposition holds it is
-exact.
+When a sample is removed from a support vector machine, the coefficients of the others change. The
+**linear response** is the first-order estimate of this change. It assumes that no sample changes
+its *group*: support vectors on the margin stay on the margin, those inside the margin stay inside,
+and all other samples stay outside. It costs one matrix inversion for all samples together, and it
+is exact where the assumption holds.
 
-Where it does not hold, nothing in the estimate says so. :mod:`widemargin.loo` therefore follows the
-change of groups to its end by default, and this example shows what that is good for. It compares
+Where the assumption fails, nothing in the estimate indicates it. By default, up to 5,000 samples,
+:mod:`widemargin.loo` therefore follows all changes of groups, which gives exact results. This
+example compares
 
-* the **exact** error, equal to that of retraining without each row,
+* the **exact** error, equal to that of retraining without each sample,
 * the **linear response**, an estimate,
-* two quantities that need no work: the share of **support vectors**, a bound (a row that is no
-  support vector can leave without a trace), and **xi-alpha**, a bound without intercept and, as
-  here with one, an estimate that usually lies above.
+* two quantities that come for free: the fraction of **support vectors**, a bound (removing any
+  other sample does not change the model), and **xi-alpha**, which is a bound without intercept and,
+  with one as here, an estimate that is usually too large.
 """
 
 import matplotlib.pyplot as plt
@@ -35,19 +36,18 @@ N_ROWS = 400
 
 
 def draw_rows(seed):
-    """Return 400 random rows of banana, standardised, and their labels."""
+    """Return 400 random samples of banana, standardised, and their labels."""
     rows = np.random.default_rng(seed).permutation(len(all_y))[:N_ROWS]
     return StandardScaler().fit_transform(all_X[rows]), all_y[rows]
 
 
 # %%
-# Errors along C
-# --------------
-#
-# Two kernels are looked at, a very wide one (``gamma=0.004``) and a narrow one (``gamma=1.26``),
-# each with the hinge and with the squared hinge. The result of ``loo.result`` says what it cost: an
-# *event* is a row that changed its group while another one was leaving. No event, and the first
-# order is exact.
+# Leave-one-out errors as a function of C
+# ---------------------------------------
+# Two kernels are compared, a very wide one (``gamma=0.004``) and a narrow one (``gamma=1.26``),
+# each with the hinge and with the squared hinge. The field ``cost`` of the result of ``loo.result``
+# counts *events*: an event is a sample that changes its group while another one is removed. Without
+# events the linear response is exact.
 
 METHODS = ("exact", "linear_response", "xi_alpha", "support_vectors")
 COSTS = np.logspace(-1, 3, 9)
@@ -55,12 +55,13 @@ CASES = [(gamma, loss) for gamma in (0.004, 1.26) for loss in ("hinge", "squared
 
 
 def count_errors(X, y, C, gamma, loss):
-    """Return the number of left-out errors by each method and the events per support vector."""
+    """Return the leave-one-out errors by each method and the events per support vector."""
     model = SVC(C=C, gamma=gamma, loss=loss).fit(X, y)
     found = {method: loo.result(model, method) for method in METHODS}
     counts = {method: int(result.errors.sum()) for method, result in found.items()}
     counts["events"] = found["exact"].cost["events"] / counts["support_vectors"]
     coefficients = np.abs(model.dual_coef_[0])
+    # A coefficient within a relative 1e-9 of C is at its upper bound, up to rounding.
     below_cap = coefficients < C * (1 - 1e-9) if loss == "hinge" else coefficients > 0
     counts["free"] = int(below_cap.sum())
     return counts
@@ -79,11 +80,14 @@ for (gamma, loss), found in along_cost.items():
         )
 
 # %%
-# With the squared hinge every support vector is free to answer, and the estimate follows the exact
-# curve until the cost is large. With the hinge many support vectors sit at their cap ``C``, where
-# they cannot answer; only the free ones do, and they are pushed from group to group. The last rows
-# of the narrow kernel show how the estimate goes wrong in practice: at ``C = 1000`` it counts about
-# half as many errors again as there are.
+# With the squared hinge the coefficients of all support vectors can change, and the estimate
+# follows the exact curve until the cost is large. With the hinge many support vectors are at their
+# upper bound ``C``, where their coefficients cannot change; only the free ones adapt, and they move
+# from group to group. The hinge with the narrow kernel shows a typical failure: at ``C = 1000`` the
+# estimate is about half as large again as the exact number of errors.
+#
+# The figure plots the number of errors by each method; the orange area is the difference between
+# the linear response and the exact error.
 
 STYLES = {
     "exact": {"color": "black", "linewidth": 2.2, "marker": "o", "label": "exact"},
@@ -98,7 +102,7 @@ STYLES = {
         "color": "#0072B2",
         "marker": "^",
         "linestyle": "-.",
-        "label": "xi-alpha (estimate, as there is an intercept)",
+        "label": "xi-alpha (estimate, because of the intercept)",
     },
     "support_vectors": {
         "color": "#009E73",
@@ -128,18 +132,17 @@ for axes, ((gamma, loss), found) in zip(panels.flat, along_cost.items(), strict=
 for axes in panels[1]:
     axes.set_xlabel("C")
 for axes in panels[:, 0]:
-    axes.set_ylabel(f"left-out errors among {N_ROWS} rows")
+    axes.set_ylabel(f"leave-one-out errors among {N_ROWS} samples")
 handles, labels = panels[0, 0].get_legend_handles_labels()
 figure.legend(handles, labels, loc="outside lower center", ncols=2)
 plt.show()
 
 # %%
-# What drives the failure
-# -----------------------
-#
-# The same curves on two more draws of 400 rows, with every fit as one point: the more rows change
-# their group for each support vector that leaves, the less the first order can be trusted. Those
-# events are known only after the path has been followed, so they cannot serve as a warning.
+# Cause of the failure
+# --------------------
+# The figure adds two more draws of 400 samples and shows every fit as one point: the more samples
+# change their group per left-out support vector, the less accurate the linear response. The events
+# are known only after the path has been followed, so they cannot serve as a warning.
 
 points = [(0, C, case, along_cost[case][k]) for case in CASES for k, C in enumerate(COSTS)]
 for seed in (1, 2):
@@ -169,18 +172,18 @@ axes.set_xscale("symlog", linthresh=0.1, linscale=0.5)
 axes.set_xlim(-0.02, 30)
 axes.set_xticks([0, 0.1, 1, 10], ["0", "0.1", "1", "10"])
 axes.set(
-    xlabel="rows that change their group, for each support vector left out",
+    xlabel="group changes per left-out support vector",
     ylabel="errors by linear response − exact errors",
-    title=f"{len(points)} fits of {N_ROWS} rows",
+    title=f"{len(points)} fits of {N_ROWS} samples",
 )
 axes.legend(loc="upper left")
 axes.grid(alpha=0.3)
 plt.show()
 
 # %%
-# The far point at the bottom is the hinge machine with the wide kernel and hardly any free support
-# vectors: there the estimate may fail in either direction, and by a tenth of all rows. The exact
-# number can be checked by brute force, leaving out some rows and fitting again.
+# The isolated point at the bottom is the hinge with the wide kernel and hardly any free support
+# vectors. There the estimate may fail in either direction, and by a tenth of all samples. The exact
+# number can be checked by brute force: leave out some samples and fit again.
 
 off = [abs(counts["linear_response"] - counts["exact"]) for *_, counts in points]
 seed, C, (gamma, loss), worst = points[int(np.argmax(off))]
@@ -197,10 +200,10 @@ for row in range(0, N_ROWS, 20):
     others = np.arange(N_ROWS) != row
     again = machine.fit(X[others], y[others]).decision_function(X[[row]])[0]
     difference = max(difference, abs(again - left_out[row]))
-print(f"largest difference to retraining on every 20th row: {difference:.0e}")
+print(f"largest difference to retraining on every 20th sample: {difference:.0e}")
 
 # %%
-# In numbers, over all points:
+# Summary over all fits:
 
 few = [c for *_, c in points if c["events"] <= 0.5]
 many = [c for *_, c in points if c["events"] > 4]
@@ -212,11 +215,10 @@ for name, group in (("at most 0.5 events", few), ("more than 4 events", many)):
     )
 
 # %%
-# Without an intercept
-# --------------------
-#
-# Then three quantities are true bounds: none of them is ever below the exact error. They are free,
-# and they are far off; Jaakkola and Haussler's is the nearest.
+# Bounds without an intercept
+# ---------------------------
+# Without an intercept three quantities are true bounds: none of them is ever below the exact error.
+# They come for free, but they are far too large; the bound of Jaakkola and Haussler is the closest.
 
 X, y = draw_rows(0)
 print("    C  exact  linear response  Jaakkola-Haussler  xi-alpha  support vectors")

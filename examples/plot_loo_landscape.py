@@ -1,15 +1,15 @@
 """
-Leave-one-out error and test error
-==================================
+Leave-one-out error and test error over C and gamma
+===================================================
 
-A support vector machine with a Gaussian kernel has two numbers to choose: the cost ``C`` and the
-width ``gamma``. The usual way is cross-validation, which trains every setting several times on
-parts of the data. :class:`~widemargin.LOOSearch` trains every setting once, on all rows, and reads
-off the error that each row would have had if it had been left out, exactly.
+A support vector machine with a Gaussian kernel has two parameters to choose: the cost ``C`` and the
+kernel parameter ``gamma``. The usual method is cross-validation, which fits every setting several
+times on parts of the data. :class:`~widemargin.LOOSearch` fits every setting once, on all samples,
+and computes the exact leave-one-out error from this fit.
 
-How well does that number stand for the error on new data? The *banana* data set has 5,300 rows.
-Here 400 of them are for training and 4,900 for testing, so the test error is known well, and the
-two can be compared on a whole grid of settings.
+This example compares the leave-one-out error with the error on new data. The *banana* data set has
+5,300 samples. Here 400 of them are used for training and 4,900 for testing, so the test error is
+known accurately, and the two can be compared on a whole grid of settings.
 """
 
 import time
@@ -35,34 +35,33 @@ X, X_test = scaler.transform(X), scaler.transform(X_test)
 # %%
 # The search
 # ----------
-#
 # The grid has 11 values of each parameter. The result has scikit-learn's form: ``cv_results_`` is a
-# table with one row for each setting, whose ``mean_test_score`` is 1 minus the leave-one-out error.
-# (The word *test* in that name is scikit-learn's; no row of our test set is seen.)
+# table with one row per setting, whose ``mean_test_score`` is 1 minus the leave-one-out error. (The
+# word *test* in this name is scikit-learn's; the search does not use the test set.)
 
 costs, widths = np.logspace(-2, 3, 11), np.logspace(-3, 2, 11)
 started = time.perf_counter()
 search = LOOSearch(SVC(), {"C": costs, "gamma": widths}).fit(X, y)
 seconds = time.perf_counter() - started
 settings = search.cv_results_["params"]
-print(f"{len(settings)} settings, {len(X)} rows left out of each: {seconds:.1f} s")
+print(f"{len(settings)} settings, {len(X)} samples left out of each: {seconds:.1f} s")
 print("exact:", bool((search.cv_results_["loo_kind"] == "exact").all()))
 
 # %%
-# The test error needs one fit for each setting and nothing else.
+# The test error requires one fit per setting.
 
 left_out_error = 1 - search.cv_results_["mean_test_score"]
 standard_error = search.cv_results_["std_test_score"]
 test_error = np.array([1 - SVC(**setting).fit(X, y).score(X_test, y_test) for setting in settings])
 
 # %%
-# Two landscapes
-# --------------
-#
-# Both maps have the same colours. In the dark region on the left, errors are too cheap for
-# the kernel: the machine predicts the larger class nearly everywhere. At the lower right the kernel
-# is so wide that the machine is nearly linear, which a banana is not; at the upper right it is so
-# narrow, and errors so dear, that single rows are learnt by heart. Between them lies a valley.
+# Error maps
+# ----------
+# Both maps have the same colour scale, and dark means a large error. In the dark region on the
+# left, ``C`` is too small for the kernel: the model predicts the larger class nearly everywhere. At
+# the lower right the kernel is so wide that the model is nearly linear, which does not suit these
+# data. At the upper right the kernel is so narrow, and ``C`` so large, that single samples are
+# memorised. Between these regions lies a valley of small errors, in the same place on both maps.
 
 VERMILION, BLUE = "#D55E00", "#0072B2"
 chosen, best = search.best_index_, int(test_error.argmin())
@@ -70,9 +69,9 @@ figure, panels = plt.subplots(
     1, 2, figsize=(10, 4.6), layout="constrained", sharex=True, sharey=True
 )
 lowest, highest = 100 * test_error.min(), 100 * max(test_error.max(), left_out_error.max())
-titles = ("leave-one-out error\n(400 training rows)", "test error\n(4,900 other rows)")
+titles = ("leave-one-out error\n(400 training samples)", "test error\n(4,900 other samples)")
 for axes, errors, title in zip(panels, (left_out_error, test_error), titles, strict=True):
-    # The settings run through gamma first, then through C.
+    # In the list of settings gamma varies fastest.
     image = axes.pcolormesh(
         np.log10(costs),
         np.log10(widths),
@@ -82,8 +81,8 @@ for axes, errors, title in zip(panels, (left_out_error, test_error), titles, str
         vmax=highest,
     )
     for index, marker, colour, label in (
-        (chosen, "o", VERMILION, "least leave-one-out error"),
-        (best, "*", "white", "least test error"),
+        (chosen, "o", VERMILION, "smallest leave-one-out error"),
+        (best, "*", "white", "smallest test error"),
     ):
         axes.plot(
             np.log10(settings[index]["C"]),
@@ -104,18 +103,19 @@ figure.colorbar(image, ax=panels, label="error in per cent")
 plt.show()
 
 # %%
-# What the choice costs
-# ---------------------
-#
-# The number to look at is the test error of the setting that leave-one-out has chosen, beside the
-# least one on the grid, which nobody could have known.
+# Test error of the chosen setting
+# --------------------------------
+# The relevant number is the test error of the setting chosen by leave-one-out, compared with the
+# smallest test error on the grid, which is unknown in practice.
 
-for name, index in (("chosen by leave-one-out", chosen), ("best on the test rows", best)):
+for name, index in (("chosen by leave-one-out", chosen), ("best on the test set", best)):
     print(
         f"{name:>24}: C = {settings[index]['C']:7.3g}, gamma = {settings[index]['gamma']:5.3g}, "
         f"leave-one-out {left_out_error[index]:.2%}, test {test_error[index]:.2%}"
     )
-print(f"price of the choice: {100 * (test_error[chosen] - test_error[best]):.2f} points")
+print(
+    f"excess test error of the choice: {100 * (test_error[chosen] - test_error[best]):.2f} points"
+)
 near = left_out_error <= left_out_error[chosen] + standard_error[chosen]
 print(
     f"{near.sum()} settings are within one standard error ({standard_error[chosen]:.2%}) of the "
@@ -123,14 +123,14 @@ print(
 )
 
 # %%
-# The two points lie far apart on the map, because the valley is long and flat: along it the
-# machines hardly differ. What counts is how far they are apart in height.
+# The two settings lie far apart on the map, because the valley is long and flat: along it the
+# models hardly differ. What matters is the difference in error.
 #
-# One more thing is seen in the picture below. Over the whole grid the points lie around the
-# diagonal, as they should: leave-one-out is nearly without bias. But the point that was *chosen*
-# for its small error lies above it. The least of 121 uncertain numbers is partly luck, so
-# ``best_score_`` is a little too good; an error to be reported should come from rows that the
-# search has not seen.
+# The figure below plots test error against leave-one-out error. Over the whole grid the points lie
+# around the diagonal, since leave-one-out is nearly unbiased. But the setting that was *chosen* for
+# its small error lies above the diagonal. The minimum of 121 uncertain numbers is partly luck, so
+# ``best_score_`` is slightly optimistic; an error to be reported should be measured on samples that
+# the search has not used.
 
 figure, axes = plt.subplots(figsize=(5.6, 5.2), layout="constrained")
 limits = (8.0, 50.0)
@@ -138,9 +138,7 @@ ends = np.geomspace(*limits, 200)
 band = 100 * np.sqrt(ends / 100 * (1 - ends / 100) / len(X))
 axes.fill_betweenx(ends, ends - band, ends + band, color="0.88", label="± one standard error")
 axes.plot(limits, limits, color="0.4", linewidth=1, label="equal")
-axes.scatter(
-    100 * left_out_error, 100 * test_error, s=22, color=BLUE, alpha=0.7, label="one setting each"
-)
+axes.scatter(100 * left_out_error, 100 * test_error, s=22, color=BLUE, alpha=0.7, label="settings")
 axes.scatter(
     100 * left_out_error[chosen],
     100 * test_error[chosen],

@@ -1,19 +1,20 @@
 r"""
-A machine without a regularisation parameter
-============================================
+Leave-one-out machine: a classifier without a regularisation parameter
+======================================================================
 
-Two problems in the plane, after Figs. 2.2 and 2.3 of Smola et al. (2000). In the first, one row
-lies among those of the other class; in the second, the classes overlap. A support vector machine
-has to be told by its ``C`` how much to make of such rows. The **leave-one-out machine** has no such
-parameter. It minimises
+This example uses two problems in the plane, after Figs. 2.2 and 2.3 of Smola et al. (2000). In the
+first, one sample lies among those of the other class; in the second, the classes overlap. In a
+support vector machine the parameter ``C`` determines the influence of such samples. The
+**leave-one-out machine** (:class:`~widemargin.LOOSVC`) has no such parameter. It minimises
 
 .. math::
 
     \sum_i \xi_i \quad\text{subject to}\quad
     y_i \sum_{j \ne i} \alpha_j y_j k(x_j, x_i) \ge 1 - \xi_i, \quad \alpha, \xi \ge 0:
 
-every row is to be classified by the *others*. A row in the wrong place gets no help from its
-neighbours, and a large coefficient of its own would do it no good. So it is given up.
+every sample is to be classified by the *others*. No neighbour supports a sample in the wrong place,
+and a large coefficient of its own does not reduce its slack. So it is treated as an outlier and
+stays misclassified.
 """
 
 import matplotlib.pyplot as plt
@@ -24,14 +25,14 @@ from widemargin import LOOSVC, SVC
 # %%
 # One outlier
 # -----------
-# All machines have the same kernel. The line is the boundary, the dashed lines are where the
+# All models have the same kernel. The solid line is the decision boundary, on the dashed lines the
 # decision function is +1 and -1, and rings mark the support vectors.
 
 OUTLIER = np.array([1.0, 0.1])
 
 
 def outlier_problem(rng):
-    """Two classes side by side, and one dot in the midst of the crosses, the last row."""
+    """Return two classes side by side; the last sample is a dot among the crosses."""
     dots = rng.uniform((-1.5, -1), (-0.2, 1), (16, 2))
     crosses = rng.uniform((0.2, -1), (1.7, 1), (20, 2))
     crosses = crosses[np.linalg.norm(crosses - OUTLIER, axis=1) > 0.3]
@@ -40,7 +41,7 @@ def outlier_problem(rng):
 
 
 def draw(axes, model, X, y):
-    """Draw rows, support vectors, boundary and margins."""
+    """Draw samples, support vectors, boundary and margins."""
     low, high = X.min(axis=0) - 0.25, X.max(axis=0) + 0.25
     across, up = np.meshgrid(*(np.linspace(low[j], high[j], 200) for j in (0, 1)))
     values = model.decision_function(np.column_stack([across.ravel(), up.ravel()]))
@@ -57,7 +58,7 @@ def draw(axes, model, X, y):
 
 
 def draw_all(X, y):
-    """Draw the three machines side by side."""
+    """Draw the three classifiers side by side."""
     machines = {
         "LOO-SVM": LOOSVC(gamma=2.0),
         "SVC, C = 1": SVC(C=1.0, gamma=2.0),
@@ -76,9 +77,9 @@ for axes in draw_all(X, y):
 plt.show()
 
 # %%
-# With ``C=100`` the support vector machine spends an island on the outlier; with ``C=1`` it gives
-# the outlier up, though the margin still bends towards it. The leave-one-out machine gives it up
-# without being asked to: the whole objective is the slack of this one row.
+# With ``C=100`` the boundary of the support vector machine encloses the outlier in an island; with
+# ``C=1`` it ignores the outlier, though the margin still bends towards it. The leave-one-out
+# machine ignores it without a parameter: the objective consists of the slack of this one sample.
 
 machine = LOOSVC(gamma=2.0).fit(X, y)
 print(machine.certificate_)
@@ -86,12 +87,15 @@ print(f"slack of the outlier {machine.slack_[-1]:.2f}, its coefficient {machine.
 print(f"all other slacks together {machine.slack_[:-1].sum():.2f}")
 
 # %%
-# Two classes that overlap
-# ------------------------
+# Two overlapping classes
+# -----------------------
+# Where the classes overlap, ``SVC`` with ``C=100`` has no training errors, at the price of an
+# island around a single sample. The boundaries of the leave-one-out machine and of ``SVC`` with
+# ``C=1`` have no island and accept some training errors.
 
 
 def overlap_problem(rng, n=50):
-    """Two classes on opposite sides and a strip that both of them visit."""
+    """Return two classes on opposite sides that overlap in a strip between them."""
     X = rng.uniform((-1.5, -1), (1.5, 1), (n, 2))
     return X, np.where(X[:, 0] + 0.35 * rng.standard_normal(n) < 0, "dot", "cross")
 
@@ -100,18 +104,18 @@ draw_all(*overlap_problem(np.random.default_rng(0)))
 plt.show()
 
 # %%
-# In numbers
-# ----------
-# Pictures of two samples prove little. So draw both problems 40 times, and count errors on fresh
-# rows (for the first problem without an outlier: the line between the classes is the truth). The
-# support vector machine is a little better at the right ``C`` and much worse at a wrong one; the
-# leave-one-out machine comes within a point of the best without being told anything.
+# Test errors
+# -----------
+# Two data sets are weak evidence. So both problems are drawn 40 times, and errors are counted on
+# new samples (for the first problem without an outlier: the true boundary is the line between the
+# classes). The support vector machine is slightly better at a good ``C`` and much worse at a bad
+# one; the leave-one-out machine comes within one percentage point of the best without any tuning.
 
 PENALTIES = np.logspace(-1, 3, 9)
 
 
 def fresh_rows(make, rng):
-    """Return rows to test on."""
+    """Return samples to test on."""
     if make is overlap_problem:
         return make(rng, 2000)
     X = rng.uniform((-1.5, -1), (1.7, 1), (2000, 2))
@@ -120,7 +124,7 @@ def fresh_rows(make, rng):
 
 
 def error_on_fresh_rows(machine, make, seed):
-    """Return the test error in per cent of a machine trained on one draw."""
+    """Return the test error, in per cent, of a model trained on one draw."""
     rng = np.random.default_rng(seed)
     machine.fit(*make(rng))
     return 100 * (1 - machine.score(*fresh_rows(make, rng)))

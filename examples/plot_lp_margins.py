@@ -1,12 +1,12 @@
 r"""
-One data set, three margins
-===========================
+Largest margins in three norms
+==============================
 
-The hyperplane of largest margin is as far as possible from the nearest rows, but what is far? With
+The hyperplane of largest margin is as far as possible from the nearest samples, in some norm. With
 weights measured in :math:`\ell_p`, distances are measured in the dual norm :math:`\ell_q`,
 :math:`1/p + 1/q = 1` (Smola et al. 2000, (1.15)-(1.22); Mangasarian 1997). The margin is the radius
-of the largest :math:`\ell_q` balls around the rows that the plane does not cut: squares, discs or
-diamonds.
+of the largest :math:`\ell_q` balls around the samples that the hyperplane does not cut: squares,
+discs or diamonds.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ NAMES = {1: "1", 2: "2", np.inf: r"\infty"}
 
 
 def draw_rows(rng, n=16):
-    """Return two clouds that a line separates."""
+    """Return two linearly separable clouds."""
     X = rng.normal(scale=[0.75, 0.5], size=(2 * n, 2))
     y = np.repeat([-1, 1], n)
     return X + y[:, None] * [0.75, 1.05], y
@@ -31,7 +31,7 @@ X, y = draw_rows(np.random.default_rng(130))
 # Squares, discs and diamonds
 # ---------------------------
 # ``C=np.inf`` is the hard margin. The filled balls have the radius ``margin_``. Those around the
-# nearest rows touch the line: in a corner, in a point of the circle, or along a whole side.
+# nearest samples touch the line: at a corner, at a point of the circle, or along a whole side.
 
 
 def ball(centre, radius, q, n=400):
@@ -42,7 +42,7 @@ def ball(centre, radius, q, n=400):
 
 
 def draw(axes, model, q):
-    """Draw rows, line, margin and the balls of the rows that are nearest to the line."""
+    """Draw samples, line and margin, and the balls around the samples nearest to the line."""
     w, b = model.coef_[0], model.intercept_[0]
     low, high = X.min(axis=0) - 0.5, X.max(axis=0) + 0.5
     across, up = np.meshgrid(*(np.linspace(low[j], high[j], 300) for j in (0, 1)))
@@ -70,15 +70,18 @@ for axes, norm, q in zip(panels, (1, 2, np.inf), (np.inf, 2, 1), strict=True):
 plt.show()
 
 # %%
-# Weights in :math:`\ell_1` have a zero where they can; weights in :math:`\ell_\infty` are all of
-# one size where they can. What HiGHS and Clarabel return is not taken on trust: the certificate is
-# computed from the weights and from dual variables, whose bound is true whoever found them.
+# Minimising the :math:`\ell_1` norm tends to set weights to zero; minimising the
+# :math:`\ell_\infty` norm tends to make all weights equal in size. The certificate does not rely on
+# the results of HiGHS and Clarabel being correct: it is computed from the weights and from dual
+# variables, which give a valid bound whatever their origin.
 #
-# From one norm to the next
-# -------------------------
-# Any p from 1 on will do. The norms of a vector fall as p grows, so the margin can only grow.
+# Margin and weights as functions of p
+# ------------------------------------
+# Any :math:`p \ge 1` is allowed. The :math:`\ell_p` norm of a vector decreases as p grows, so the
+# margin can only grow (left). On the right, the first weight leaves zero as p grows, until both
+# weights are equal.
 
-place = np.linspace(0, 1, 33)  # 1 - 1/p = 1/q
+place = np.linspace(0, 1, 33)  # 1 - 1/p, which is 1/q
 powers = [1 / (1 - share) if share < 1 else np.inf for share in place]
 models = [MaxMarginClassifier(p, C=np.inf).fit(X, y) for p in powers]
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
@@ -97,22 +100,24 @@ for axes in (left, right):
 plt.show()
 
 # %%
-# Few features that matter, or many
-# ---------------------------------
-# Which norm is right depends on the data. Below, classes overlap, so the margin is soft. First five
-# of 60 features tell the classes apart, then all of them do, each a little. C is chosen on fresh
-# rows, the error is that on others.
+# Few or many relevant features
+# -----------------------------
+# Which norm is best depends on the data. In the figure below the classes overlap, so the margin is
+# soft. In the first row five of 60 features differ between the classes; in the second row all of
+# them do, each slightly. C is chosen on a validation set, and the error is measured on a test set.
+# The smallest test error is that of the :math:`\ell_1` norm in the first row, and that of the
+# :math:`\ell_\infty` norm in the second.
 
 
 def sample(relevant, n, rng):
-    """Return n rows of 60 features of which some are shifted between the classes."""
+    """Return n samples of 60 features, some of which are shifted between the classes."""
     y = np.where(rng.random(n) < 0.5, -1, 1)
     shift = np.where(np.arange(60) < relevant, 2.0 / np.sqrt(relevant), 0.0)
     return rng.normal(size=(n, 60)) + 0.7 * y[:, None] * shift, y
 
 
 def best_of(norm, train, check):
-    """Return the machine whose C makes the fewest errors on rows that it has not seen."""
+    """Return the model whose C gives the fewest errors on the validation set."""
     fits = [MaxMarginClassifier(norm, C=C).fit(*train) for C in np.geomspace(0.001, 1.0, 10)]
     return max(fits, key=lambda model: model.score(*check))
 
@@ -130,8 +135,8 @@ for row, relevant in zip(panels, (5, 60), strict=True):
         axes.set(ylim=(-1.1, 1.1), yticks=[-1, 0, 1])
         used = np.count_nonzero(np.abs(weights) > 1e-9)
         error = 1 - model.score(*test)
-        axes.set_title(rf"$p = {NAMES[norm]}$: {used} weights, test error {error:.1%}", fontsize=10)
-    row[0].set_ylabel(f"{relevant} of 60 matter")
+        axes.set_title(rf"$p = {NAMES[norm]}$: {used} nonzero, test error {error:.1%}", fontsize=10)
+    row[0].set_ylabel(f"{relevant} of 60 relevant")
 for axes in panels[1]:
     axes.set_xlabel("feature")
 plt.show()

@@ -1,19 +1,20 @@
 r"""
-Learning ranks
-==============
+Learning curves of ordinal regression
+=====================================
 
-Fig. 2.2 of Herbrich et al. (2000): rows of the unit square have one of five ranks, by a utility
+This example follows Fig. 2.2 of Herbrich et al. (2000). Samples of the unit square have one of five
+ranks, given by thresholds on the utility
 
-.. math:: f(x) = 10 (x_1 - 0.5)(x_2 - 0.5) + \varepsilon
+.. math:: f(x) = 10 (x_1 - 0.5)(x_2 - 0.5) + \varepsilon .
 
-between thresholds. Three machines learn the ranks from a few rows, all with the kernel
-:math:`(x \cdot x' + 1)^2`, in whose space the utility lies, and with :math:`C = 10^6`:
+Three estimators learn the ranks from a few samples, all with the kernel :math:`(x \cdot x' + 1)^2`,
+whose feature space contains the utility, and with :math:`C = 10^6`:
 
-* :class:`~widemargin.OrdinalSVC` looks for **one** utility that puts higher ranks above lower ones;
-* a machine for **each pair** of ranks (:class:`~widemargin.SVC`) does not know that ranks have an
-  order;
-* **regression** on the numbers 1 to 5 (:class:`~widemargin.SVR`) takes it for granted that ranks
-  are equally far apart.
+* :class:`~widemargin.OrdinalSVC` finds **one** utility that puts higher ranks above lower ones;
+* **one-vs-one** classification with :class:`~widemargin.SVC` fits one model per pair of ranks and
+  ignores their order;
+* **regression** on the numbers 1 to 5 (:class:`~widemargin.SVR`) assumes that ranks are equally far
+  apart.
 """
 
 import matplotlib.pyplot as plt
@@ -26,12 +27,12 @@ KERNEL = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0, "C": 1e6}
 
 
 def utility(X):
-    """The utility without noise."""
+    """Return the utility without noise."""
     return 10 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5)
 
 
 def ranks(values):
-    """Ranks 1 to 5; a value on a threshold has the lower one."""
+    """Return ranks 1 to 5; a value on a threshold has the lower rank."""
     return 1 + np.searchsorted(THRESHOLDS, values, side="left")
 
 
@@ -39,24 +40,24 @@ rng = np.random.default_rng(0)
 X = rng.uniform(size=(1000, 2))
 clean = ranks(utility(X))
 y = ranks(utility(X) + 0.125 * rng.standard_normal(1000))
-print("rows whose rank the noise has changed:", f"{np.mean(y != clean):.1%}")
+print("samples whose rank the noise has changed:", f"{np.mean(y != clean):.1%}")
 
 # %%
-# How to measure the error
-# ------------------------
-# A rank that is off by one is not as bad as one that is off by four. Herbrich et al. count *pairs*:
-# of two rows with different ranks, how often does the prediction not put the higher one above the
-# lower one? That is the **preference risk**, here as a share of the pairs that can be compared. Two
-# rows with the same predicted rank count as wrong.
+# Preference risk
+# ---------------
+# A rank that is off by one is a smaller error than one that is off by four. Herbrich et al. count
+# *pairs*: of two samples with different ranks, how often does the prediction not put the higher one
+# above the lower one? This is the **preference risk**, here as a fraction of the pairs that can be
+# compared. Two samples with the same predicted rank count as an error.
 
 
 def predicted_ranks(model, X):
-    """Round what regression says to a rank."""
+    """Return predicted ranks; predictions of the regression are rounded to ranks."""
     return np.clip(np.ceil(model.predict(X) - 0.5), 1, 5)
 
 
 def training_rows(size, seed):
-    """Draw rows at random until every rank is among them."""
+    """Draw training samples at random until every rank is among them."""
     rng = np.random.default_rng((seed, size))
     while True:
         rows = rng.permutation(1000)[:size]
@@ -65,7 +66,7 @@ def training_rows(size, seed):
 
 
 MACHINES = {
-    "a machine for each pair of ranks": (SVC(**KERNEL), "#D55E00", "s--"),
+    "one SVC per pair of ranks": (SVC(**KERNEL), "#D55E00", "s--"),
     "regression on 1, ..., 5": (SVR(epsilon=0.5, **KERNEL), "#009E73", "^-."),
     "one utility: OrdinalSVC": (OrdinalSVC(**KERNEL), "#0072B2", "o-"),
 }
@@ -81,12 +82,11 @@ for i, size in enumerate(SIZES):
             risks[name][i, draw] = metrics.preference_risk(y[~chosen], found, scaled=True)
 
 # %%
-# Who learns faster?
-# ------------------
-# Left: rows, the true boundaries between the ranks, and with black edges those that the noise has
-# put on the wrong side. Right: the mean over the draws and the interval that holds the true mean
-# with 95 %. The grey line is the score of the true ranks without noise, which nobody can beat by
-# much.
+# Learning curves
+# ---------------
+# Left: the samples and the true boundaries between the ranks; samples whose rank the noise has
+# changed have black edges. Right: the mean over the draws and its 95 % confidence interval. The
+# dotted grey line is the risk of the true ranks without noise, which can hardly be improved on.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
 grid = np.stack(np.meshgrid(*2 * [np.linspace(0, 1, 201)]), axis=-1)
@@ -100,7 +100,7 @@ for rank in range(1, 6):
     left.scatter([], [], color=plt.get_cmap("viridis")((rank - 1) / 4), label=f"{rank}")
 left.legend(title="rank", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 left.set(xlim=(0, 1), ylim=(0, 1), xlabel="$x_1$", ylabel="$x_2$", aspect="equal")
-left.set_title("the task: with black edges, moved by the noise")
+left.set_title("samples; black edges: rank changed by noise")
 
 right.axhline(
     metrics.preference_risk(y, clean, scaled=True), color="0.6", linestyle=":", label="true ranks"
@@ -109,24 +109,26 @@ for shift, (name, (_, colour, style)) in zip((-0.3, 0.3, 0), MACHINES.items(), s
     half = 1.96 * risks[name].std(axis=1, ddof=1) / np.sqrt(DRAWS)
     mean, where = risks[name].mean(axis=1), np.array(SIZES) + shift
     right.errorbar(where, mean, half, fmt=style, color=colour, capsize=3, label=name, linewidth=1.8)
-right.set(xlabel="training rows", xticks=SIZES, ylim=(0, None))
-right.set_ylabel("share of fresh pairs in the wrong order")
+right.set(xlabel="training samples", xticks=SIZES, ylim=(0, None))
+right.set_ylabel("fraction of test pairs in the wrong order")
 right.set_title(f"learning curves, {DRAWS} draws")
 right.legend(frameon=False)
 plt.show()
 
 # %%
-# In numbers
-# ----------
+# Numbers
+# -------
+# The table lists the mean preference risk for each size of the training set.
 
-print(f"{'training rows':34}" + "".join(f"{size:7d}" for size in SIZES))
+print(f"{'training samples':34}" + "".join(f"{size:7d}" for size in SIZES))
 for name, found in risks.items():
     print(f"{name:34}" + "".join(f"{value:7.3f}" for value in found.mean(axis=1)))
 
 # %%
-# From ten rows on one utility does better than a machine for each pair of ranks: its boundaries are
-# coupled, and every row says something about all of them. With one row of each rank it does not.
-# Regression keeps up at first, although the thresholds are 0.9, 0.35 and 0.75 apart; with more
-# rows the price of equal distances shows. ``python -m benchmarks ordinal`` has 60 draws, and other
-# methods; a :class:`~widemargin.CumulativeLinkClassifier` on the quadratic features is the best of
-# them here, where the noise is as it assumes.
+# From ten samples on, one utility is better than one model per pair of ranks: its boundaries are
+# coupled, so every sample carries information about all of them. With a single sample of each rank
+# it is not better. Regression keeps up at first, although the distances between the thresholds are
+# 0.9, 0.35 and 0.75; with more samples the assumption of equal distances increases its risk.
+# ``python -m benchmarks ordinal`` runs 60 draws and other methods; a
+# :class:`~widemargin.CumulativeLinkClassifier` on the quadratic features is the best of them here,
+# where the noise matches its assumptions.

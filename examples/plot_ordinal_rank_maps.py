@@ -1,12 +1,12 @@
 r"""
-Maps of the learned ranks
-=========================
+Maps of predicted ranks
+=======================
 
-Fig. 2.3 of Herbrich et al. (2000): the unit square is coloured by the rank that a machine predicts,
-from :math:`r_1` (black) to :math:`r_5` (white), after training on 5 to 25 rows. The task is that of
-:ref:`sphx_glr_auto_examples_plot_ordinal_learning_curves.py`, with the same kernel
-:math:`(x \cdot x' + 1)^2` and :math:`C = 10^6`. Regression is tried with two ways to write ranks as
-numbers, :math:`i` and :math:`e^i`: both keep the order.
+This example follows Fig. 2.3 of Herbrich et al. (2000): the unit square is coloured by the
+predicted rank, from :math:`r_1` (black) to :math:`r_5` (white), after training on 5 to 25 samples.
+The task is that of :ref:`sphx_glr_auto_examples_plot_ordinal_learning_curves.py`, with the same
+kernel :math:`(x \cdot x' + 1)^2` and :math:`C = 10^6`. Regression is tried with two numerical
+codings of the ranks, :math:`i` and :math:`e^i`, which both preserve the order.
 """
 
 import matplotlib.pyplot as plt
@@ -21,17 +21,17 @@ SIZES = [5, 10, 15, 20, 25]
 
 
 def utility(X):
-    """The utility without noise."""
+    """Return the utility without noise."""
     return 10 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5)
 
 
 def ranks(values):
-    """Ranks 1 to 5; a value on a threshold has the lower one."""
+    """Return ranks 1 to 5; a value on a threshold has the lower rank."""
     return 1 + np.searchsorted(THRESHOLDS, values, side="left")
 
 
 def draw_rows(rng, n=25):
-    """Return rows with noisy ranks, the first five of them one of each rank."""
+    """Return samples with noisy ranks; the first five have one of each rank."""
     X = rng.uniform(size=(200, 2))
     y = ranks(utility(X) + 0.125 * rng.standard_normal(200))
     first = np.unique(y, return_index=True)[1]
@@ -40,29 +40,29 @@ def draw_rows(rng, n=25):
 
 
 def by_ordinal(X, y, fresh):
-    """One utility and thresholds on it."""
+    """Predict by one utility and its thresholds."""
     return OrdinalSVC(**KERNEL).fit(X, y).predict(fresh)
 
 
 def by_pairs(X, y, fresh):
-    """A machine for each pair of ranks, and a vote."""
+    """Predict by votes of one model per pair of ranks."""
     return SVC(**KERNEL).fit(X, y).predict(fresh)
 
 
 def by_numbers(X, y, fresh):
-    """Regression on 1, ..., 5; the nearest number is the rank."""
+    """Predict by regression on 1, ..., 5, rounded to the nearest number."""
     values = SVR(epsilon=0.5, **KERNEL).fit(X, y).predict(fresh)
     return np.clip(np.ceil(values - 0.5), 1, 5)
 
 
 def by_exponentials(X, y, fresh):
-    """Regression on e, ..., e^5; boundaries midway between these."""
+    """Predict by regression on e, ..., e^5, with boundaries midway between these."""
     values = SVR(epsilon=0.5, **KERNEL).fit(X, np.exp(y)).predict(fresh)
     return 1 + np.searchsorted(np.exp(np.arange(1, 5)) * (1 + np.e) / 2, values)
 
 
 def truth(X, y, fresh):
-    """What is to be learned, without the noise."""
+    """Return the true ranks, without noise."""
     return ranks(utility(fresh))
 
 
@@ -75,12 +75,12 @@ COLUMNS = {
 }
 
 # %%
-# Five to twenty-five rows
-# ------------------------
-# Each line has five rows more than the one above. Below each map: the share of pairs, among all
-# points of the square with different true ranks, that it does not put in the right order. One draw
-# of rows proves nothing: this one was taken from thirty because its errors are close to the mean
-# of all.
+# Maps after 5 to 25 samples
+# --------------------------
+# Each row of the figure has five more training samples than the one above. The label below each map
+# is the fraction of pairs, among all points of the square with different true ranks, that it does
+# not put in the right order. A single draw of samples is weak evidence: this one was selected from
+# thirty because its errors are close to their mean.
 
 side = np.linspace(0, 1, 101)
 fresh = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
@@ -106,12 +106,13 @@ for line, size in zip(panels, SIZES, strict=True):
 plt.show()
 
 # %%
-# From ten rows on the rank machine sees the saddle: its boundaries are level lines of one utility,
-# so each rank lies between its neighbours, and where there are no rows of a rank the others still
-# say where it has to be. The votes of ten machines know nothing of that: with five rows black
-# touches white, and with twenty the lower left corner has not been found. Regression is good if
-# ranks are written as 1 to 5 and bad if they are written as :math:`e` to :math:`e^5`, although that
-# is the same information. To the rank machine only the order of the numbers matters:
+# From ten samples on, ``OrdinalSVC`` finds the shape of the saddle. Its boundaries are level lines
+# of one utility, so each rank lies between its neighbours, and where there are no samples of a rank
+# the others still determine its place. The votes of the ten one-vs-one models do not have this
+# property: with five samples black touches white, and with twenty the lower left corner has not
+# been found. The result of regression depends on the coding: with 25 samples its errors are fewer
+# with 1 to 5 than with :math:`e` to :math:`e^5`, although both codings contain the same
+# information. For ``OrdinalSVC`` only the order of the numbers matters:
 
 machine = OrdinalSVC(**KERNEL)
 small = machine.fit(X, y).utility(fresh)

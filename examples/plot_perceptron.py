@@ -1,11 +1,12 @@
 r"""
-The perceptron and the largest margin
-=====================================
+Perceptron and largest margin
+=============================
 
-The perceptron (Smola et al. 2000, Table 1.1) visits the rows in turn and takes a step for each one
-that is wrong. If some hyperplane separates the classes, it ends at one that does: which one depends
-on the order of the rows. How many steps it takes is bounded by how far apart the classes are
-(theorem 1.1); the hyperplane with the largest margin is unique.
+The perceptron (Smola et al. 2000, Table 1.1) visits the samples in turn and makes an update for
+each one that is misclassified. If the classes are linearly separable, it ends at a separating
+hyperplane, which depends on the order of the samples. The number of updates is bounded by a
+quantity that depends on the distance between the classes (theorem 1.1). The hyperplane with the
+largest margin, by contrast, is unique.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +18,7 @@ BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 
 
 def two_clouds(rng, n=25, gap=0.35, turn=0.9):
-    """Return rows on both sides of a line, at least half the gap away from it."""
+    """Return samples on both sides of a line, at least half the gap away from it."""
     normal = np.array([np.cos(turn), np.sin(turn)])
     X = rng.normal(size=(2 * n, 2))
     f = X @ normal - 0.3
@@ -32,10 +33,11 @@ orders = [rng.permutation(len(y)) for _ in range(60)]
 perceptrons = [PerceptronClassifier().fit(X[order], y[order]) for order in orders]
 
 # %%
-# Sixty orders, sixty lines
-# -------------------------
-# Thin lines are perceptrons, each for another order of the same rows. The thick line has the
-# largest margin; its rows are ringed.
+# Sixty orders of the same samples
+# --------------------------------
+# Left: each thin line is the result of the perceptron for another order of the same samples. The
+# thick line has the largest margin; its support vectors are ringed. Right: the margins of the
+# perceptrons, which are mostly much smaller than the largest one.
 
 low, high = X.min(axis=0) - 0.4, X.max(axis=0) + 0.4
 across, up = np.meshgrid(*(np.linspace(low[j], high[j], 300) for j in (0, 1)))
@@ -43,7 +45,7 @@ grid = np.column_stack([across.ravel(), up.ravel()])
 
 
 def contour(axes, model, level, **style):
-    """Draw where a model has a value."""
+    """Draw the level lines of a decision function."""
     axes.contour(across, up, model.decision_function(grid).reshape(across.shape), level, **style)
 
 
@@ -60,7 +62,7 @@ left.set(xticks=[], yticks=[], aspect="equal", title="perceptrons (grey) and the
 
 
 def smallest_distance(model):
-    """Return how far the nearest row is from the line."""
+    """Return the distance from the line to the nearest sample."""
     return (y * model.decision_function(X)).min() / np.linalg.norm(model.coef_[0])
 
 
@@ -69,7 +71,7 @@ right.hist(distances / widest.margin_, bins=20, range=(0, 1), color="0.6")
 right.axvline(1.0, color=GREEN, linewidth=3)
 right.annotate("largest margin", (1.0, 0.97), xycoords=("data", "axes fraction"), xytext=(-6, 0),
                textcoords="offset points", ha="right", va="top", color=GREEN)  # fmt: skip
-right.set(xlabel="distance of the nearest row, relative to the largest margin")
+right.set(xlabel="distance of the nearest sample / largest margin")
 right.set(ylabel="perceptrons", xlim=(0, 1.05))
 right.spines[["top", "right"]].set_visible(False)
 plt.show()
@@ -78,8 +80,8 @@ print(f"margins of perceptrons: median {np.median(distances):.4f}, largest {dist
 print(f"largest possible:       {widest.margin_:.4f}")
 
 # %%
-# Does it matter on new rows? There are many lines between the classes, and only one of them drew
-# the labels.
+# The margin matters for new samples: many lines separate the training samples, but only one is the
+# true boundary.
 
 fresh, truth = two_clouds(np.random.default_rng(5), n=20_000, gap=0.0)
 errors = [100 * (1 - model.score(fresh, truth)) for model in perceptrons]
@@ -87,12 +89,13 @@ print(f"test error of perceptrons:    {np.mean(errors):.2f} % +- {np.std(errors)
 print(f"test error of largest margin: {100 * (1 - widest.score(fresh, truth)):.2f} %")
 
 # %%
-# Steps and their bound
-# ---------------------
-# Theorem 1.1: no more than :math:`(1 + b^2)(1 + R^2)/\rho^2` steps, where :math:`\rho` is the
-# margin of any separating plane with :math:`|w| = 1` and :math:`R` the length of the longest row.
-# (It is printed with the square of that length, and is then wrong: one row, x = 0.64, is enough.)
-# The learning rate does not enter. Every dot is a data set with its own gap, in a random order.
+# Number of updates and its bound
+# -------------------------------
+# Theorem 1.1: the perceptron makes at most :math:`(1 + b^2)(1 + R^2)/\rho^2` updates, where
+# :math:`\rho` is the margin of any separating hyperplane with :math:`|w| = 1` and :math:`R` the
+# largest norm of a sample. (It is printed with the square of that norm, which is wrong: the single
+# sample x = 0.64 is a counterexample.) The learning rate has no effect. In the figure, every dot is
+# a data set with its own gap, in random order; all of them lie below the bound.
 
 steps, limits, gaps = [], [], []
 for seed in range(150):
@@ -111,21 +114,22 @@ dots = axes.scatter(limits, steps, c=gaps, norm="log", cmap="cividis", s=26, edg
 ends = np.array([1.0, max(limits)])
 axes.fill_between(ends, ends, max(limits), color="0.92", linewidth=0)
 axes.plot(ends, ends, color="black", linewidth=1)
-axes.annotate("more steps than the bound: none", (0.04, 0.93), xycoords="axes fraction")
-axes.set(xscale="log", yscale="log", xlabel="bound on the steps, by the largest margin")
-axes.set(ylabel="steps taken", xlim=(min(limits) / 2, None), ylim=(0.8, max(limits)))
+axes.annotate("more updates than the bound: none", (0.04, 0.93), xycoords="axes fraction")
+axes.set(xscale="log", yscale="log", xlabel="bound on the updates, by the largest margin")
+axes.set(ylabel="updates", xlim=(min(limits) / 2, None), ylim=(0.8, max(limits)))
 figure.colorbar(dots, label="largest margin")
 plt.show()
 
-print(f"steps exceed the bound on {np.sum(np.array(steps) > limits)} of {len(steps)} data sets")
-print(f"steps over bound: median {np.median(np.array(steps) / limits):.3f}, "
+print(f"updates exceed the bound on {np.sum(np.array(steps) > limits)} of {len(steps)} data sets")
+print(f"updates over bound: median {np.median(np.array(steps) / limits):.3f}, "
       f"largest {np.max(np.array(steps) / limits):.3f}")  # fmt: skip
 
 # %%
-# With a kernel
-# -------------
-# The same steps in feature space count how often each row was wrong; rows that never were do not
-# enter. The perceptron stops as soon as all rows are right, however near some of them are.
+# Kernel perceptron
+# -----------------
+# In feature space the coefficient of a sample is the number of its updates; samples that were never
+# misclassified have none. Samples with a coefficient are ringed. The perceptron stops as soon as
+# all samples are correct, however close to the boundary some of them are.
 
 angle = rng.uniform(0, 2 * np.pi, 120)
 radius = np.where(np.arange(120) < 60, rng.uniform(0, 0.8, 120), rng.uniform(1.1, 1.9, 120))
@@ -149,5 +153,7 @@ for axes, (name, model) in zip(panels, machines.items(), strict=True):
     for label, colour, marker in ((False, ORANGE, "s"), (True, BLUE, "o")):
         axes.scatter(*X[y == label].T, s=16, color=colour, marker=marker, zorder=3)
     axes.scatter(*X[model.support_].T, s=80, facecolors="none", edgecolors="black", zorder=4)
-    axes.set(xticks=[], yticks=[], aspect="equal", title=f"{name}: {len(model.support_)} rows")
+    axes.set(
+        xticks=[], yticks=[], aspect="equal", title=f"{name}: {len(model.support_)} support vectors"
+    )
 plt.show()

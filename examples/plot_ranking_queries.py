@@ -1,14 +1,14 @@
 r"""
-Learning to rank documents
-==========================
+Learning to rank documents by query
+===================================
 
-A search engine has to sort the documents that it found for a query. How useful each one is has been
-graded, for some queries, from 0 (useless) to 3 (just what was looked for), and the order for new
-queries is to be learned from that.
+A search engine has to sort the documents that it finds for a query. For some queries, the documents
+have been graded from 0 (useless) to 3 (exactly what was looked for). From these grades the order
+for new queries is to be learned.
 
-Only documents of the same query can be compared, which is what ``qid`` says. The corpus of this
-page is generated; the machine is the linear :class:`~widemargin.OrdinalSVC`, on sparse TF-IDF
-features.
+Only documents of the same query can be compared; ``qid`` contains the query of each document. The
+corpus of this example is generated, and the estimator is the linear
+:class:`~widemargin.OrdinalSVC`, on sparse TF-IDF features.
 """
 
 import tempfile
@@ -24,12 +24,13 @@ from widemargin import OrdinalSVC, metrics
 from widemargin.sources import read_letor
 
 # %%
-# A corpus with grades
-# --------------------
+# A graded corpus
+# ---------------
 # There are 15 topics and 90 queries, each of four words of a topic. The forty documents of a query
-# are on the topic more or less. Some are written to inform, others to sell, and these like to
-# repeat the query. Within a query, a document is graded higher if it is on the topic and if it
-# informs, with noise. But some queries find mostly shops, and who grades those is generous.
+# are more or less about the topic. Some are written to inform, others to sell, and the latter often
+# repeat the query. Within a query, a document has a higher grade if it is about the topic and if it
+# informs, with noise. But some queries find mostly shops, and the assessors of these queries are
+# generous.
 
 STYLE = {
     "inform": ["study", "method", "results", "evidence", "review", "guide", "compared", "measured"],
@@ -44,7 +45,7 @@ other_words = words[TOPICS * WORDS :]
 
 
 def document(topic, query, about, style):
-    """Return the text of a document; `about` is its share of words on the topic."""
+    """Return the text of a document; `about` is its fraction of words on the topic."""
     on_topic = rng.binomial(50, about)
     text = [*rng.choice(topic_words[topic], on_topic), *rng.choice(other_words, 60 - on_topic)]
     text += [*rng.choice(STYLE[style], 1 + rng.poisson(3))]
@@ -69,19 +70,19 @@ print(f"{len(y)} documents of {QUERIES} queries; documents of each grade: {np.bi
 # %%
 # Features
 # --------
-# The words of a document, weighted by TF-IDF, and one column more: the cosine between document and
-# query. The cosine alone is the usual way to rank without learning, and so the baseline.
+# The features are the words of a document, weighted by TF-IDF, and the cosine between document and
+# query. The cosine alone is the usual way to rank without learning, so it is the baseline.
 
 to_features = TfidfVectorizer()
 D = to_features.fit_transform(documents)
 Q = to_features.transform(queries)
 cosine = np.asarray(D.multiply(Q).sum(axis=1)).ravel()
 X = sp.csr_matrix(sp.hstack([D, cosine[:, None]]))
-print(f"X: {X.shape[0]} x {X.shape[1]}, {X.nnz / np.prod(X.shape):.2%} of it not zero")
+print(f"X: {X.shape[0]} x {X.shape[1]}, {X.nnz / np.prod(X.shape):.2%} of it nonzero")
 
 # %%
-# Benchmark collections come as files in the format of LETOR, one line for each document. We take
-# the detour to show how they are read:
+# Benchmark collections are files in the LETOR format, with one line per document. Here the corpus
+# is written to such a file to show how it is read:
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "corpus.txt"
@@ -92,8 +93,8 @@ with tempfile.TemporaryDirectory() as folder:
 # %%
 # Training
 # --------
-# Sixty queries to learn from, thirty to judge by. ``C_scale="total"`` makes ``C`` the cost of the
-# mean slack of a pair, so that it does not depend on how many there are.
+# Sixty queries are used for training, thirty for testing. ``C_scale="total"`` makes ``C`` the cost
+# of the mean slack of a pair, so that it does not depend on the number of pairs.
 
 train, test = qid < 60, qid >= 60
 machine = OrdinalSVC(kernel="linear", C=1000, C_scale="total", tol=1e-3)
@@ -102,9 +103,9 @@ print(f"{machine.n_pairs_:.0f} pairs of documents")
 print(machine.certificate_)
 
 # %%
-# The **preference risk** is the share of pairs, within a query, in the wrong order. A machine that
-# compares documents across queries is misled by the generous assessors: it sees that shops go with
-# high grades.
+# The **preference risk** is the fraction of pairs, within a query, in the wrong order. A model that
+# compares documents across queries is misled by the generous assessors: in its training data, shops
+# go with high grades.
 
 pooled = OrdinalSVC(kernel="linear", C=1000, C_scale="total", tol=1e-3).fit(X[train], y[train])
 scores = {
@@ -117,15 +118,16 @@ for name, score in scores.items():
     print(f"{name:22}{risk:.1%} of the pairs of new queries in the wrong order")
 
 # %%
-# Query by query
-# --------------
-# Left: one line for each new query, from the risk of the cosine to that of the learned order.
-# Right: what was learned. The machine was never told that there are two kinds of documents. (Grey
-# are words of topics.)
+# Results by query
+# ----------------
+# Left: one line per new query, from the risk of the cosine to that of the learned order; dotted
+# lines are the means. Right: the largest weights. Words that inform (blue) have positive weights,
+# words that sell (orange) negative ones, although the kind of a document is not part of the
+# training data. Light grey bars are words of topics.
 
 
 def risk_by_query(score):
-    """Return the risk of each test query."""
+    """Return the preference risk of each test query."""
     return np.array(
         [
             metrics.preference_risk(y[test][rows], score[rows], scaled=True)
@@ -143,7 +145,7 @@ left.scatter(before[order], place, color="#D55E00", label="cosine", zorder=2)
 left.scatter(after[order], place, color="#0072B2", label="learned", zorder=2)
 for values, colour in ((before, "#D55E00"), (after, "#0072B2")):
     left.axvline(values.mean(), color=colour, linestyle=":", zorder=0)
-left.set(xlabel="share of pairs in the wrong order", yticks=[], xlim=(0, None))
+left.set(xlabel="fraction of pairs in the wrong order", yticks=[], xlim=(0, None))
 left.set_ylabel("new queries")
 left.set_title(f"better for {np.sum(after < before)} of {len(after)} queries")
 left.legend(loc="lower right")
@@ -157,12 +159,12 @@ bars = [colours[kinds[name]] if name in kinds else "0.8" for name in names[most]
 right.barh(names[most], machine.coef_[most], color=bars)
 right.axvline(0, color="0.3", linewidth=0.8)
 right.set_xlabel("weight")
-right.set_title("the largest weights: who informs, and who sells")
+right.set_title("largest weights: informing (blue), selling (orange)")
 plt.show()
 
 # %%
-# Ranks are not predicted here. What grade a document would get depends on who grades it, and so
-# thresholds on the utility mean nothing across queries. The machine says so:
+# This model does not predict ranks. The grade of a document depends on the assessor, so thresholds
+# on the utility have no meaning across queries, and ``predict`` raises an error:
 
 try:
     machine.predict(X[test])

@@ -2,11 +2,12 @@
 Reduced convex hulls
 ====================
 
-Two classes that overlap have convex hulls that meet, and no line separates them. Let every class
-put at most the mass 1/k on any one of its points: the points that it can still reach, its *reduced
-hull*, lie around the means of k points, and a few points in the wrong place no longer count. As k
-grows the hulls shrink, until they come apart. The machine of Balcázar, Dai, Tanaka and Watanabe
-(2008) is the line between the nearest points of the two.
+If two classes overlap, their convex hulls intersect, and no line separates them. Now let the weight
+of each sample in a convex combination be at most 1/k. The points that can still be represented form
+the *reduced hull* of the class: it lies around the means of k samples, and a few samples in the
+wrong place no longer matter. As k grows the hulls shrink until they are disjoint. The classifier of
+Balcázar, Dai, Tanaka and Watanabe (2008), :class:`~widemargin.ReducedHullSVC`, is the line between
+the nearest points of the two hulls.
 """
 
 from itertools import combinations
@@ -25,13 +26,14 @@ COLOURS = ("tab:red", "tab:blue")
 # %%
 # Composed examples
 # -----------------
-# The corners of the reduced hull are means of k points of the class: the *composed examples*. There
-# are very many of them (all small dots below), but in any direction the farthest one is simply the
-# mean of the k farthest points. So the outline is drawn without listing them.
+# The corners of the reduced hull are means of k samples of the class, the *composed examples*.
+# There are very many of them (small dots in the figure), but in any direction the farthest one is
+# simply the mean of the k farthest samples. So the outline can be drawn without listing them. The
+# hulls shrink from left to right.
 
 
 def outline(points, k, n_directions=720):
-    """Return the corners of the reduced hull: the mean of the k farthest points, all around."""
+    """Return corners of the reduced hull: means of the k farthest points per direction."""
     angles = np.linspace(0.0, 2.0 * np.pi, n_directions)
     towards = np.column_stack([np.cos(angles), np.sin(angles)])
     farthest = np.argsort(-points @ towards.T, axis=0)[:k]
@@ -39,7 +41,7 @@ def outline(points, k, n_directions=720):
 
 
 def draw_classes(axes, X, y, size=22):
-    """Draw the points of both classes."""
+    """Draw the samples of both classes."""
     for label, colour in enumerate(COLOURS):
         axes.scatter(*X[y == label].T, s=size, color=colour, zorder=3)
     axes.set(xticks=[], yticks=[], aspect="equal")
@@ -53,14 +55,15 @@ for axes, k in zip(panels, (1, 2, 4), strict=True):
         axes.scatter(*composed.T, s=3, color=colour, alpha=0.25, linewidths=0)
         axes.fill(*outline(points, k).T, facecolor=colour, alpha=0.2, edgecolor=colour)
     draw_classes(axes, X, y)
-    axes.set_title(f"k = {k}: {len(composed)} composed examples a class")
+    axes.set_title(f"k = {k}: {len(composed)} composed examples per class")
 plt.show()
 
 # %%
 # The smallest k
 # --------------
-# ``k="auto"`` asks for the smallest k at which the hulls are apart. It is the first integer above a
-# critical value that one linear program finds: the largest mass that the classes can share.
+# ``k="auto"`` selects the smallest k for which the hulls are disjoint. It is the first integer
+# above a critical value, which is computed by a linear program: the largest mass that the classes
+# can share.
 
 smallest = ReducedHullSVC().fit(X, y)
 print(f"smallest k: {smallest.k_}, outliers: {smallest.outliers_.tolist()}")
@@ -72,10 +75,10 @@ except ValueError as error:
     print(error)
 
 # %%
-# From there on every k has its machine; at the smallest one the hulls all but touch. The dashed
-# lines are the thresholds: rows beyond the one of their class are its outliers (crossed), at most
-# k for each class. The stars are the nearest points of the hulls; the solid line is halfway between
-# the thresholds, the dotted one halfway between the stars (``cut="hull"``).
+# From there on there is a solution for every k; at the smallest one the hulls almost touch. In the
+# figure, the dashed lines are the thresholds: samples beyond the threshold of their class are its
+# outliers (crosses), at most k per class. The stars are the nearest points of the hulls. The solid
+# line is halfway between the thresholds, the dotted one halfway between the stars (``cut="hull"``).
 
 
 def draw_machine(axes, model):
@@ -107,9 +110,10 @@ for axes, k in zip(panels, (smallest.k_ + 1, smallest.k_ + 3, 10), strict=True):
 plt.show()
 
 # %%
-# The same machines by other names
-# --------------------------------
-# k counts examples; nu and C do not, but they draw the same line.
+# Equivalent SVC and NuSVC
+# ------------------------
+# k is a number of samples, unlike nu and C, but for matching values all three give the same
+# decision function.
 
 model = ReducedHullSVC(k=5.5).fit(X, y)
 others = (
@@ -122,12 +126,12 @@ for other in others:
     print(f"{type(other).__name__}: decision values differ by {difference:.1e}")
 
 # %%
-# How far apart the hulls are grows with k, almost linearly at first; that is why a secant finds the
-# critical k in few steps where the linear program is too large.
+# The distance between the hulls grows with k, almost linearly at first. This is why the secant
+# method finds the critical k in few steps where the linear program is too large.
 
 sizes = np.arange(smallest.k_, 14)
 distances = [np.sqrt(-2 * ReducedHullSVC(k=int(k)).fit(X, y).certificate_.dual) for k in sizes]
 figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
 axes.plot(sizes, distances, "o-")
-axes.set(xlabel="k", ylabel="distance of the reduced hulls", xlim=(0, 13.5), ylim=(0, None))
+axes.set(xlabel="k", ylabel="distance between the reduced hulls", xlim=(0, 13.5), ylim=(0, None))
 plt.show()

@@ -1,15 +1,16 @@
 r"""
-Rounds of random sampling
-=========================
+Number of rounds of random sampling
+===================================
 
-The widest margin between a million rows depends on a handful of them. OptMargin and OptSoftMargin
-(Balcázar et al. 2008, Figs. 1 and 3) find them by drawing small samples: solve the sample, look for
-rows that its optimum misclassifies, double their weights, draw again. Without such a row, the
-optimum of the sample is that of all rows. The expected number of rounds is at most
-:math:`6 \delta \ln m`; no more than :math:`\delta = n + 2k - 1` rows determine the optimum.
+The largest margin between a million samples depends on a few of them. OptMargin and OptSoftMargin
+(Balcázar et al. 2008, Figs. 1 and 3) find these by drawing small subsamples: solve the subsample,
+find the samples that its optimum misclassifies, double their weights, and draw again. If there are
+no such samples, the optimum of the subsample is that of all samples. The expected number of rounds
+is at most :math:`6 \delta \ln m`, where :math:`\delta = n + 2k - 1` bounds the number of samples
+that determine the optimum.
 
-This example counts rounds for growing numbers of rows m, and shows how the two bounds on the
-distance of the classes close in.
+This example counts rounds for growing numbers of samples m, and shows how the two bounds on the
+distance between the classes converge.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +23,7 @@ from widemargin.solvers.literature.random_sampling import practical_plan, proved
 
 
 def with_a_gap(m, n, crossed=0, seed=0):
-    """Return rows on both sides of a gap; some of each class have crossed to its far side."""
+    """Return samples on both sides of a gap; some of each class lie on the wrong side."""
     rng = np.random.default_rng(seed)
     normal = rng.standard_normal(n)
     normal /= np.linalg.norm(normal)
@@ -38,19 +39,20 @@ def with_a_gap(m, n, crossed=0, seed=0):
 
 
 def rows_in_memory(X, y):
-    """Return the rows as a source, which is all that a solver sees of any data."""
+    """Return the samples as a source, the interface through which solvers read data."""
     return sources.from_arrays(X, y).binary(1.0, -1.0)
 
 
 def sampled(source, k, plan, seed):
-    """Run OptMargin (k = 1) or OptSoftMargin with some plan."""
+    """Run OptMargin (k = 1) or OptSoftMargin with the given plan."""
     hulls, rounds = LinearProblem("hull", 1 / k), Budget(10_000)
     return solve(hulls, source, budget=rounds, method="weights", plan=plan, seed=seed)
 
 
 # %%
-# Rounds grow with the logarithm of m, as the theorem says, but stay far below its bound (dotted):
-# the proof counts on one row of the basis being doubled in a round, in practice most of them are.
+# The number of rounds grows with the logarithm of m, as the theorem states, but stays far below its
+# bound (dotted). The proof relies on the weight of one basis sample being doubled in each round; in
+# practice most of them are doubled.
 
 sizes = np.array([1_000, 3_000, 10_000, 30_000, 100_000])
 cases = [(2, 1), (5, 1), (5, 3)]
@@ -72,15 +74,17 @@ axes.legend()
 plt.show()
 
 # %%
-# Every round gives two bounds. The sample's classes are no nearer than all rows, and the plane
-# with its violators is at least as bad as the best one. Smaller samples than the proof asks for
-# need more, cheaper rounds; a sample that keeps the violators needs the fewest.
+# Every round gives two bounds on the distance. The classes of the subsample are at least as far
+# apart as those of all samples, and the current hyperplane, including its violators, is at most as
+# good as the best one. The figure shows the gap between the two bounds. Subsamples smaller than the
+# proof requires need more, but cheaper, rounds; a subsample that keeps the violators needs the
+# fewest.
 
 X, y = with_a_gap(100_000, 5)
 source = rows_in_memory(X, y)
 ways = {
     "OptMargin, r = 6 $\\delta^2$": sampled(source, 1, proved_plan(5), 1),
-    "small samples, r = 10 $\\delta$": sampled(source, 1, practical_plan(5), 1),
+    "small subsamples, r = 10 $\\delta$": sampled(source, 1, practical_plan(5), 1),
     "growing sample": solve(
         LinearProblem("hull", 1.0), source, budget=Budget(500), first=200, seed=1
     ),
@@ -91,6 +95,6 @@ for (name, found), colour in zip(ways.items(), ("tab:blue", "tab:red", "black"),
     gaps = [max((each["upper"] - each["lower"]) / distance, 1e-16) for each in found.history]
     axes.semilogy(range(1, found.n_iter + 1), gaps, ".-", color=colour, label=name)
     print(f"{name}: {found.n_iter} rounds, distance {distance:.12f}")
-axes.set(xlabel="round", ylabel="relative distance of the bounds")
+axes.set(xlabel="round", ylabel="relative gap between the bounds")
 axes.legend()
 plt.show()

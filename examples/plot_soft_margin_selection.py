@@ -1,11 +1,11 @@
 """
-When is a point an outlier?
-===========================
+Outlier or cluster: soft margins of the leave-one-out machine
+=============================================================
 
-The leave-one-out machine decides by itself which rows to give up, and this picture, after Weston
-(1999), shows by what rule. Dots fill the square; six crosses are among them, five in a cluster and
-one alone. The lonely cross has no neighbour that could speak for it once it is left out, so it
-counts as an outlier. Then crosses are added beside it, one by one.
+The leave-one-out machine has no parameter that determines which samples are outliers. This example,
+after Weston (1999), shows the implicit rule. Dots fill the square, with six crosses among them,
+five in a cluster and one isolated. When the isolated cross is left out, no neighbour of its class
+supports it, so it is treated as an outlier. Then crosses are added beside it, one by one.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ GAMMA = 4.0
 
 
 def with_crosses_beside(count, seed=7):
-    """Return dots all over the square and crosses: five, a lonely one, and some beside that."""
+    """Return dots all over the square and crosses: five, an isolated one, and some beside it."""
     rng = np.random.default_rng(seed)
     places = np.stack(np.meshgrid(np.linspace(-1, 1, 10), np.linspace(-1, 1, 10)), axis=-1)
     dots = places.reshape(-1, 2) + 0.06 * rng.standard_normal((100, 2))
@@ -31,15 +31,16 @@ def with_crosses_beside(count, seed=7):
 
 
 # %%
-# Above, the leave-one-out machine; below, a support vector machine with a hard margin, which
-# cannot but follow every cross. The kernel is the same.
+# Top: the leave-one-out machine. Bottom: a support vector machine with a hard margin, which has to
+# fit every cross. The kernel is the same. The label below each panel is the prediction for the
+# ringed cross.
 
 across, up = np.meshgrid(np.linspace(-1.2, 1.2, 200), np.linspace(-1.2, 1.2, 200))
 grid = np.column_stack([across.ravel(), up.ravel()])
 
 
 def draw(axes, model, X, y):
-    """Draw rows, boundary and margins, and say how the lonely cross is classified."""
+    """Draw samples, boundary and margins, and state how the isolated cross is classified."""
     values = model.decision_function(grid).reshape(across.shape)
     axes.contourf(across, up, values, [-np.inf, 0, np.inf], colors=["#c3d9ec", "#f4cbb8"])
     lines = {"colors": "0.25", "linestyles": ["--", "-", "--"], "linewidths": [0.8, 2, 0.8]}
@@ -63,21 +64,22 @@ panels[1, 0].set_ylabel("SVC, hard margin")
 plt.show()
 
 # %%
-# Here one neighbour is enough: each of the two crosses is now classified by the other. How well a
-# row is classified by the others can be read off the fitted model: it is the row's margin without
-# its own part, :math:`y_i f(x_i) - \alpha_i k(x_i, x_i)`, and at least one less its slack.
+# Here one neighbour is enough: each of the two crosses is now classified correctly by the other.
+# How well a sample is classified by the others can be computed from the fitted model: it is the
+# margin of the sample without its own term, :math:`y_i f(x_i) - \alpha_i k(x_i, x_i)`, and is at
+# least one minus its slack.
 
 for count in (0, 1):
     X, y = with_crosses_beside(count)
     model = LOOSVC(gamma=GAMMA).fit(X, y)
-    row = len(y) - 1 - count  # the lonely cross
+    row = len(y) - 1 - count  # the isolated cross
     others = y[row] * model.decision_function(X[[row]])[0] - model.alpha_[row]  # k(x, x) = 1
     print(f"{TITLES[count]}: value from the others {others:.2f}, slack {model.slack_[row]:.2f}")
     print(f"    {model.certificate_}")
 
 # %%
-# This is one sample, chosen for its compact islands. Over 20 samples, how often is the ringed cross
-# taken for a cross?
+# This data set was selected for its compact islands. Over 20 data sets, how often is the ringed
+# cross classified as a cross?
 
 for count, title in enumerate(TITLES):
     followed = 0
@@ -87,5 +89,5 @@ for count, title in enumerate(TITLES):
     print(f"{title:16} {followed:2d} of 20")
 
 # %%
-# So it is a tendency, not a law. Now and then the lonely cross is followed all the same (by an
-# island that reaches over from the cluster), and now and then one neighbour is not enough.
+# The rule holds in most cases, but not always. Occasionally the isolated cross is classified as a
+# cross (by an island that extends from the cluster), and occasionally one neighbour is not enough.

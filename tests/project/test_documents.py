@@ -189,7 +189,7 @@ def test_readme_names_every_estimator():
     import widemargin
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = readme[readme.index("## The machines") : readme.index("## Data of any size")]
+    table = readme[readme.index("## Estimators") : readme.index("## Data of any size")]
     machines = [name for name in widemargin.__all__ if hasattr(getattr(widemargin, name), "fit")]
     assert len(machines) >= 18
     for name in machines:

@@ -27,7 +27,7 @@ from benchmarks.gp_wisconsin import Study
 from benchmarks.literature_items import (
     CLOSE,
     DIFFERS,
-    NOT_TO_BE_HAD,
+    NOT_AVAILABLE,
     REPRODUCED,
     VERDICTS,
     Findings,
@@ -133,7 +133,7 @@ def test_a_reason_is_shown_where_an_item_differs_and_changes_no_verdict():
     assert far.verdict == far_plain.verdict == DIFFERS
     assert far.reason == "because"
     found.missing("p", "q", "4", "no data")
-    assert found.items[-1].verdict == NOT_TO_BE_HAD
+    assert found.items[-1].verdict == NOT_AVAILABLE
     assert found.items[-1].reason == "no data"
     assert counts(found.items) == dict(zip(VERDICTS, (2, 0, 2, 1), strict=True))
 
@@ -264,7 +264,7 @@ def test_widths_are_judged_by_the_test_error_they_lead_to(small_heart):
     found = Findings("w")
     literature_margins.add_widths(found, 2, lambda text: None)
     missing, *chosen, flat = found.items
-    assert missing.verdict == NOT_TO_BE_HAD
+    assert missing.verdict == NOT_AVAILABLE
     assert len(chosen) == 3
     assert all(item.value >= 0 and item.published == "0" for item in chosen)
     assert flat.ours.endswith("of 1 data set")
@@ -372,7 +372,7 @@ def test_the_page_is_tables_of_six_cells_without_a_date(monkeypatch):
     assert "   * - Table 1, a\\_b" in lines
     assert "     - error \\| x" in lines
     assert "     - differs: not \\`always\\`" in lines
-    assert "     - not to be had: no data" in lines
+    assert "     - not available: no data" in lines
     assert "     - reproduced" in lines
     assert date.today().isoformat() not in "\n".join(lines)
 

@@ -95,6 +95,8 @@ def habits(text):
 def complaints(path):
     """Return what a file would have to change, one line per finding."""
     text = path.read_text(encoding="utf-8")
+    if path.name == "GLOSSARY.md":  # its last column lists the words to avoid
+        text = re.sub(r"\|[^|\n]*\|$", "||", text, flags=re.MULTILINE)
     if path.suffix != ".py":
         return [f"{line + 1}: {found!r}: {advice}" for line, found, advice in habits(text)]
     found = []

@@ -1,24 +1,24 @@
-r"""Compute leave-one-out values of a soft-margin machine without training it again.
+r"""Leave-one-out predictions of soft-margin models along solution paths, without retraining.
 
-Problem (see :mod:`widemargin.problems.soft_margin`): for every row l, the optimum of the same
-problem without l (or with a fraction of its weight), evaluated at l. Retraining n times is not
-needed. While the coefficient of l is driven from its fitted value to zero, with all others kept
-optimal, the solution moves along a piecewise linear path: between two events the free rows answer
-linearly, at an event a free row reaches a cap or zero, or a fixed row reaches its target and
-becomes free. Rows that are not support vectors leave without a trace.
+Problem (see :mod:`widemargin.problems.soft_margin`): for every sample l, find the optimum of the
+same problem without l (or with a fraction of its weight) and evaluate it at l. Instead of
+retraining n times, the coefficient of l is moved from its fitted value to zero while all others
+are kept optimal. The solution then moves along a piecewise linear path: between two events the free
+samples respond linearly; at an event a free sample reaches a cap or zero, or a fixed sample reaches
+its target and becomes free. Removing a sample that is not a support vector changes no coefficient.
 
 The derivative of the path is a column of the exchange tableau of
 `leave_one_out.tableau`; :mod:`widemargin.solvers.leave_one_out.loops` follows the paths.
 
 ====================  ==========================================================================
-`LeaveOneOut`         a machine whose kernel matrix is in memory: `exact` follows the paths to
-                      their ends, `linear_response` takes their first step only
-`first_order`         the first step, where the kernel matrix is too large to be formed
-`polish`              brings a fit to its optimum as far as rounding allows; paths start there
+`LeaveOneOut`         model whose kernel matrix is in memory: `exact` follows the paths to their
+                      ends, `linear_response` takes their first step only
+`first_order`         first step of the paths, if the kernel matrix is too large to be formed
+`polish`              solves a fit to its optimum as far as rounding allows; paths start there
 ====================  ==========================================================================
 
 Opper and Winther (2000), section 8.5, give the first step, equations (8.26)-(8.32); the page
-"Leave-one-out" of the documentation says what had to be corrected in them.
+"Leave-one-out" of the documentation lists the corrections to them.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ from widemargin.solvers.soft_margin import padded, solve_dense
 
 __all__ = ["LeaveOneOut", "LeftOut", "first_order", "polish"]
 
-CLOSE = 0.25  # rows this near to their target get their column before a path asks for it
-PIVOTS = 48  # columns that a path may keep at first
+CLOSE = 0.25  # decision value: columns of samples this near to their targets are formed in advance
+PIVOTS = 48  # initial number of columns that a path may store; multiplied by 4 when exceeded
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Left-out values and what they cost.
+    """Leave-one-out predictions with the number of events and of refits they required.
 
     Attributes
     ----------
     values : ndarray of shape (n_tasks,)
-        Decision values, threshold included.
+        Decision values, including the threshold.
     events : ndarray of shape (n_tasks,)
-        Rows that changed their state on the way; 0 means that the first-order formula is exact.
+        Number of events on each path; 0 means that the first-order formula is exact.
     retrained : int
-        Paths that were given up and replaced by retraining.
+        Number of paths that were abandoned (cycling or rounding errors) and replaced by retraining.
     """
 
     values: FloatArray
@@ -75,10 +75,10 @@ def polish(
     max_iter: int,
     threads: int,
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Solve on from alpha until rounding leaves nothing to gain.
+    """Solve to a KKT violation of tol, or as far as rounding allows, starting from alpha.
 
-    K is padded as `solve_dense` wants it. Returns variables, decision values without threshold
-    and the violation left.
+    K is padded as `solve_dense` requires. Returns the dual variables, the decision values without
+    threshold and the remaining KKT violation.
     """
     n = problem.n_rows
     alpha = problem.repair(alpha.copy())
@@ -92,7 +92,8 @@ def polish(
     f = K[:n, :n] @ problem.coefficients(alpha)
     violation = problem.kkt_violation(alpha, f)
     if violation > tol:
-        # Steps of a nearly singular problem gain less than rounding; its equations still tell.
+        # The steps of a nearly singular problem are below rounding. The tableau solves the
+        # linear equations of its free samples directly.
         x = Tableau(K, problem, alpha, threads).x
         alpha_solved = np.clip(np.tile(x, problem.n_variables // n), problem.lower, problem.upper)
         f_solved = K[:n, :n] @ problem.coefficients(alpha_solved)
@@ -102,10 +103,10 @@ def polish(
 
 
 class LeaveOneOut(Tableau):
-    """A fitted machine and its decision values on rows that it is made to forget."""
+    """Leave-one-out predictions of a fitted model whose kernel matrix is in memory."""
 
     def exact(self, rows: IntArray, fraction: FloatArray) -> LeftOut:
-        """Return the decision value of each row after a fraction of it has left."""
+        """Return the decision value of each sample after a fraction of its weight is removed."""
         kept = 1.0 - fraction
         values = np.empty(len(rows))
         events = np.zeros(len(rows), dtype=np.intp)
@@ -123,9 +124,9 @@ class LeaveOneOut(Tableau):
         return LeftOut(values, events, found.retrained)
 
     def linear_response(self, rows: IntArray, fraction: FloatArray) -> LeftOut:
-        """Return the first step of each path, taken to its end as if there were no event.
+        """Return the linear response: the first step of each path, extrapolated to its end.
 
-        Where no other row is free to respond there is no first step: those paths are followed.
+        If no other sample is free, none can respond linearly: these paths are followed exactly.
         """
         others_free = len(self.free) - np.isin(rows, self.free)
         follow = (others_free == 0) & self.intercept & (self.x[rows] != 0)
@@ -144,7 +145,7 @@ class LeaveOneOut(Tableau):
         return LeftOut(values, events, out.retrained)
 
     def _own_rates(self, rows: IntArray) -> FloatArray:
-        """How fast the value of each row falls with its coefficient, ridge included."""
+        """Return the derivative of each value h_l with respect to x_l, including the ridge."""
         place = np.full(self.n, -1, dtype=np.intp)
         place[self.free] = np.arange(len(self.free))
         free = place[rows] >= 0
@@ -156,7 +157,7 @@ class LeaveOneOut(Tableau):
         return rates
 
     def retrain(self, row: int, kept: float) -> float:
-        """Return the left-out value of one row by solving the problem without it."""
+        """Return the leave-one-out prediction of one sample by solving the problem without it."""
         others = np.arange(self.n) if kept > 0 else np.delete(np.arange(self.n), row)
         if not len(others):
             return 0.0
@@ -179,7 +180,11 @@ class LeaveOneOut(Tableau):
 
 
 class _Paths:
-    """The paths of many rows, run again where they need columns or room that were not there."""
+    """Paths of many samples.
+
+    Paths that need a tableau column that was not formed, or more pivots than they may store, are
+    followed again after it was formed or the limit was raised.
+    """
 
     def __init__(
         self,
@@ -198,13 +203,14 @@ class _Paths:
             self._run()
 
     def _run(self) -> None:
+        """Follow all paths to their ends; retrain where that fails."""
         s = self.model
         rows = self.tasks[0]
         size = s.n + s.intercept
         slot = np.full(size, -1, dtype=np.intp)
         near = np.zeros(size, dtype=bool)
         h, (above, below, target_above, target_below) = s.h, s.limits
-        # How far each fixed row is from becoming free.
+        # Distance of the value of each fixed sample from the target at which it becomes free.
         up = np.where(above > 0, np.abs(h - target_above), np.inf)
         down = np.where(below > 0, np.abs(h - target_below), np.inf)
         near[: s.n] = np.minimum(up, down) < CLOSE
@@ -233,7 +239,7 @@ class _Paths:
     def _follow(
         self, pending: IntArray, columns: FloatArray, slot: IntArray, max_pivots: int
     ) -> tuple[IntArray, IntArray]:
-        """Run some paths; return how each ended and which column it lacked."""
+        """Follow some paths; return the outcome of each and the missing column, if it needs one."""
         s = self.model
         rows, kept, caps, stiffness = (a[pending] for a in self.tasks)
         basic, z, held, low, high = s.responding()

@@ -1,10 +1,10 @@
-"""Follow the path of a soft-margin solution while one row leaves it, in compiled loops.
+"""Compiled loops that follow the path of a soft-margin solution while a sample is removed.
 
-The exchange tableau T belongs to A = [[K + ridge, 1], [1', 0]]. It maps what is held fixed to what
-responds: the coefficients x of rows at a bound and the values h of free rows are held, the values
-h of rows at a bound and the coefficients x of free rows respond ("basic"). Making a row free or
-fixed is a principal pivot. Columns of the fitted model's tableau are shared by all paths; a path
-keeps the columns of its own pivots, and forms from both the few columns that it needs.
+The exchange tableau T of A = [[K + ridge, 1], [1', 0]] maps quantities that are held to those that
+respond. Held are the coefficients x of samples at a bound and the values h of free samples; the
+values h at a bound and the coefficients x of free samples ("basic") respond. Making a sample free
+or fixed is a principal pivot. All paths share columns of the fitted model's tableau; each path
+stores the columns of its own pivots and computes from both the few columns that it needs.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import numpy as np
 
 from widemargin._base.jit import jit
 
-# States of a row: at its lower cap, free below zero, at zero, free above zero, at its upper cap.
+# States of a sample: at the lower cap, free below zero, at zero, free above zero, at the upper cap.
 LOWER, FREE_BELOW, ZERO, FREE_ABOVE, UPPER = -2, -1, 0, 1, 2
-# How a path ended.
+# Outcomes of a path.
 DONE, MISSING_COLUMN, TOO_MANY_PIVOTS, CYCLING, INEXACT = 0, 1, 2, 3, 4
-# Rows of the array of limits: caps of a coefficient on both sides of zero, and the values at
-# which a row is free there.
+# Rows of the array of limits: caps of a coefficient above and below zero (both nonnegative), and
+# the values h at which a sample is free there.
 CAP_ABOVE, CAP_BELOW, TARGET_ABOVE, TARGET_BELOW = 0, 1, 2, 3
 
-NEVER = 1e300
-TIE = 1e-13  # steps that differ by less than this part of the way end together
-SMALL_RATE = 1e-12  # rates below this part of the largest are rounding
-DRIFT = 1e-9  # a tracked value may differ by this from the one evaluated afresh
-DEPENDENT = 1e-11  # a pivot below this part of the diagonal: the row depends on the free ones
+NEVER = 1e300  # time of an event that does not occur
+TIE = 1e-13  # events closer than this fraction of the remaining path coincide
+SMALL_RATE = 1e-12  # rates below this fraction of the largest are rounding errors
+DRIFT = 1e-9  # largest error of a tracked value, against one recomputed from the coefficients
+DEPENDENT = 1e-11  # pivot, relative to the diagonal, below which a sample depends on the free ones
 
 
 @jit
 def exchange(column, p, pivot_column):
-    """Bring a column of the tableau up to date with a pivot on p."""
+    """Update a column of the tableau in place for a pivot on p."""
     factor = column[p] / pivot_column[p]
     if factor != 0.0:
         for i in range(column.shape[0]):
@@ -40,12 +40,12 @@ def exchange(column, p, pivot_column):
 
 @jit
 def write_column(q, columns, slot, n_pivots, pivot_index, pivot_columns, out):
-    """Write column q of the present tableau to out; return whether its base column is there."""
+    """Write column q of the current tableau to out; return False if its base column is missing."""
     start = -1
     for s in range(n_pivots):
         if pivot_index[s] == q:
             start = s
-    if start >= 0:  # the last pivot on q itself gives its column
+    if start >= 0:  # start from the last pivot on q itself
         scale = 1.0 / pivot_columns[start, q]
         for i in range(out.shape[0]):
             out[i] = pivot_columns[start, i] * scale
@@ -61,9 +61,9 @@ def write_column(q, columns, slot, n_pivots, pivot_index, pivot_columns, out):
 
 @jit
 def push_pivot(q, columns, slot, n_pivots, pivot_index, pivot_columns, basic, z, held):
-    """Pivot on q: keep its column as number n_pivots; return whether that was possible.
+    """Pivot on q and store its column as number n_pivots; return False if it is missing.
 
-    What was held fixed responds from now on, and the other way round.
+    The held and the responding quantity of q change places.
     """
     pivot_index[n_pivots] = q
     out = pivot_columns[n_pivots]
@@ -76,11 +76,11 @@ def push_pivot(q, columns, slot, n_pivots, pivot_index, pivot_columns, basic, z,
 
 @jit
 def set_interval(i, state, limits, joined, low, high):
-    """Set the interval within which what responds of row i may move before an event."""
+    """Set the interval in which the responding quantity of sample i moves without an event."""
     low[i], high[i] = -np.inf, np.inf
     above, below = limits[CAP_ABOVE, i], limits[CAP_BELOW, i]
     if abs(state) == FREE_ABOVE:
-        # A tube of no width has one free stretch, from the lower to the upper cap.
+        # With a tube of width zero (joined) a sample is free from the lower to the upper cap.
         low[i] = -below if state == FREE_BELOW or joined[i] else 0.0
         high[i] = above if state == FREE_ABOVE or joined[i] else 0.0
     elif state == UPPER:
@@ -96,14 +96,14 @@ def set_interval(i, state, limits, joined, low, high):
 
 @jit
 def set_intervals(state, limits, joined, low, high):
-    """Set the intervals of all rows."""
+    """Set the intervals of all samples."""
     for i in range(low.shape[0]):
         set_interval(i, state[i], limits, joined, low, high)
 
 
 @jit(fast=True)
 def write_times(rate, direction, z, low, high, basic, when):
-    """Write when each row reaches an end of its interval; never where its speed is rounding."""
+    """Write the time at which each sample reaches an end of its interval; NEVER at tiny rates."""
     by_x, by_h = 0.0, 0.0
     for i in range(low.shape[0]):
         size, share = abs(rate[i]), basic[i]
@@ -112,7 +112,7 @@ def write_times(rate, direction, z, low, high, basic, when):
     floor_h = SMALL_RATE * by_h
     more = SMALL_RATE * by_x - floor_h
     for i in range(low.shape[0]):
-        # Everything is loaded before it is chosen from, so that the loop becomes vector code.
+        # Loading all operands before choosing between them lets the compiler vectorise the loop.
         speed, down, up = direction * rate[i], low[i] - z[i], high[i] - z[i]
         floor = floor_h + more * basic[i]
         time = (up if speed > 0 else down) / speed
@@ -121,7 +121,7 @@ def write_times(rate, direction, z, low, high, basic, when):
 
 @jit(fast=True)
 def earliest(when, room):
-    """Return the first time, at most room."""
+    """Return the smallest time, at most room."""
     best = room
     for i in range(when.shape[0]):
         best = min(best, when[i])
@@ -130,10 +130,10 @@ def earliest(when, room):
 
 @jit
 def next_event(rate, direction, room, z, low, high, basic, when):
-    """Return the step to the first event within `room`, and the row that causes it (-1: none).
+    """Return the step to the first event within `room`, and the sample that causes it (-1: none).
 
-    Where several coincide, the one with the fastest row is taken: its pivot is the safest. Times
-    a little before now are rounding and mean now.
+    Of several that coincide, the sample with the largest rate is returned, as its pivot is the most
+    stable. Negative times are rounding errors and count as zero.
     """
     write_times(rate, direction, z, low, high, basic, when)
     best = earliest(when, room)
@@ -150,10 +150,10 @@ def next_event(rate, direction, room, z, low, high, basic, when):
 
 @jit
 def receiver(sign, b, z, low, high):
-    """Return who takes over the charge when no row is free (-1: nobody), and the threshold then.
+    """Return the sample that becomes free when none is (-1: none can), and the threshold there.
 
-    The other rows must move in the direction of `sign`; the threshold slides to the first that
-    can: a row can rise when its value falls to the lower end of its interval.
+    To keep their sum, other coefficients must move in the direction of `sign`. The threshold moves
+    to the first that can: a coefficient can rise once h falls to the lower end of its interval.
     """
     who, threshold = -1, 0.0
     for i in range(low.shape[0]):
@@ -168,7 +168,7 @@ def receiver(sign, b, z, low, high):
 
 @jit
 def free_state(state, speed):
-    """Return the state of a row that becomes free while its value moves by speed."""
+    """Return the state of a sample that becomes free while its value moves at `speed`."""
     if state == ZERO:
         return FREE_ABOVE if speed < 0 else FREE_BELOW
     return FREE_ABOVE if state == UPPER else FREE_BELOW
@@ -176,7 +176,7 @@ def free_state(state, speed):
 
 @jit
 def fixed_state(state, speed, joined):
-    """Return the state of a free row that has reached a limit while moving by speed."""
+    """Return the state of a free sample whose coefficient has reached a limit at `speed`."""
     if speed > 0 and (state > 0 or joined):
         return UPPER
     if speed < 0 and (state < 0 or joined):
@@ -186,9 +186,9 @@ def fixed_state(state, speed, joined):
 
 @jit
 def middle_threshold(gone, kept, b, x, h, ridge, limits, eps):
-    """Return the threshold: b where a free row fixes it, else the middle of what is optimal.
+    """Return the threshold: b if a free sample determines it, else the optimal interval's midpoint.
 
-    Of the row `gone` only the fraction `kept` is there.
+    The sample `gone` has only the fraction `kept` of its weight.
     """
     low, high = -NEVER, NEVER
     for i in range(x.shape[0]):
@@ -221,7 +221,7 @@ def middle_threshold(gone, kept, b, x, h, ridge, limits, eps):
 
 @jit
 def left_out_value(gone, kept, b, x, h, ridge, limits, eps, intercept):
-    """Return the decision value of the row `gone`, whose coefficient has reached its place."""
+    """Return the leave-one-out prediction of sample `gone` at the end of its path."""
     value = h[gone] - ridge[gone] * x[gone]
     if not intercept:
         return value
@@ -231,14 +231,14 @@ def left_out_value(gone, kept, b, x, h, ridge, limits, eps, intercept):
 
 @jit
 def unmoved_values(leaving, kept, x, h, b, ridge, limits, eps, intercept, values):
-    """Write the values of rows that leave without moving any other; the threshold may move."""
+    """Write the predictions of samples whose removal changes at most the threshold."""
     for k in range(leaving.shape[0]):
         values[k] = left_out_value(leaving[k], kept[k], b, x, h, ridge, limits, eps, intercept)
 
 
 @jit
 def drifted(gone, b, x, h, ridge, K):
-    """Whether the tracked value of the row `gone` is not that of the coefficients, or no number."""
+    """Return whether the tracked value of sample `gone` is inaccurate (see DRIFT) or NaN."""
     exact = b + ridge[gone] * x[gone]
     size = abs(b)
     row = K[gone]
@@ -254,16 +254,16 @@ def follow_path(
     gone, cap, stiffness, columns, slot, z, held, low, high, state, basic, limits, ridge, diagonal,
     joined, intercept, max_steps, pivot_index, pivot_columns, rate, blocked, when,
 ):  # fmt: skip
-    """Move the row `gone` out; return the outcome, the number of events and a missing column.
+    """Remove sample `gone`; return the outcome, the number of events and a missing column.
 
-    It moves until its coefficient is `cap` (its new cap, 0 when all of it leaves) or, with squared
-    slack, `stiffness` times its slack.
+    The path ends when its coefficient is `cap` (its new cap, 0 if all its weight is removed) or,
+    with squared slack, `stiffness` times its slack.
     """
-    # State, changed in place: per index (the rows, then the threshold n), basic is 1 where the
-    # coefficient responds and the value is held, else 0; z is what responds, held what is held;
-    # low, high is the interval of z up to the next event. The present tableau is that of the
-    # fitted model (columns, slot) after the pivots 0..n_pivots. Invariants: z is optimal for held;
-    # free counts the basic rows; the threshold is basic while free > 0; only held[gone] moves.
+    # State, changed in place. Per index (the samples, then the threshold n): basic is 1 if the
+    # coefficient responds and the value is held, else 0; z is the responding quantity, held the
+    # other; low, high is the interval of z up to the next event. The current tableau is the fitted
+    # model's (columns, slot) after the first n_pivots pivots. Invariants: z is optimal for held;
+    # free counts the basic samples; the threshold is basic if free > 0; only held[gone] moves.
     n = low.shape[0]
     sign = 1.0 if (z[gone] if basic[gone] else held[gone]) > 0 else -1.0
     direction = -sign
@@ -281,7 +281,7 @@ def follow_path(
         free -= 1
     state[gone] = ZERO
     low[gone], high[gone] = -np.inf, np.inf
-    fresh = False  # whether `rate` is the present column of `gone`
+    fresh = False  # whether `rate` is the current column of `gone`
     while True:
         if n_pivots + 4 > pivot_index.shape[0]:  # two for a receiver, two for an event
             return TOO_MANY_PIVOTS, events, -1
@@ -312,7 +312,7 @@ def follow_path(
         if ahead <= 0.0:
             return DONE, events, -1
         softness = 1.0 + stiffness * (rate[gone] - ridge[gone])
-        if not softness >= 0.5:  # at least 1, but for rounding
+        if not softness >= 0.5:  # without rounding errors it is at least 1
             return INEXACT, events, -1
         room = ahead / softness
         step, who = next_event(rate, direction, room, z, low, high, basic, when)
@@ -324,7 +324,7 @@ def follow_path(
             if column[who] <= DEPENDENT * diagonal[who]:
                 if n_blocked == n:
                     return CYCLING, events, -1
-                # Its value cannot move while those it depends on are free.
+                # Its value cannot move while the samples that it depends on are free.
                 low[who], high[who] = -np.inf, np.inf
                 blocked[n_blocked] = who
                 n_blocked += 1
@@ -355,7 +355,7 @@ def follow_path(
             push_pivot(who, columns, slot, n_pivots, pivot_index, pivot_columns, basic, z, held)
             free -= 1
         set_interval(who, state[who], limits, joined, low, high)
-        if free > 0 or not intercept:  # else a receiver comes first
+        if free > 0 or not intercept:  # else a receiver is found first
             exchange(rate, who, pivot_columns[n_pivots])
         n_pivots += 1
 
@@ -366,9 +366,9 @@ def follow_paths(
     basic0, K, limits, ridge, diagonal, joined, eps, intercept, max_pivots, max_steps,
     values, events, outcome, needed,
 ):  # fmt: skip
-    """Follow the paths of the rows leaving[first:last], each from the fitted model."""
-    # Arrays ending in 0 are the fitted model's, copied per path and never changed; values, events,
-    # outcome and needed get one entry per path, so that threads on different rows do not meet.
+    """Follow the paths of the samples leaving[first:last], each from the fitted model."""
+    # Arrays named *0 are the fitted model's, copied for each path and never changed; values,
+    # events, outcome and needed get one entry per path, so that threads write to distinct entries.
     n, size = low0.shape[0], z0.shape[0]
     pivot_columns = np.empty((max_pivots, size))
     pivot_index = np.empty(max_pivots, np.int64)
@@ -397,4 +397,4 @@ def follow_paths(
             continue
         values[k] = left_out_value(gone, kept[k], b, x, h, ridge, limits, eps, intercept)
         if values[k] != h[gone] - ridge[gone] * x[gone]:
-            events[k] += 1  # the last free row met its bound just at the end: the threshold slid
+            events[k] += 1  # the threshold moved: the last free sample met its bound at the end

@@ -1,7 +1,8 @@
-r"""Compute first-order leave-one-out values where the kernel matrix does not fit the memory.
+r"""First-order leave-one-out predictions if the kernel matrix does not fit into memory.
 
-Problem: as in `leave_one_out`, but only the first step of each path. With M the
-free rows and H their (bordered) kernel block, the value of row l falls by its coefficient times
+Problem: as in `leave_one_out`, but only the first step of each path. With M the free samples and H
+their kernel matrix (bordered if there is an intercept), removing sample l lowers its value by its
+coefficient times
 
 .. math::
 
@@ -28,8 +29,8 @@ from widemargin.solvers.leave_one_out.tableau import (
 )
 from widemargin.solvers.soft_margin import padded
 
-FREE_ROWS = 6_000  # of more free rows than this, a random sample stands for all
-CHUNK_ROWS = 1_024
+FREE_ROWS = 6_000  # largest number of free samples; of more, a random subsample is used
+CHUNK_ROWS = 1_024  # left-out samples per block of kernel values
 
 
 def first_order(
@@ -40,10 +41,11 @@ def first_order(
     leaving: IntArray,
     fraction: FloatArray,
 ) -> FloatArray:
-    """Return the first-order left-out value of some rows.
+    """Return first-order leave-one-out predictions of some samples.
 
-    `rows` are all training rows, `alpha` the dual variables of a problem with at most one
-    threshold, near their optimum. Of the rows `leaving`, one at a time, a fraction each leaves.
+    `rows` are the kernel rows of all training samples, `alpha` the dual variables, near their
+    optimum, of a problem with at most one threshold. The samples `leaving` are left out one at a
+    time, each with the given fraction of its weight.
     """
     limits = limits_of(problem)
     x = snapped(problem.coefficients(alpha).copy(), limits)
@@ -55,12 +57,12 @@ def first_order(
         free = np.sort(np.random.default_rng(0).permutation(free)[:FREE_ROWS])
     m = len(free)
     if m == 0:
-        return values  # nothing responds: only the exact path can tell
+        return values  # no sample responds linearly: the fitted values
     K = np.zeros((padded(m), padded(m)))
     rows.fill_symmetric(free, K[:m, :m])
     block = Tableau(K, problem.restrict(free), alpha[problem.variables_of(free)], refine=False)
     basis = free[block.free]
-    if not len(basis):  # all of them have a kernel of zero
+    if not len(basis):  # all free samples have a zero kernel
         return values
     caps, stiffness, moves = ends_of(x, limits, ridge, leaving, fraction)
     moving = np.flatnonzero(moves)
@@ -76,7 +78,7 @@ def first_order(
 def _distances(
     rows: Rows, block: Tableau, basis: IntArray, leaving: IntArray, ridge: FloatArray
 ) -> FloatArray:
-    """Return S of each row, without its own ridge."""
+    """Return S_l of each sample `leaving`, without its own ridge."""
     inverse = block.inverse
     U = rows.block(leaving, rows, basis) + block.shift
     if block.intercept:

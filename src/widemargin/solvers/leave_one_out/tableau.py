@@ -1,14 +1,14 @@
-r"""Compute the free rows and the exchange tableau of a fitted machine, to remove rows from it.
+r"""Exchange tableau of a fitted soft-margin model, from which leave-one-out paths start.
 
-In signed coefficients x (one a row) and values :math:`h = Kx + \rho x + b`, a row is in one of
-five states: at its lower cap, free below zero (h = target below), zero, free above zero (h = target
-above), at its upper cap. Classification uses three of them, regression all five; a tube of no width
-joins the two free ones.
+In signed coefficients x (one per sample) and values :math:`h = Kx + \rho x + b`, a sample is in
+one of five states: at its lower cap, free below zero (h = target below), zero, free above zero
+(h = target above), at its upper cap. Classification uses three of them, regression all five; a tube
+of width zero joins the two free ones.
 
-The derivative of a path (`leave_one_out`) is a column of this tableau. All that
-are wanted are formed by one matrix product. With an intercept the kernel is shifted by a constant,
-which changes nothing (the coefficients sum to zero) and keeps every block of free rows positive
-definite.
+The derivative of a path (`leave_one_out`) is a column of this tableau; one matrix product forms all
+columns that are needed. With an intercept the kernel is shifted by a constant. This does not change
+the model, as the coefficients sum to zero, and makes the block of the free samples positive
+definite if it is so on vectors that sum to zero.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.leave_one_out import loops
 
-AT_BOUND = 1e-12  # coefficients this near to a bound, relative to the box, are at it
+AT_BOUND = 1e-12  # distance from a bound, relative to the cap, up to which a coefficient is at it
 WORTH_A_THREAD = 1e7  # operations, about a millisecond; below that, starting a thread costs more
-RANK_TOLERANCE = 1e-12  # Schur complement, relative, below which a row depends on the others
+RANK_TOLERANCE = 1e-12  # relative Schur complement below which a sample depends on the others
 
 
 class Tableau:
-    """A fitted model from which rows are removed.
+    """Exchange tableau of a fitted model.
 
     K is the kernel matrix in float64, padded with zeros as for `solve_dense`; the problem has at
-    most one threshold, and alpha is its optimum, polished. `refine` tells whether to put the free
-    rows on their targets; the rows given here must then be all.
+    most one threshold, and alpha is its optimum, see `polish`. With `refine`, the free coefficients
+    are solved for again, so that the values of free samples equal their targets; the problem must
+    then contain all samples.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Tableau:
         self.ridge = problem.ridge[:n]
         self.x = snapped(problem.coefficients(alpha).copy(), self.limits)
         self.shift = 0.0
-        if self.intercept:  # it moves the largest eigenvalue by no more than the mean diagonal
+        if self.intercept:  # adds at most the mean diagonal entry to an eigenvalue
             self.shift = float(np.diagonal(self.K).mean()) / n or 1.0
         self.diagonal = np.diagonal(self.K) + self.ridge + self.shift
         self._free_independently()
@@ -67,7 +68,7 @@ class Tableau:
 
     @cached_property
     def eps(self) -> FloatArray:
-        """How near to a bound a coefficient counts as there when the threshold is sought."""
+        """Distance up to which a coefficient is at a bound, for the choice of the threshold."""
         caps = np.maximum(self.limits[0], self.limits[1])
         largest = max(float(np.abs(self.x).max(initial=0.0)), 1e-300)
         return np.asarray(1e-9 * np.where(np.isfinite(caps), caps, largest))
@@ -75,7 +76,10 @@ class Tableau:
     # -- the fitted model ------------------------------------------------------------------
 
     def _free_independently(self) -> None:
-        """Find the free rows; move dependent ones to a bound, which leaves all values alone."""
+        """Find linearly independent free samples and set the states of all samples.
+
+        Dependent ones are moved to a bound along null vectors, which changes no decision value.
+        """
         x, (above, below, *_) = self.x, self.limits
         free = np.flatnonzero((x != 0) & (x < above) & (x > -below))
         S = self._block(free)
@@ -97,7 +101,7 @@ class Tableau:
         self.state[self.free] = np.where(x[self.free] > 0, loops.FREE_ABOVE, loops.FREE_BELOW)
 
     def _move_to_bound(self, free: IntArray, null: FloatArray) -> int:
-        """Move the coefficients along a null vector to the first bound; return who met it."""
+        """Move along a null vector to the first bound; return the position in `free` at it."""
         x = self.x[free]
         above = np.where((x > 0) | self.joined[free], self.limits[0][free], 0.0) - x
         below = np.where((x < 0) | self.joined[free], -self.limits[1][free], 0.0) - x
@@ -114,17 +118,18 @@ class Tableau:
         return who
 
     def _block(self, rows: IntArray) -> FloatArray:
-        """Kernel of some rows with ridge and shift."""
+        """Return the kernel matrix of some samples with ridge and shift."""
         S = self.K[np.ix_(rows, rows)] + self.shift
         S[np.diag_indices(len(rows))] += self.ridge[rows]
         return S
 
     def _values(self) -> FloatArray:
+        """Return the values h of all samples."""
         return self.K @ self.x + self.ridge * self.x + self.threshold
 
     @cached_property
     def inverse(self) -> FloatArray:
-        """Inverse of the block of the free rows, bordered where there is an intercept."""
+        """Inverse of the matrix of the free samples, bordered if there is an intercept."""
         m = len(self.free)
         S = np.linalg.inv(self._block(self.free))
         S = 0.5 * (S + S.T)
@@ -135,12 +140,12 @@ class Tableau:
         out = np.empty((m + 1, m + 1))
         out[:m, :m] = S - np.outer(sums, sums) / total
         out[:m, m] = out[m, :m] = sums / total
-        # The shift is part of the block: that of the plain kernel would be -1/total + shift.
+        # The shift is part of the block; without it the entry would be -1/total + shift.
         out[m, m] = -1.0 / total
         return out
 
     def _refine(self) -> None:
-        """Put the free rows on their targets and find the threshold."""
+        """Solve for free coefficients and threshold, so that free samples meet their targets."""
         free = self.free
         if not len(free):
             if self.intercept:
@@ -171,12 +176,12 @@ class Tableau:
 
     @cached_property
     def basic(self) -> IntArray:
-        """Indices that respond by their coefficients; n is the threshold."""
+        """Indices of the coefficients that respond; index n is the threshold."""
         extra = [self.n] if self.intercept and len(self.free) else []
         return np.append(self.free, extra).astype(np.intp)
 
     def _matrix_rows(self, rows: IntArray) -> FloatArray:
-        """Rows of A = [[K + ridge + shift, 1], [1', 0]]; row n is the last one."""
+        """Return rows of A = [[K + ridge + shift, 1], [1', 0]]; row n is the last one."""
         size = self.n + self.intercept
         out = np.empty((len(rows), size))
         inner = rows < self.n
@@ -191,7 +196,7 @@ class Tableau:
 
     @cached_property
     def basic_rows(self) -> FloatArray:
-        """Rows of A of what responds."""
+        """Rows of A with the indices `basic`."""
         return self._matrix_rows(self.basic)
 
     def columns(self, wanted: IntArray) -> FloatArray:
@@ -223,10 +228,10 @@ class Tableau:
         return out
 
     def responding(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """What responds and what is held in the fitted model, and how far it may move.
+        """Return the initial state of a path: basic, z, held, low and high, see `loops`.
 
-        Returns which indices respond by their coefficients (1 or 0), their responding and held
-        quantities, and the interval of each row.
+        Per index, basic is 1 if the coefficient responds, else 0; z is the responding and held the
+        held quantity. The interval from low to high is that of z for each sample.
         """
         size = self.n + self.intercept
         basic = np.zeros(size)
@@ -242,7 +247,7 @@ class Tableau:
 
 
 def limits_of(problem: SoftMargin) -> FloatArray:
-    """Caps above and below zero of each row, and its targets there."""
+    """Return, per sample, the caps above and below zero and the targets there, as four rows."""
     n = problem.n_rows
     limits = np.zeros((4, n))
     limits[2], limits[3] = -np.inf, np.inf
@@ -255,7 +260,7 @@ def limits_of(problem: SoftMargin) -> FloatArray:
 
 
 def snapped(x: FloatArray, limits: FloatArray) -> FloatArray:
-    """Set coefficients that are at a bound up to rounding to the bound."""
+    """Set coefficients that are at a bound up to rounding to the bound, in place."""
     above, below = limits[0], limits[1]
     caps = np.where(x > 0, above, below)
     scale = np.where(np.isfinite(caps), caps, max(float(np.abs(x).max(initial=0.0)), 1e-300))
@@ -268,9 +273,10 @@ def snapped(x: FloatArray, limits: FloatArray) -> FloatArray:
 def ends_of(
     x: FloatArray, limits: FloatArray, ridge: FloatArray, rows: IntArray, fraction: FloatArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return where rows end that a fraction of leaves: new caps, coefficient per slack, who moves.
+    """Return the ends of the paths: new caps, stiffness, and a mask of coefficients that move.
 
-    With squared slack there is no cap, and a coefficient stops at that number times the slack.
+    A fraction of the weight of each sample is removed. With squared slack there is no cap, and the
+    path ends where the coefficient is the stiffness times the slack.
     """
     kept = 1.0 - fraction
     x, ridge = x[rows], ridge[rows]
@@ -289,9 +295,10 @@ def first_step(
     stiffness: FloatArray,
     rate: FloatArray,
 ) -> FloatArray:
-    """Return the values of rows after the first step of their paths, as if there were no event.
+    """Return the values of samples at the ends of their paths, as if there were no event.
 
-    rate is how fast a value falls with its coefficient; caps and stiffness come from `ends_of`.
+    rate is the derivative of a value with respect to its coefficient, without ridge; caps and
+    stiffness come from `ends_of`.
     """
     x = x[rows]
     target = np.where(x > 0, limits[2][rows], limits[3][rows])
@@ -300,7 +307,7 @@ def first_step(
 
 
 def _split_by_rank(S: FloatArray) -> tuple[IntArray, IntArray]:
-    """Positions of a largest set of independent rows of a semi-definite matrix, and the rest."""
+    """Return a maximal set of independent rows of a semi-definite matrix, and the other rows."""
     if not len(S):
         return np.arange(0), np.arange(0)
     _, order, rank, _ = lapack.dpstrf(S, tol=RANK_TOLERANCE * float(S.diagonal().max()), lower=1)

@@ -1,1 +1,1 @@
-"""Historical algorithms of the literature; method="auto" never chooses them."""
+"""Historical algorithms from the literature, never selected by method="auto"."""

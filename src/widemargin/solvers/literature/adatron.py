@@ -1,4 +1,4 @@
-r"""Solve soft-margin classification by the kernel Adatron: one dual variable at a time.
+r"""Kernel Adatron for soft-margin classification: coordinate ascent on the dual.
 
 Problem: ``c_classification`` of :mod:`widemargin.problems.soft_margin`, either loss,
 
@@ -8,11 +8,13 @@ Problem: ``c_classification`` of :mod:`widemargin.problems.soft_margin`, either 
     \quad\text{s.t.}\quad l_i \le \alpha_i \le u_i
     \quad\text{and, with a threshold, } \sum_i \alpha_i = d .
 
-The variables of Opper and Winther (2000) are these times the labels; K is the covariance of
-(8.20), the ridge is the input noise v that (8.16) adds to its diagonal, and the machine is the
-saddle point of (8.22).
-It is the solver of the simulations there (section 8.7, table 8.2), where the variables of a pass
-move together; here each sees the moves before it (Frieß, Cristianini and Campbell 1998):
+The variables of Opper and Winther (2000) are these multiplied by the labels; K is the covariance of
+(8.20), the ridge :math:`\rho` is the input noise v that (8.16) adds to its diagonal, and the
+solution is the saddle point of (8.22).
+
+The Adatron is the solver of their simulations (section 8.7, table 8.2). There all variables are
+updated simultaneously in each pass; here each update uses the updates before it (Frieß, Cristianini
+and Campbell 1998):
 
 .. math::
 
@@ -20,22 +22,24 @@ move together; here each sees the moves before it (Frieß, Cristianini and Campb
     + \eta \, \frac{t_i - f_i - \rho_i \alpha_i - \lambda}{k_{ii} + \rho_i}, \; l_i, \; u_i\Bigr),
     \qquad f = K\alpha ,
 
-which for :math:`\eta = 1` maximises over :math:`\alpha_i` and never loses for any
-:math:`0 < \eta < 2`.
+which for :math:`\eta = 1` maximises the dual over :math:`\alpha_i`, and does not decrease it for
+any :math:`0 < \eta < 2`.
 
-*Order.* Where the kernel values of all rows have a part in common (and c below adds to it), passes
-in one fixed order can need hundreds of times as many as passes in random order (on such problems
-see Sun and Ye 2021). So each pass shuffles the rows, unless it is the literature's that is wanted.
+*Order.* If all kernel values contain a common constant (c below adds to it), a fixed order can
+require hundreds of times as many passes as a random order (Sun and Ye 2021 study such problems). So
+the samples are shuffled before each pass, unless the order of the literature is requested
+(``seed=None``).
 
-*Threshold.* Without one, lambda is 0. Else it is the multiplier of the constraint. Passes maximise
-the augmented Lagrangian (K becomes K + c, lambda becomes lambda + c (sum alpha - d)) until what
-they leave is small beside the error of the sum; then
-:math:`\lambda \leftarrow \lambda + c(\sum \alpha - d)`. That is the method of multipliers, and
-it ends at the optimum that pairs of variables would find.
+*Threshold.* :math:`\lambda` is the multiplier of the equality constraint, or 0 without a threshold.
+The constraint is handled by the method of multipliers. Passes maximise the augmented Lagrangian
+(K becomes K + c, lambda becomes lambda + c (sum alpha - d)) until the remaining slopes are small
+compared with the error of the sum; then
+:math:`\lambda \leftarrow \lambda + c(\sum \alpha - d)`. This converges to the same optimum as
+updates of pairs of variables.
 
-A historical baseline: simple, and fast where the ridge is large, but the number of passes grows
-with the condition of K + diag(ridge), hence with C. `soft_margin.active_set` has no
-such weakness.
+The method is kept as a historical baseline. It is simple, and fast if the ridge is large, but the
+number of passes grows with the condition number of K + diag(ridge), hence with C.
+`soft_margin.active_set` does not have this weakness.
 """
 
 from __future__ import annotations
@@ -52,13 +56,14 @@ from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget, DualResult, Status
 
-CHUNK_BYTES = 32e6  # kernel rows computed at once where not all are kept: a fraction of a second
-VALUES_PER_SWEEP = 2e7  # kernel values read between two looks at the budget: some hundredths
-LEFT_OVER = 0.3  # passes go on until they leave this fraction of the error of the sum
-# c, in units of k_ii, starts small, for it slows the passes down, and grows by a factor whenever
-# the error of the sum stays above SLOW times the one before.
+CHUNK_BYTES = 32e6  # kernel rows computed at once if K is not kept (a fraction of a second)
+VALUES_PER_SWEEP = 2e7  # kernel values read between budget checks (hundredths of a second)
+LEFT_OVER = 0.3  # largest slope, as a fraction of c |sum alpha - d|, at which lambda is updated
+# Initial and largest c, in units of the median |k_ii|. It starts small because a large c slows the
+# passes down, and is multiplied by STIFFER whenever an update of lambda finds the error of the sum
+# above SLOW times the previous one.
 STIFFNESS, STIFFEST, STIFFER, SLOW = 0.1, 1e3, 4.0, 0.5
-UNBOUNDED = 1e12  # a violation this many times the first one: the kernel is indefinite
+UNBOUNDED = 1e12  # growth of the largest slope from which on the kernel counts as indefinite
 
 
 def solve(
@@ -77,23 +82,29 @@ def solve(
     Parameters
     ----------
     problem : SoftMargin
-        What to solve: one variable a row, at most one threshold.
+        Problem with one variable per sample and at most one threshold.
     data : Rows
-        The training rows seen through the kernel.
+        Training samples with their kernel.
     tol : float
         KKT violation to reach.
     budget : Budget
-        Steps: one moves one variable and reads one row of the kernel; a pass takes as many as it
-        finds variables to move. And memory for kernel values: where the kernel matrix does not
-        fit, every pass computes it again, some rows at a time.
+        Limits on steps and memory. A step changes one variable and reads one row of the kernel
+        matrix; a pass takes one step per variable that it changes. If the kernel matrix does not
+        fit into memory, every pass recomputes it in blocks of rows.
     start : DualResult, optional
-        Variables to start from.
+        Result for a warm start.
     method : {"auto"}
-        There is one.
+        The only method.
     seed : int or None
-        Seed of the order of each pass. None is the order of the rows, as in the literature.
+        Seed of the random order of each pass. None keeps the order of the samples, as in the
+        literature.
     eta : float
-        Length of a step in (0, 2); 1 is exact, more is over-relaxation.
+        Step length in (0, 2): 1 is the exact maximum, larger values are over-relaxation.
+
+    Returns
+    -------
+    DualResult
+        Feasible dual variables and their decision values, whatever the status.
     """
     require(method == "auto", "method", method, '"auto"')
     if problem.n_variables != problem.n_rows or problem.n_groups > 1:
@@ -110,7 +121,7 @@ def solve(
 
 
 class _Run:
-    """Variables, decision values and threshold of one run, and what is left of its budget."""
+    """State of a run: dual variables, decision values, threshold, penalty and budget."""
 
     def __init__(
         self,
@@ -137,7 +148,8 @@ class _Run:
         self.curvature = np.abs(diagonal) + problem.ridge
         self.alpha = alpha
         self.f = self.decision_values(alpha)
-        # A violation counts twice where one variable is too high and another too low.
+        # With a threshold the KKT violation can be twice the largest slope (one variable too large,
+        # another too small), and `balance` may increase it.
         self.aim = 0.25 * tol if problem.n_groups else 0.9 * tol
         self.threshold = float(problem.thresholds(self.f)[0]) if problem.n_groups else 0.0
         typical = float(np.median(np.abs(diagonal)) or np.abs(diagonal).mean() or 1.0)
@@ -147,24 +159,24 @@ class _Run:
         self.violation = self.left_over()
 
     def decision_values(self, alpha: FloatArray) -> FloatArray:
-        """Return K alpha, evaluated afresh in float64."""
+        """Return K alpha, recomputed in float64."""
         used = np.flatnonzero(alpha)
         return self.rows.weighted_sum(np.arange(len(alpha)), self.rows, used, alpha[used])
 
     @property
     def excess(self) -> float:
-        """What the variables sum to beyond their total."""
+        """Error of the equality constraint, sum alpha - d; 0 without a threshold."""
         return float(self.alpha.sum() - self.problem.totals[0]) if self.problem.n_groups else 0.0
 
     def left_over(self) -> float:
-        """Return the largest slope by which a variable may still move, lambda and c as they are."""
+        """Return the largest slope along which a variable can move, at the current lambda and c."""
         slope = self.problem.scores(self.alpha, self.f)
         slope -= self.threshold + self.stiffness * self.excess
         up, down = self.alpha < self.problem.upper, self.alpha > self.problem.lower
         return float(max(slope[up].max(initial=0.0), -slope[down].min(initial=0.0)))
 
     def passes(self) -> Status:
-        """Pass over the variables until the tolerance is met; return why it ended."""
+        """Make passes over the variables until the tolerance is met; return the status."""
         failed, unbounded = np.inf, UNBOUNDED * max(1.0, self.violation)
         while self.budget.status == "converged":
             moved = self.sweep()
@@ -184,7 +196,7 @@ class _Run:
         return self.budget.status
 
     def sweep(self) -> int:
-        """Make one pass over all variables, or what the budget leaves of it; return its steps."""
+        """Make one pass over all variables, within the budget; return the number of steps."""
         problem, moved = self.problem, 0
         at_once = max(1, int(VALUES_PER_SWEEP / problem.n_rows))
         n = problem.n_rows
@@ -210,12 +222,12 @@ class _Run:
                 moved += steps
                 if not self.budget.spend(steps, self.violation):
                     return moved
-        if moved == 0:  # an idle pass counts too, so that the budget ends them
+        if moved == 0:  # count idle passes, so that the budget limits them too
             self.budget.spend(1, self.violation)
         return moved
 
     def blocks(self, order: IntArray) -> Iterator[tuple[RealArray, IntArray, IntArray]]:
-        """Yield kernel rows in the given order, some at a time: block, place in it, variable."""
+        """Yield (block of kernel rows, places in the block, variables) in the given order."""
         if self.K is not None:
             yield self.K, order, order
             return
@@ -225,7 +237,7 @@ class _Run:
             yield self.rows.block(part, self.rows, everything), everything[: len(part)], part
 
     def shift_threshold(self, left: float) -> bool:
-        """Update the multiplier if the passes have done their part; return whether it changed."""
+        """Update lambda if the remaining slope is small enough; return whether it changed."""
         excess = self.excess
         shift = self.stiffness * excess
         if shift == 0 or left > max(LEFT_OVER * abs(shift), self.aim):
@@ -238,11 +250,12 @@ class _Run:
         return self.threshold != before
 
     def balance(self) -> float:
-        """Make the variables feasible and the decision values exact; return the KKT violation."""
+        """Make alpha feasible, recompute the decision values and return the KKT violation."""
         problem, excess = self.problem, self.excess
         self.threshold += self.stiffness * excess
         if abs(excess) > SUM_ROUNDING * float(np.abs(self.alpha).sum()):
-            # Those farthest from their bounds give way, else those nearest to the margin.
+            # Change free variables first, those farthest from their bounds; then those at a bound
+            # that are nearest to the margin.
             room = np.minimum(self.alpha - problem.lower, problem.upper - self.alpha)
             distance = np.abs(problem.scores(self.alpha, self.f) - self.threshold)
             self.alpha = problem.repair(self.alpha, np.where(room > 0, -room, distance))
@@ -250,7 +263,7 @@ class _Run:
         return problem.kkt_violation(self.alpha, self.f)
 
     def result(self, status: Status) -> DualResult:
-        """Return what was reached, feasible whatever ended the run."""
+        """Return the result of the run, made feasible if it ended early."""
         if status != "converged" and self.balance() <= self.tol:
             status = "converged"
         n_iter = max(1, self.budget.used)
@@ -273,11 +286,11 @@ def visit(
     alpha: FloatArray,
     f: FloatArray,
 ) -> tuple[int, int]:
-    """Move the variables from a position on, one after the other, at most max_steps of them.
+    """Update the variables one after the other from a position on, in at most max_steps steps.
 
     The kernel row of variables[p] is block[places[p]]; curvature is |k_ii| + ridge_i; setting is
     (eta, lambda, c, sum alpha - d). alpha and f are changed in place.
-    Returns the position to go on from, and the steps taken.
+    Returns the position to continue from and the number of steps taken.
     """
     # Invariant: f = K alpha and excess = sum(alpha) - d after every step.
     eta, threshold, stiffness, excess = setting
@@ -285,7 +298,8 @@ def visit(
     for p in range(position, len(variables)):
         i = variables[p]
         slope = target[i] - f[i] - ridge[i] * alpha[i] - threshold - stiffness * excess
-        # A row of norm zero has no curvature: it goes straight to its bound.
+        # Without curvature (k_ii = 0, no ridge, c = 0) the step ends at a bound; 1e-300 avoids a
+        # division by zero.
         step = eta * slope / max(curvature[i] + stiffness, 1e-300)
         moved = min(max(alpha[i] + step, lower[i]), upper[i])
         change = moved - alpha[i]

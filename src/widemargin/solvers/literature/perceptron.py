@@ -1,21 +1,21 @@
-r"""Train the perceptron of Table 1.1 of Smola et al. (2000).
+r"""Perceptron algorithm of Table 1.1 of Smola et al. (2000), primal and with kernels.
 
-Problem: :class:`widemargin.problems.perceptron.SeparatingPlane`; data: the samples seen through a
-kernel. From w = 0, b = 0, visit the rows in their order, again and again; where
-:math:`y_i (w \cdot x_i + b) \le 0`,
+Problem: :class:`widemargin.problems.perceptron.SeparatingPlane`; data: samples with their kernel.
+Start from w = 0, b = 0 and make passes over the samples in their order. For each misclassified
+sample, :math:`y_i (w \cdot x_i + b) \le 0`, update
 
 .. math:: w \leftarrow w + \eta y_i x_i, \qquad b \leftarrow b + \eta y_i,
 
-until a pass finds no such row. eta multiplies w and b and changes nothing else, so it is 1 here.
+until a pass makes no update. The rate eta only scales w and b, so it is 1 here.
 
-In feature space w is :math:`\sum_j c_j y_j \phi(x_j)`, where :math:`c_j` counts the steps on row j;
-a step adds :math:`y_i (k(x_i, \cdot) + 1)` to the values of all rows.
+In feature space :math:`w = \sum_j c_j y_j \phi(x_j)`, where :math:`c_j` counts the updates on
+sample j; an update adds :math:`y_i (k(x_i, \cdot) + 1)` to the decision values of all samples.
 
 ========  =========================================  ==============================
-method    state                                      "auto"
+method    state                                      selected by "auto"
 ========  =========================================  ==============================
-primal    w and b, in the features                   for the linear kernel
-dual      the steps on each row, and all values      for the other kernels
+primal    w and b                                    for the linear kernel
+dual      update counts c and decision values        for all other kernels
 ========  =========================================  ==============================
 
 >>> import numpy as np
@@ -46,21 +46,21 @@ from widemargin.solvers.base import Budget, LinearResult, Status
 
 __all__ = ["PerceptronResult", "solve"]
 
-VALUES_PER_SWEEP = 2e7  # numbers read between two looks at the clock: some hundredths of a second
+VALUES_PER_SWEEP = 2e7  # numbers read between calls of the monitor (hundredths of a second)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PerceptronResult(LinearResult):
-    """A perceptron, for eta = 1.
+    """Weights or coefficients of a perceptron trained with eta = 1, and its number of updates.
 
     Attributes
     ----------
     coef : ndarray
-        w; of "dual" the coefficients :math:`c_j y_j` of the samples.
+        Weights w; for "dual" the coefficients :math:`c_j y_j` of the samples.
     n_updates : int
-        Steps taken; `n_iter` counts the passes begun.
+        Number of updates; `n_iter` is the number of passes, including an unfinished one.
     n_wrong : int
-        Samples that are wrong at the end.
+        Number of samples that the result misclassifies.
     """
 
     n_updates: int
@@ -76,29 +76,30 @@ def solve(
     start: None = None,
     method: str = "auto",
 ) -> PerceptronResult:
-    """Train until no sample is wrong.
+    """Train a perceptron until no sample is misclassified.
 
     Parameters
     ----------
     problem : SeparatingPlane
-        The labels.
+        Labels of the samples.
     data : Rows
-        Samples seen through the kernel, in the order in which they are visited.
+        Samples with their kernel, in the order in which they are visited.
     tol : float, default=0.0
-        Not used: a run converges when a pass finds no sample wrong, and not before.
+        Not used: a run converges when a pass finds no misclassified sample.
     budget : Budget
-        Passes over the samples. Its monitor is called with (passes, share of wrong samples). The
-        memory is for the kernel rows of samples that were wrong, which are likely to be wrong
-        again; where there is no more room the oldest makes way.
+        Limits on passes and memory. The monitor is called with (passes, updates of the current
+        pass divided by the number of samples). "dual" caches the kernel rows of misclassified
+        samples, which are likely to be misclassified again; if the memory is full, the oldest row
+        is replaced.
     start : None
-        Table 1.1 starts from zero; nothing else is accepted.
+        Not used: the algorithm of Table 1.1 starts from zero.
     method : {"auto", "primal", "dual"}
-        See above.
+        See the table in the module docstring.
 
     Returns
     -------
     PerceptronResult
-        "converged", "max_iter" (passes) or "stopped".
+        Its status is "converged", "max_iter" (passes) or "stopped" (by the monitor).
     """
     require_choice("method", method, ("auto", "primal", "dual"))
     if method == "auto":
@@ -132,9 +133,9 @@ def solve(
 
 
 class _PrimalRun:
-    """Weights and threshold of a perceptron in the features."""
+    """State of the primal method: weights and intercept."""
 
-    drifts = False  # a pass without steps is the last, by the sweep's own order of sums
+    drifts = False  # decision values are computed from w, so a pass without updates is the last
 
     def __init__(self, problem: SeparatingPlane, rows: Rows) -> None:
         self.problem, self.X = problem, rows.X
@@ -142,7 +143,7 @@ class _PrimalRun:
         self.updates = 0
 
     def sweeps(self) -> Iterator[None]:
-        """Visit all samples once; pause after a bounded amount of work."""
+        """Visit all samples once; yield after each bounded amount of work."""
         X, y = self.X, self.problem.label
         n, sparse = X.shape[0], sp.issparse(X)
         at_once = max(1, int(VALUES_PER_SWEEP / len(self.state)))
@@ -165,9 +166,9 @@ class _PrimalRun:
 
 
 class _DualRun:
-    """Counts and values of a perceptron in feature space, and the kernel rows that it keeps."""
+    """State of the dual method: update counts, decision values and cached kernel rows."""
 
-    drifts = True  # sums of steps drift, so values computed afresh decide which pass is the last
+    drifts = True  # rounding errors of updates add up; convergence requires recomputed values
 
     def __init__(self, problem: SeparatingPlane, rows: Rows, cache_bytes: float) -> None:
         n = rows.n
@@ -176,13 +177,13 @@ class _DualRun:
         self.updates = 0
         n_slots = int(min(n, max(1, cache_bytes // (8 * n))))
         self.kept = np.empty((n_slots, n))
-        self.slot = np.full(n, -1, dtype=np.intp)  # where the kernel row of each row is kept
+        self.slot = np.full(n, -1, dtype=np.intp)  # index into kept of each sample's row, or -1
         self.owner = np.full(n_slots, -1, dtype=np.intp)
         self.next_slot = 0
         self.at_once = max(1, int(VALUES_PER_SWEEP / n))
 
     def sweeps(self) -> Iterator[None]:
-        """Visit all rows once; pause after a bounded amount of work, or for a kernel row."""
+        """Visit all samples once; yield after bounded work and after computing a kernel row."""
         position = 0
         while position < self.rows.n:
             position, steps = _sweep_kept(
@@ -194,7 +195,7 @@ class _DualRun:
             yield
 
     def keep(self, row: int) -> None:
-        """Compute the kernel row of a row, in place of the oldest if there is no more room."""
+        """Compute and cache the kernel row of a sample; replace the oldest if the cache is full."""
         place = self.next_slot
         if self.owner[place] >= 0:
             self.slot[self.owner[place]] = -1
@@ -210,7 +211,7 @@ class _DualRun:
         return float(self.count @ self.y)
 
     def n_wrong(self) -> int:
-        """Compute the values afresh and return how many samples are wrong."""
+        """Recompute the decision values and return the number of misclassified samples."""
         used = np.flatnonzero(self.count)
         c = (self.count * self.y)[used]
         everything = np.arange(self.rows.n)
@@ -220,7 +221,7 @@ class _DualRun:
 
 @jit
 def _sweep_dense(X: Matrix, y: FloatArray, state: FloatArray, start: int, stop: int) -> int:
-    """Visit rows start to stop; return the steps taken. State is w, then b."""
+    """Visit samples start to stop - 1, return the number of updates; `state` is w, then b."""
     d = X.shape[1]
     steps = 0
     for i in range(start, stop):
@@ -245,7 +246,7 @@ def _sweep_sparse(
     start: int,
     stop: int,
 ) -> int:
-    """Do the same for CSR rows."""
+    """Do the same as `_sweep_dense` for a matrix in CSR format."""
     steps = 0
     for i in range(start, stop):
         value = state[-1]
@@ -269,12 +270,12 @@ def _sweep_kept(
     start: int,
     max_steps: int,
 ) -> tuple[int, int]:
-    """Visit rows from start on, up to one whose kernel row is missing or max_steps steps.
+    """Visit samples from start on, until a kernel row is missing or max_steps updates were made.
 
-    Returns the row to go on with and the steps taken.
+    Returns the sample to continue with and the number of updates made.
     """
-    # State: f[j] = sum_i count[i] y[i] (k(x_i, x_j) + 1) for all j, up to rounding, between steps.
-    # kept[slot[i]] is the kernel row of sample i; slot[i] = -1 if it is not kept.
+    # Invariant: f[j] = sum_i count[i] y[i] (k(x_i, x_j) + 1) for all j, up to rounding.
+    # kept[slot[i]] is the kernel row of sample i; slot[i] = -1 if it is not cached.
     steps = 0
     for i in range(start, len(y)):
         if y[i] * f[i] > 0:

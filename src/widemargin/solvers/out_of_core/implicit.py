@@ -79,7 +79,7 @@ def _started(
     centre: FloatArray | None,
     start: LinearResult | None,
 ) -> Rounds:
-    """Return the initial state: a zone around the solution of a subsample, or all samples if few."""
+    """Return the initial state: a zone around a subsample's solution, or all samples if few."""
     total, n = int(sum(source.sizes)), source.n_features
     few = few_rows(n)
     number = total  # no subsample: all samples become explicit

@@ -1,4 +1,4 @@
-"""Carry the result of the solvers that read their data in parts."""
+"""Result of the out-of-core solvers: a linear model, its evaluation and its multipliers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from widemargin.solvers.base import LinearResult
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """The multipliers of all samples, in short: explicit ones, and a plane for the others.
+    """Compact form of the multipliers of all samples; `dual_variables` expands it.
 
     Attributes
     ----------
     base : Plane
-        Samples of positive slack there are at their caps, others at zero.
+        Plane that determines the implicit multipliers: samples with a positive slack at it are at
+        their caps, the others at zero.
     centre : ndarray of shape (n_features,) or None
-        What is subtracted from the samples before the plane is applied to them.
+        Vector to subtract from a sample before its slack at `base` is computed.
     part, rows, alpha : ndarray
-        The explicit samples, sorted by part and row, and their multipliers.
+        Explicit samples, sorted by part and row number in the part, and their multipliers.
     """
 
     base: Plane
@@ -32,18 +33,18 @@ class Multipliers:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OutOfCoreResult(LinearResult):
-    """A linear model with what a read of all samples found at it.
+    """Linear model with its objectives and KKT violation, evaluated over all samples.
 
-    The thresholds are the middle of an interval where they are not unique. Entries of `history`:
-    round, explicit_rows, violators, lower, upper and passes; or pass, primal, dual and "rows with
-    slack" for the squared hinge.
+    A threshold that is not unique is the midpoint of the interval of its optimal values. Keys of
+    the entries of `history`: round, explicit_rows, violators, lower, upper and passes; for the
+    squared hinge pass, primal, dual and "rows with slack".
 
     Attributes
     ----------
     evaluation : Evaluation
-        Objectives and KKT violation at `coef` and `thresholds`, summed up over all samples.
+        Objectives and KKT violation at `coef` and `thresholds`, computed from all samples.
     multipliers : Multipliers or None
-        Of the hinge and the hulls, see `dual_variables`.
+        Multipliers of the hinge or of reduced hulls; None for the squared hinge.
     """
 
     evaluation: Evaluation
@@ -51,5 +52,5 @@ class OutOfCoreResult(LinearResult):
 
     @property
     def separable(self) -> bool:
-        """False where reduced hulls meet, so that w = 0."""
+        """Whether w is not zero; False if the reduced hulls intersect."""
         return bool(self.coef.any())

@@ -1,4 +1,9 @@
-"""Run rounds of the implicit-outlier method: solve the explicit rows, read, correct the sides."""
+"""Rounds of the implicit-outlier method: solve for the explicit samples, check all, correct sides.
+
+See `implicit` for the method. The state of a run is a `Progress`; one round solves the relaxed
+problem, checks its solution in one pass over the data, and makes the samples on the wrong side
+explicit.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +26,18 @@ from widemargin.solvers.numerics.box_qp_nested import few_rows, solve_nested
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, Scan, gather, scan
 from widemargin.sources.protocol import Source
 
-TOO_MANY = 1.5  # violators, as a share of the zone, that call for a wider zone
-WIDER = (2.0, 4.0)  # the best plane so far is better than the last one: a little will do
-NARROWEST = 1e-2  # least width of a widened zone, relative to the other class and the thresholds
-PATIENCE = 4  # zones without a solution before all rows become explicit
-SAME_SIDE = 1e-10  # a row on the wrong side by less, relative to the margin, is on the threshold
-UNKNOWN = Evaluation()  # before the first read
-MUCH_WIDER = 8.0  # where the zone had too little in it for the relaxed problem to have a solution
+TOO_MANY = 1.5  # violators, relative to the zone's size, above which it is widened (if over 1000)
+WIDER = (2.0, 4.0)  # range of this widening factor; small, as the zone also moves to the best plane
+NARROWEST = 1e-2  # least half width of a widened zone, relative to the thresholds or other class
+PATIENCE = 4  # number of zones with an infeasible problem after which all samples are explicit
+SAME_SIDE = 1e-10  # tolerance for the side of a sample, as a slack relative to the margin
+UNKNOWN = Evaluation()  # before the first pass
+MUCH_WIDER = 8.0  # factor for a zone whose relaxed problem is infeasible
 
 
 @dataclass
 class Explicit:
-    """Rows that the relaxed problem holds one by one, sorted by part and row."""
+    """Explicit samples, the variables of the relaxed problem, sorted by part and row number."""
 
     part: IntArray
     rows: IntArray
@@ -44,13 +49,13 @@ class Explicit:
         return len(self.rows)
 
     def of_part(self, number: int) -> IntArray:
-        """Sorted row numbers in one part."""
+        """Return the sorted row numbers of the explicit samples in one part."""
         first, end = np.searchsorted(self.part, (number, number + 1))
         return self.rows[first:end]
 
     @classmethod
     def joined(cls, pieces: list[tuple[int, Sampled]], n_features: int) -> Explicit:
-        """Put rows from all parts together."""
+        """Concatenate samples of several parts, given as (part, samples)."""
         empty = (np.empty(0, np.intp), np.empty((0, n_features)), np.empty(0), np.empty(0))
         found = [empty, *((p.rows, p.X, p.y, p.weight) for _, p in pieces)]
         rows, X, y, weight = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -58,7 +63,7 @@ class Explicit:
         return cls(part, rows, X, y, weight)
 
     def with_more(self, other: Explicit) -> Explicit:
-        """Return these rows and others, in order."""
+        """Return the union of two disjoint sets, in order."""
         columns = [
             np.concatenate([getattr(self, name), getattr(other, name)])
             for name in ("part", "rows", "X", "y", "weight")
@@ -69,22 +74,24 @@ class Explicit:
 
 @dataclass
 class Base:
-    """The plane that gives every implicit row its side, and the zone of rows it cannot tell."""
+    """Plane that determines the sides of implicit samples, and the zone of explicit samples."""
 
     w: FloatArray
     t: FloatArray
-    limits: Limits  # slacks at (w, t) between which rows are explicit
-    size: float  # rows that the zone is meant to hold
+    limits: Limits  # slacks at (w, t) between which samples are explicit
+    size: float  # expected number of samples in the zone
 
     @property
     def middles(self) -> list[float]:
-        """The slack in the middle of the zone, for each class."""
+        """Slack in the middle of the zone, per class."""
         return [_middle(a, b) for a, b in zip(self.limits.low, self.limits.high, strict=True)]
 
     def sides(self, problem: LinearProblem) -> tuple[Plane, Limits]:
-        """The plane whose sign is the side, in the middle of the zone, and the zone about it.
+        """Return the plane in the middle of the zone, and the zone relative to this plane.
 
-        An edge row may round to either side of an edge, never to the other side of the middle.
+        The sign of the slack at this plane is the side of a sample. Rounding may move a sample
+        across an edge of the zone between two passes, but not across its middle, so that implicit
+        samples keep their sides.
         """
         middles = self.middles
         low = tuple(a - mid for a, mid in zip(self.limits.low, middles, strict=True))
@@ -92,12 +99,12 @@ class Base:
         return problem.plane(self.w, self.t).moved(*middles), Limits(low, high)  # type: ignore[arg-type]
 
     def wider(self, problem: LinearProblem, w: FloatArray, t: FloatArray, factor: float) -> Base:
-        """A zone about another plane, with this zone's half widths times factor."""
+        """Return a zone around another plane, with the half widths of this zone times `factor`."""
         half = [
             factor * max(b - mid, mid - a)
             for a, b, mid in zip(self.limits.low, self.limits.high, self.middles, strict=True)
         ]
-        # Ties in a sample can make a zone without width, which no factor would widen.
+        # Ties in a subsample can make a zone of width zero, which no factor would widen.
         plane = problem.plane(w, t)
         least = NARROWEST * (abs(plane.level) + abs(plane.shift))
         half = [max(width, least, NARROWEST * max(half)) for width in half]
@@ -106,37 +113,41 @@ class Base:
 
 
 def _middle(low: float, high: float) -> float:
+    """Return a slack inside an interval: its midpoint, near its only finite end, or zero."""
     if np.isfinite(low) and np.isfinite(high):
         return 0.5 * (low + high)
-    if np.isfinite(high):  # all rows below are explicit: any number below the edge will do
+    if np.isfinite(high):  # all samples below are explicit, so any slack below `high` is correct
         return high - 1e-3 * max(abs(high), 1e-3)
     return low + 1e-3 * max(abs(low), 1e-3) if np.isfinite(low) else 0.0
 
 
 @dataclass
 class Best:
-    """The best model so far with what a read found at it, and the best lower bound."""
+    """Best model so far with its evaluation, and the best lower bound so far."""
 
     w: FloatArray
     t: FloatArray
     found: Evaluation = UNKNOWN
 
     def offer(self, w: FloatArray, t: FloatArray, found: Evaluation) -> None:
-        """Take what is better; the violation is that of the model with its own multipliers."""
+        """Keep the model with the smaller primal and the larger of the lower bounds.
+
+        The KKT violation remains that of the model with its own multipliers.
+        """
         dual = max(self.found.dual, found.dual)
         if found.primal < self.found.primal:
             self.w, self.t, self.found = w, t, found
-        if self.found.dual != dual:  # also where it is NaN
+        if self.found.dual != dual:  # true also if self.found.dual is NaN
             self.found = replace(self.found, dual=dual)
 
 
 @dataclass
 class Progress:
-    """Where the rounds are. All of it but the rows themselves goes into a checkpoint."""
+    """State of a run between rounds; `state` saves it, without the samples, in checkpoints."""
 
     base: Base
     best: Best
-    explicit: Explicit | None = None  # None: the sides have still to be read
+    explicit: Explicit | None = None  # None: `read_sides` comes next
     bounded_sum: FloatArray = field(default_factory=lambda: np.empty(0))
     mass: FloatArray = field(default_factory=lambda: np.zeros(2))
     round: int = 0
@@ -144,12 +155,12 @@ class Progress:
     history: list[dict[str, Any]] = field(default_factory=list)
     solution: BoxSolution | None = None
     checked: Evaluation = UNKNOWN  # of the solution
-    wrong: int = 0
-    near: tuple[FloatArray, FloatArray, int] | None = None  # a plane, and how many rows it may miss
+    wrong: int = 0  # number of implicit samples on the wrong side
+    near: tuple[FloatArray, FloatArray, int] | None = None  # warm start of `solve_nested`
 
 
 class Rounds:
-    """Solve, read and correct until no row is on the wrong side."""
+    """Steps of a round: solve the relaxed problem, check it, correct sides or widen the zone."""
 
     def __init__(
         self,
@@ -165,12 +176,12 @@ class Rounds:
 
     @property
     def everything_explicit(self) -> bool:
-        """Whether the zone holds all rows, so that nothing has to be checked outside of it."""
+        """Whether the zone contains all samples, so that there are no implicit ones to check."""
         limits = self.at.base.limits
         return bool(np.all(np.isinf([*limits.low, *limits.high])))
 
     def read_sides(self) -> Explicit:
-        """Read all rows once to give them their sides; the zone becomes explicit."""
+        """Determine the sides of all samples in one pass; those in the zone become explicit."""
         at = self.at
         plane, limits = at.base.sides(self.problem)
         current = self.problem.plane(at.base.w, at.base.t)
@@ -186,7 +197,7 @@ class Rounds:
         return explicit
 
     def solve(self, tick: Callable[[], None] | None) -> bool:
-        """Solve the relaxed problem; False where the zone is too narrow to have a solution."""
+        """Solve the relaxed problem; return False if it is infeasible: the zone is too narrow."""
         at, problem = self.at, self.problem
         assert at.explicit is not None
         rows = at.explicit
@@ -208,7 +219,7 @@ class Rounds:
         return True
 
     def check(self) -> Explicit:
-        """Read all rows once: bounds of the solution, and the rows on the wrong side."""
+        """Compute the bounds at the solution in one pass; return the samples on the wrong side."""
         at = self.at
         assert at.explicit is not None
         assert at.solution is not None
@@ -230,9 +241,10 @@ class Rounds:
     def evaluate(
         self, rows: Explicit, solution: BoxSolution, t: FloatArray
     ) -> tuple[Evaluation, Explicit]:
-        """Evaluate a solution with thresholds t over all rows; return those on the wrong side too.
+        """Evaluate a solution with thresholds t; return also the samples on the wrong side.
 
-        They are read once, unless all of them are explicit.
+        This takes one pass, or none if all samples are explicit. If there are too many samples on
+        the wrong side, `at.wrong` is their number and none is returned.
         """
         at, problem = self.at, self.problem
         w, alpha = solution.w, solution.s
@@ -260,7 +272,7 @@ class Rounds:
         return Evaluation(primal, dual, problem.violation(wrong)), found
 
     def correct(self, wrong: Explicit) -> None:
-        """Make the rows on the wrong side explicit, or widen the zone where they are too many."""
+        """Make the samples on the wrong side explicit, or widen the zone if there are too many."""
         at = self.at
         assert at.explicit is not None
         if len(wrong) < at.wrong:
@@ -273,21 +285,26 @@ class Rounds:
         at.mass = at.mass - np.array([weight[wrong.y > 0].sum(), weight[wrong.y < 0].sum()])
         at.explicit = at.explicit.with_more(wrong)
         assert at.solution is not None
+        # Warm start; four times the violators is the number of bounds taken to be uncertain.
         at.near = at.solution.w, at.solution.t, 4 * at.wrong
 
     def widen(self, factor: float) -> None:
-        """Start over from the best plane so far, with a wider zone."""
+        """Restart with a wider zone around the best plane so far."""
         at = self.at
         at.base = at.base.wider(self.problem, at.best.w, at.best.t, factor)
         at.explicit = at.near = None
 
     def widen_infeasible(self) -> None:
-        """Start over after a zone that was too narrow for the sums; at last with all rows."""
+        """Restart with a wider zone after an infeasible relaxed problem.
+
+        The caps in the zone did not allow the required sums. After PATIENCE zones all samples
+        become explicit.
+        """
         self.failures += 1
         self.widen(MUCH_WIDER if self.failures < PATIENCE else np.inf)
 
     def regather(self, part: IntArray, rows: IntArray) -> None:
-        """Read the explicit rows of a resumed run again."""
+        """Read the explicit samples of a resumed run."""
         numbers = range(len(self.source.sizes))
         mine = [rows[slice(*np.searchsorted(part, (k, k + 1)))] for k in numbers]
         found = self.source.run(gather, [(mine[k], self.centre) for k in numbers])
@@ -301,6 +318,7 @@ class Rounds:
         known: list[IntArray],
         most: int,
     ) -> list[Scan]:
+        """Run `scan` on all parts: one pass."""
         tol = SAME_SIDE * max(self.target, abs(current.level))
         self.at.passes += 1.0
         return self.source.run(
@@ -309,5 +327,6 @@ class Rounds:
 
 
 def _found(scans: list[Scan], n_features: int) -> Explicit:
+    """Return the samples found by the scans of all parts."""
     pieces = [(k, piece) for k, found in enumerate(scans) for piece in found.found]
     return Explicit.joined(pieces, n_features)

@@ -1,15 +1,15 @@
-r"""Read the data once for the implicit-outlier method: tasks that run beside a part.
+r"""Tasks of the implicit-outlier method, run on each part of the data in one pass.
 
-The slack of a row at a *plane*, a weight vector with the thresholds of both classes, is by how much
-it lies on the wrong side,
+A *plane* is a weight vector with the thresholds of both classes. The slack of a sample at a plane,
+positive on the wrong side, is
 
 .. math:: \xi_i = l + y_i (d - w \cdot x_i),
 
 with level l and shift d: (1, -b) for the hinge with intercept b, the half difference and the mean
-of :math:`\theta_\pm` for reduced hulls. Rows that are not *explicit* keep the bound that a first
-plane gave them, the base: s = cap where the slack there was positive, s = 0 elsewhere. A read
-recomputes those sides, so nothing but two planes and the numbers of explicit rows crosses the
-seam, and a task that is run again gives the same.
+of :math:`\theta_\pm` for reduced hulls. Samples that are not *explicit* keep the bound given by a
+first plane, the *base*: s = cap if the slack there is positive, s = 0 otherwise. Every pass
+recomputes these sides, so that a task is stateless, can be rerun with the same result, and receives
+two planes and the row numbers of the explicit samples instead of a side per sample.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from widemargin.sources.protocol import Part
 
 @dataclass(frozen=True)
 class Limits:
-    """Slacks between which a row is explicit, for the positive and the negative class."""
+    """Zone: slacks between which a sample is explicit, for the positive and negative class."""
 
     low: tuple[float, float]
     high: tuple[float, float]
 
     def hold(self, slack: FloatArray, y: FloatArray) -> BoolArray:
-        """Tell which rows lie in the zone."""
+        """Return a mask of the samples in the zone."""
         if self.low[0] == self.low[1] and self.high[0] == self.high[1]:
             return (slack >= self.low[0]) & (slack <= self.high[0])
         positive = y > 0
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass
 class Sampled:
-    """Some rows, read: numbers in their part, features in float64 about the centre, y, weight."""
+    """Samples in memory: row numbers in their part, X minus the centre in float64, y, weight."""
 
     rows: IntArray
     X: FloatArray
@@ -53,24 +53,25 @@ class Sampled:
 
 @dataclass
 class Scan:
-    """What one read finds out.
+    """Sums and samples that one pass over a part computes.
 
     Attributes
     ----------
     bounded_sum : ndarray of shape (n_features,)
-        Sum of weight y x over the implicit rows whose side is the cap.
+        Sum of weight y x over the implicit samples at their cap.
     mass : ndarray of shape (2,)
-        Their weights, summed for the positive and the negative class.
+        Sum of the weights of these samples in the positive and the negative class.
     classes : ndarray of shape (2,)
-        The weights of all rows, summed for each class; first read only.
+        Sum of the weights of all samples per class; first pass only.
     loss : float
-        Sum of weight times slack over all rows of positive slack at the current plane.
+        Sum of weight times slack over all samples with a positive slack at the current plane.
     wrong : int
-        Implicit rows that the current plane puts on the other side by more than a tolerance.
+        Number of implicit samples on the wrong side of the current plane by more than a
+        tolerance; in the first pass, number of samples in the zone.
     wrong_by : ndarray of shape (2, 2)
-        By how much implicit rows are on the other side, see `problems.linear_scan`; checks only.
+        Largest slacks on the wrong side, see `problems.linear_scan.wrong_by`; checks only.
     found : list of Sampled
-        The rows that are to become explicit; empty where there are too many of them.
+        Samples that become explicit; empty if there are too many.
     """
 
     bounded_sum: FloatArray
@@ -92,11 +93,12 @@ def scan(
     most: int,
     centre: FloatArray | None,
 ) -> Scan:
-    """Read a part once.
+    """Read a part once, to determine the sides of its samples or to check the current plane.
 
-    With `limits` this is the first read: rows whose slack at the base lies between them become
-    explicit. Without, it is a check of the current plane: rows on the wrong side by more than tol
-    are handed back, unless they are more than `most`.
+    With `limits` this is the first pass: samples whose slack at the base is between the limits
+    are returned to become explicit. Otherwise it is a check: samples on the wrong side of the
+    current plane by more than `tol` are returned, unless there are more than `most`. `known` are
+    the sorted row numbers of the explicit samples in this part.
     """
     n = len(base.w)
     total = Scan(np.zeros(n), np.zeros(2), np.zeros(2))
@@ -147,9 +149,9 @@ def scan(
 
 
 def _exactly(X: RealArray, centre: FloatArray | None, buffer: FloatArray) -> FloatArray:
-    """Return rows in float64 about the centre: as they are, or in the buffer.
+    """Return samples minus the centre in float64: X itself if unchanged, else in the buffer.
 
-    A sum of float32 rows in float32 would leave six digits of w.
+    Sums of float32 samples in float32 would give w to six digits only.
     """
     if X.dtype == np.float64 and centre is None:
         return np.asarray(X, dtype=np.float64)
@@ -157,19 +159,19 @@ def _exactly(X: RealArray, centre: FloatArray | None, buffer: FloatArray) -> Flo
 
 
 def _by_class(total: float, signed: float) -> FloatArray:
-    """The sums over both classes, given the sum and the sum of positives less negatives."""
+    """Return the sums of both classes, given their sum and their difference."""
     return np.array([0.5 * (total + signed), 0.5 * (total - signed)])
 
 
 def gather(part: Part, rows: IntArray, centre: FloatArray | None) -> Sampled:
-    """Read some rows of a part, given by their sorted numbers."""
+    """Read the samples of a part with the given sorted row numbers."""
     X, y, weight = part.take(rows)
-    exact = np.array(_exactly(X, centre, np.empty(X.shape)))  # the part may use its array again
+    exact = np.array(_exactly(X, centre, np.empty(X.shape)))  # copy: the part may reuse its array
     return Sampled(rows, exact, y, weight)
 
 
 def draw(part: Part, size: int, number: int, seed: Sequence[int]) -> Sampled:
-    """Read `number` of the `size` rows of a part, drawn without replacement."""
+    """Read `number` of the `size` samples of a part, drawn without replacement."""
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(size, number, replace=False, shuffle=False)).astype(np.intp)
     return gather(part, rows, None)
@@ -178,10 +180,10 @@ def draw(part: Part, size: int, number: int, seed: Sequence[int]) -> Sampled:
 def edges(
     part: Part, base: Plane, current: Plane, known: IntArray, centre: FloatArray | None
 ) -> FloatArray:
-    """Return how far the slacks of the implicit rows of a part are from changing sign.
+    """Return how far the slacks of the implicit samples of a part are from changing sign.
 
-    Entry (0, c): the smallest slack of a row at its cap; (1, c): the smallest -slack of a row at
-    zero, for the positive (c = 0) and the negative class.
+    Entry (0, c) is the smallest slack of a sample at its cap, entry (1, c) the smallest -slack of
+    a sample at zero, for the positive (c = 0) and the negative class (c = 1).
     """
     found = np.full((2, 2), np.inf)
     for first, block, y, weight in part.blocks():
@@ -207,7 +209,7 @@ def multipliers(
     s: FloatArray,
     centre: FloatArray | None,
 ) -> FloatArray:
-    """Return the multiplier of every row of a part: its default side, or what was solved for."""
+    """Return the multipliers of a part: s for the explicit samples, else the bound of the side."""
     found = np.empty(size)
     for first, block, y, weight in part.blocks():
         X = _exactly(block, centre, np.empty(block.shape))

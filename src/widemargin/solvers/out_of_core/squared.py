@@ -1,10 +1,11 @@
-r"""Solve the linear machine with squared hinge by reads of the data: one Newton step per read.
+r"""Newton's method for the linear squared hinge, out of core: one step per pass over the data.
 
-The primal objective of `problems.linear_scan` is piecewise quadratic. One pass sums up its value,
-gradient and Hessian at a point and its values at shorter steps; where the samples of positive slack
-no longer change, the Newton step ends at the optimum itself. The multipliers that belong to a point
-are proportional to its positive slacks; the sums of both classes are kept apart in the pass, so
-that the lower bound is exact at every point (`LinearProblem.squared_bound`).
+The primal objective of `problems.linear_scan` is piecewise quadratic. One pass computes its value,
+gradient and Hessian at a point, and its values at shorter steps. Once the set of samples with
+positive slack no longer changes, the Newton step leads exactly to the optimum. The multipliers at a
+point are proportional to its positive slacks. The pass keeps the sums of the two classes apart, so
+that the multipliers can be scaled to feasible ones and every point has a valid lower bound
+(`LinearProblem.squared_bound`).
 """
 
 from __future__ import annotations
@@ -23,32 +24,32 @@ from widemargin.solvers.out_of_core.start import draw_sample
 from widemargin.sources.memory import Memory
 from widemargin.sources.protocol import Part, Source
 
-START_ROWS = 50_000  # rows of the sample from which it starts
-SHORTER = (0.5, 0.2, 0.05)  # steps that a pass tries besides the whole one
-ENOUGH = 1e-4  # share of the predicted decrease that a step must bring
-KNOWN = 1e-15  # eigenvalues, of the largest: below, they are rounding
+START_ROWS = 50_000  # samples of the subsample whose solution is the warm start
+SHORTER = (0.5, 0.2, 0.05)  # fractions of the step whose losses a pass computes besides the whole
+ENOUGH = 1e-4  # fraction of the predicted decrease that a step must achieve to be accepted
+KNOWN = 1e-15  # eigenvalues below this fraction of the largest, times the size, are rounding errors
 
 
 @dataclass
 class Sums:
-    """What one pass sums up at a point, the last coordinate being the intercept."""
+    """Sums over samples at a point, whose last coordinate is the intercept."""
 
     loss: float
     shorter: FloatArray  # losses at the shorter steps
     pull: FloatArray  # (2, d + 1): sums of y alpha (x, 1) / 2C of the two classes
     charges: FloatArray  # (2,): sums of alpha / 2C
     squares: FloatArray  # (2,): sums of alpha^2 / (4 C^2 c)
-    hessian: FloatArray
-    active: int
+    hessian: FloatArray  # (d + 1, d + 1): sum of c (x, 1)(x, 1)' over positive slacks
+    active: int  # number of samples with positive slack
 
     def add(self, other: Sums) -> None:
-        """Add the sums of other rows."""
+        """Add the sums over other samples in place."""
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 
 
 def sum_up(part: Part, point: FloatArray, step: FloatArray, intercept: bool) -> Sums:
-    """Read a part once; `step` is the way that led to the point."""
+    """Compute the sums of a part at a point; `step` is the step that led to it."""
     size = len(point)
     total = Sums(0.0, np.zeros(len(SHORTER)), np.zeros((2, size)), np.zeros(2), np.zeros(2),
                  np.zeros((size, size)), 0)  # fmt: skip
@@ -77,9 +78,9 @@ def sum_up(part: Part, point: FloatArray, step: FloatArray, intercept: bool) -> 
 def start_of_sample(
     problem: LinearProblem, source: Source, seed: int
 ) -> tuple[LinearResult | None, float]:
-    """Return the optimum of a sample with costs scaled up, and the share of the data it read.
+    """Return the optimum of a subsample with costs scaled up, and the fraction of data it read.
 
-    None where a class is missing in the sample.
+    The optimum is None if a class is missing in the subsample.
     """
     total = int(sum(source.sizes))
     number = min(START_ROWS, total)
@@ -88,7 +89,7 @@ def start_of_sample(
     if not ((present > 0).any() and (present < 0).any()):
         return None, number / total
     scaled = replace(problem, cap=problem.cap * total / number)
-    # Far from the origin all digits of products of samples would be those of the offset.
+    # Centre: far from the origin, products of samples would lose the digits that distinguish them.
     centre = sample.X.mean(axis=0) if problem.intercept else np.zeros(sample.X.shape[1])
     in_memory = Memory(sample.X - centre, sample.y, sample.weight)
     found = solve_squared(scaled, in_memory, tol=1e-4, budget=Budget(100))
@@ -105,9 +106,9 @@ def solve_squared(
     checkpoint: Store | None = None,
     passes: float = 0.0,
 ) -> OutOfCoreResult:
-    """Minimise the squared hinge to a relative duality gap of tol; see the package's `solve`.
+    """Minimise the squared hinge to a relative duality gap of tol; see `solve` of the package.
 
-    A checkpoint keeps the best point after every pass. `passes` have been spent already.
+    The checkpoint stores the best point so far. `passes` is the number of passes already made.
     """
     size = source.n_features + 1
     point, step = np.zeros(size), np.zeros(size)
@@ -133,7 +134,8 @@ def solve_squared(
             point = best + step
         else:
             point, step = _shorter_step(best, step, sums, problem)
-            promised *= 1e-3  # any decrease will do: the piece was not what it seemed
+            # The prediction of the quadratic piece was wrong: accept almost any decrease.
+            promised *= 1e-3
         history.append({"pass": len(history) + 1, "primal": found.primal, "dual": found.dual,
                         "rows with slack": sums.active})  # fmt: skip
         spent = not budget.spend(1, found.gap)
@@ -156,7 +158,7 @@ def solve_squared(
 def _newton_step(
     point: FloatArray, found: Sums, problem: LinearProblem
 ) -> tuple[FloatArray, float]:
-    """Return the step to the minimum of the quadratic piece, and the decrease it promises."""
+    """Return the step to the minimum of the quadratic piece, and the decrease it predicts."""
     C = problem.cap
     gradient = -2.0 * C * found.pull.sum(axis=0)
     gradient[:-1] += point[:-1]
@@ -164,17 +166,20 @@ def _newton_step(
     flat = np.arange(len(point) - 1)
     matrix[flat, flat] += 1.0
     if not problem.intercept or matrix[-1, -1] <= 0:
-        matrix[-1, -1] = 1.0  # nothing depends on it
+        matrix[-1, -1] = 1.0  # no intercept, or no positive slack: no step
         gradient[-1] = 0.0
     step = -_solved(matrix, gradient)
     return step, -0.5 * float(gradient @ step)
 
 
 def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve with a matrix that is positive definite but for rounding."""
+    """Solve a linear system whose matrix is positive definite up to rounding errors.
+
+    If the Cholesky factorisation fails, eigenvectors that rounding errors dominate are left out.
+    """
     try:
         return np.asarray(cho_solve(cho_factor(matrix), right))
-    except LinAlgError:  # features so far from zero that their differences are rounding
+    except LinAlgError:  # features so far from zero that rounding hides their differences
         size = np.sqrt(matrix.diagonal())
         values, vectors = np.linalg.eigh(matrix / size / size[:, None])
         known = values > KNOWN * len(values) * values[-1]
@@ -185,7 +190,7 @@ def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
 def _shorter_step(
     origin: FloatArray, step: FloatArray, found: Sums, problem: LinearProblem
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the best of the shorter steps instead of one that led too far."""
+    """Return the end point of the best shorter step, and this step, after one that was too long."""
     ends = [origin[:-1] + share * step[:-1] for share in SHORTER]
     losses = zip(ends, found.shorter, strict=True)
     values = [problem.primal(w, origin[-1:], loss) for w, loss in losses]

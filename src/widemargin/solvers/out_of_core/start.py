@@ -1,8 +1,9 @@
-"""Find a start for the implicit-outlier method: the solution of a sample, and a zone around it.
+"""Start of the implicit-outlier method: the solution of a subsample and a zone around it.
 
-A sample of r of the m rows, with caps m / r times as large, has its optimum at a distance of order
-sqrt(n / r) from that of all rows. So it tells the side of all but about m sqrt(n / r) rows. The
-sample is solved in the same way, by a sample of its own, but need not be solved exactly.
+The optimum of a subsample of r of the m samples with n features, with caps m / r times as large,
+has a distance of order sqrt(n / r) from the optimum of all samples. It therefore determines the
+side of all but about m sqrt(n / r) samples. The subsample is solved in the same way, starting from
+a smaller one, but not exactly.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from widemargin.solvers.out_of_core.rounds import Base
 from widemargin.solvers.out_of_core.scan import Limits, Sampled, draw
 from widemargin.sources.protocol import Source
 
-SHARE = 8  # a sample is this part of the rows
-ZONE = 1.6  # size of the zone in units of m sqrt(n / r)
-SOFTER = 6  # problems that are tried before w = 0 is taken for a start
-SAMPLE_BYTES = 64 << 20  # of the largest sample, in float64; solving it takes about twice that
-ENOUGH = 10_000  # rows to find out where the data are
-FAR = 100.0  # data this many standard deviations from the origin are centred
+SHARE = 8  # a subsample is at most one sample in this many, but at least `few_rows`
+ZONE = 1.6  # expected number of samples in the zone, in units of m sqrt(n / r)
+SOFTER = 6  # number of caps, in ratios of 4, that are tried before w = 0 is accepted
+SAMPLE_BYTES = 64 << 20  # largest subsample, in float64; solving it takes about twice that memory
+ENOUGH = 10_000  # samples from which mean and standard deviation are estimated
+FAR = 100.0  # distance of the mean from the origin, in standard deviations, above which to centre
 
 Weights: TypeAlias = tuple[FloatArray, FloatArray]
-"""w and the thresholds."""
+"""Weights w and thresholds."""
 
 
 def sample_rows(total: int, n_features: int) -> int:
-    """Return how many of `total` rows a sample should have."""
+    """Return the size of the subsample for `total` samples."""
     largest = SAMPLE_BYTES // (8 * max(1, n_features))
     return max(few_rows(n_features), min(total // SHARE, largest))
 
 
 def draw_sample(source: Source, number: int, seed: int) -> Sampled:
-    """Draw rows uniformly without replacement; how they are spread over parts does not matter."""
+    """Draw `number` samples uniformly without replacement from all parts together."""
     sizes = np.asarray(source.sizes, dtype=np.intp)
     rng = np.random.default_rng(seed)
     quota = _hypergeometric(rng, sizes, number)
@@ -54,7 +55,10 @@ def draw_sample(source: Source, number: int, seed: int) -> Sampled:
 
 
 def _hypergeometric(rng: np.random.Generator, sizes: IntArray, number: int) -> IntArray:
-    """Multivariate hypergeometric draw, part by part: NumPy's own ends at 1e9 rows."""
+    """Draw the number of samples per part from the multivariate hypergeometric distribution.
+
+    NumPy's own function is limited to 1e9 samples.
+    """
     left, after = number, int(sizes.sum())
     quota = np.zeros(len(sizes), dtype=np.intp)
     for k, size in enumerate(sizes):
@@ -66,10 +70,10 @@ def _hypergeometric(rng: np.random.Generator, sizes: IntArray, number: int) -> I
 
 
 def centre_of(X: FloatArray, problem: LinearProblem) -> FloatArray | None:
-    """Return the mean of data far from the origin; None where it would change nothing.
+    """Return the mean of data far from the origin, to subtract; None if centring is not needed.
 
-    Products with w lose as many digits as the mean is standard deviations away. A translation
-    changes the thresholds only, unless there is none.
+    The rounding errors of products with w grow with the distance of the mean from the origin. A
+    translation changes only the thresholds; a problem without thresholds cannot be centred.
     """
     if not problem.n_thresholds or not len(X):
         return None
@@ -82,7 +86,10 @@ def centre_of(X: FloatArray, problem: LinearProblem) -> FloatArray | None:
 def start_from(
     sample: Sampled, problem: LinearProblem, total: int, given: Weights | None, seed: int
 ) -> Base:
-    """Solve a sample, or take weights and thresholds that are given, and put a zone around it."""
+    """Return the solution of a subsample, or a given model, with a zone around it.
+
+    A given model is assumed to be as close to the optimum as the solution of one sample in SHARE.
+    """
     r, n = sample.X.shape
     scaled = replace(problem, cap=problem.cap * total / r)
     w, t = given if given is not None else _estimate(sample, scaled, seed)
@@ -93,10 +100,10 @@ def start_from(
 
 
 def _estimate(sample: Sampled, problem: LinearProblem, seed: int) -> Weights:
-    """Solve a sample, nearly.
+    """Solve a subsample approximately.
 
-    Where w = 0 is the solution, which tells no row from another, the plane of a softer problem
-    of the family is the better start: larger C, smaller D.
+    If the solution is w = 0, which gives all samples of a class the same slack, the solution of a
+    problem with larger C or smaller D is a better start.
     """
     m, n = sample.X.shape
     Z, E, q = sample.y[:, None] * sample.X, problem.columns(sample.y), np.full(m, problem.target)
@@ -115,7 +122,7 @@ def _estimate(sample: Sampled, problem: LinearProblem, seed: int) -> Weights:
 
 
 def _with_both_classes(problem: LinearProblem, sample: Sampled) -> Sampled:
-    """Lift the caps of a class that is too small in the sample to reach its sum of one."""
+    """Increase the caps of each class, if needed, so that its subsample can reach a sum of one."""
     if problem.kind != "hull":
         return sample
     weight = sample.weight.copy()
@@ -132,9 +139,10 @@ def _with_both_classes(problem: LinearProblem, sample: Sampled) -> Sampled:
 def _limits(
     sample: Sampled, problem: LinearProblem, w: FloatArray, t: FloatArray, share: float
 ) -> Limits:
-    """Slacks between which that share of the sample lies, about the thresholds.
+    """Return the zone around the thresholds that contains the given share of the subsample.
 
-    For reduced hulls they are taken by rank in each class, so that the sums can be reached.
+    For reduced hulls the limits are found by rank in each class, so that the multipliers in the
+    zone can have the required sums.
     """
     slack = problem.plane(w, t).slack(sample.X @ w, sample.y)
     if problem.kind != "hull":
@@ -150,12 +158,16 @@ def _limits(
 def _rank_limits(
     slack: FloatArray, cap: FloatArray, mine: BoolArray, share: float
 ) -> tuple[float, float]:
-    """The slacks of a class at which its caps, summed from the largest slack on, pass 1 -+ half."""
+    """Return the slacks (low, high) of a class between which its summed caps pass one.
+
+    The caps are summed from the largest slack on: up to `high` they sum to 1 - half and up to `low`
+    to 1 + half, where `half` is half the given share of the sum of all caps.
+    """
     order = np.argsort(-slack[mine], kind="stable")
     sorted_slack, summed = slack[mine][order], np.cumsum(cap[mine][order])
     half = 0.5 * share * float(summed[-1])
     first, middle, last = np.searchsorted(summed, (1.0 - half, 1.0, 1.0 + half))
-    spread = 2 + 2 * int(np.sqrt(middle))  # of the rank itself, where the class is small
+    spread = 2 + 2 * int(np.sqrt(middle))  # sampling error of a rank, for small classes
     first, last = min(first, middle - spread), max(last, middle + spread)
     high = float(sorted_slack[first]) if first > 0 else np.inf
     low = float(sorted_slack[last]) if last < len(summed) else -np.inf

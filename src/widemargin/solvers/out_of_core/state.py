@@ -1,7 +1,8 @@
-"""Save and restore the state of the implicit-outlier method between rounds, for checkpoints.
+"""Checkpoints of the implicit-outlier method: save and restore the state between rounds.
 
-Planes, sums and row numbers; the rows themselves are read again. Floating-point numbers are kept
-to the last bit, so that a resumed run ends at the same model.
+The state consists of planes, sums and the row numbers of the explicit samples, which are read again
+when a run resumes. Floating-point numbers are stored to the last bit, so that a resumed run returns
+the same model.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from widemargin.solvers.out_of_core.rounds import Base, Best, Progress, Rounds
 from widemargin.solvers.out_of_core.scan import Limits
 from widemargin.sources.protocol import Source
 
-KEPT = ("primal", "dual", "violation")  # of the best model
+KEPT = ("primal", "dual", "violation")  # stored fields of the evaluation of the best model
 
 
 def state_of(rounds: Rounds) -> dict[str, Any]:
-    """What a run needs to go on: planes, sums and the numbers of the explicit rows."""
+    """Return the state of a run: planes, sums and the row numbers of the explicit samples."""
     at = rounds.at
     base, best = at.base, at.best
     state: dict[str, Any] = {
@@ -45,7 +46,7 @@ def state_of(rounds: Rounds) -> dict[str, Any]:
 
 
 def resumed(source: Source, problem: LinearProblem, state: dict[str, Any]) -> Rounds:
-    """Rebuild a run from its state; the explicit rows are read again."""
+    """Restore a run from its state and read its explicit samples."""
     expected = (asdict(problem), [int(size) for size in source.sizes])
     if ({key: state.get(key) for key in expected[0]}, list(state["sizes"])) != expected:
         raise ValueError(
@@ -76,4 +77,5 @@ def resumed(source: Source, problem: LinearProblem, state: dict[str, Any]) -> Ro
 
 
 def _array(values: Any) -> FloatArray:
+    """Return a float64 array."""
     return np.asarray(values, dtype=np.float64)

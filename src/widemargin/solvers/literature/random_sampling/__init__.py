@@ -1,4 +1,4 @@
-r"""Nearest points of reduced hulls by random sampling (Balcázar et al. 2008): a historical method.
+r"""Nearest points of reduced hulls by random sampling (Balcázar et al. 2008).
 
 Problem (Balcázar et al. 2008, P2): the nearest points of reduced convex hulls,
 
@@ -8,37 +8,43 @@ Problem (Balcázar et al. 2008, P2): the nearest points of reduced convex hulls,
     \quad\text{s.t.}\quad w \cdot x_i \ge \theta_+ - \xi_i \; (y_i = 1), \quad
     w \cdot x_i \le \theta_- + \xi_i \; (y_i = -1), \quad \xi \ge 0,
 
-with :math:`D_i = \min(1, s_i / k)` for a row of weight :math:`s_i`. With k = 1 (D = 1) it is the
-hard margin, P1. The optimum is determined by few rows, a *basis*, and the optimum of a sample that
-holds a basis is the optimum of all. So: solve a random sample, read the data once for rows that
-the sample's optimum misclassifies (*violators*), make them likelier to be drawn, and draw again.
-Without a violator the sample's optimum is that of all rows, whatever the draws were.
+with :math:`D_i = \min(1, s_i / k)` for a sample of sample weight :math:`s_i`. With k = 1 (D = 1)
+this is the hard margin, P1. The optimum is determined by a few samples, a *basis*, and the optimum
+of a subsample that contains a basis is the optimum of all samples. Each round draws a random
+subsample, solves the problem on it, and makes one pass over the data to find the *violators*:
+samples on the wrong side of their threshold at this optimum. Violators get a higher probability in
+the next draw. If there is none, the optimum of the subsample is that of all samples, for any draws.
+
+A *subsample* (class `Sample`) is the set of samples drawn in a round. The *drawing weights*
+:math:`2^e` of the method "weights" are not the sample weights :math:`s_i`.
 
 ========  ===================================================================================
 method    algorithm
 ========  ===================================================================================
-weights   OptMargin (Fig. 1, k = 1) and OptSoftMargin (Fig. 3): violators are made likelier
-growing   violators are added to the sample, nothing is dropped: two to six reads of the data
-          for hard margins
+weights   OptMargin (Fig. 1, k = 1) and OptSoftMargin (Fig. 3): double the drawing weights of
+          violators
+growing   add violators to the subsample and drop nothing: two to six passes over the data for
+          hard margins
 auto      "growing" for k = 1, else "weights" with the paper's practical plan
 ========  ===================================================================================
 
-**Size of a basis.** :math:`\delta = n + 2k - 1` for whole k (n + 1 for k = 1), and it is attained.
-The multipliers s that give the optimal w form a polytope {sum y s x = w, class sums 1,
-0 <= s <= D}. At one of its vertices at most n + 1 entries are strictly between the bounds: there
-are n + 2 equations, of which one follows from the others, as w.x is constant on the free rows of
-a class. Of the rows at their bound D = 1/k a class with a free row has at most k - 1, since the
-sum is 1; a class without one has k, but then its sum is no equation for the free rows any more.
-The rows with s > 0 of that vertex have the same optimum. (Lemma 4.2 of the paper has the looser
-k (n + 1).)
+**Size of a basis.** For n features, :math:`\delta = n + 2k - 1` for integer k (n + 1 for k = 1),
+and this bound is attained. Proof: the multipliers s that give the optimal w form a polytope
+{sum y s x = w, class sums 1, 0 <= s <= D}. At a vertex of it, at most n + 1 entries are strictly
+between the bounds: there are n + 2 equations, of which one follows from the others, since w.x is
+constant on the free samples of a class. A class with a free sample has at most k - 1 samples at
+their bound D = 1/k, since the multipliers sum to 1; a class without one has k, but then its sum is
+not an equation for the free samples. The samples with s > 0 at this vertex have the same optimum.
+(Lemma 4.2 of the paper has the looser bound k (n + 1).)
 
-**Rounds.** With samples of :math:`r = 6 \delta^2`, and doubling only where the violators weigh
-at most :math:`1/(3\delta)` of the total, the expected number of rounds is at most
-:math:`6 \delta \ln m` (Theorems 2.2 and 4.3). Samples may be far smaller in practice
-(:func:`practical_plan`).
+**Number of rounds.** With m samples, subsamples of :math:`r = 6 \delta^2` draws, and weights that
+are doubled only if the violators have at most :math:`1/(3\delta)` of the total weight, the expected
+number of rounds is at most :math:`6 \delta \ln m` (Theorems 2.2 and 4.3). In practice subsamples
+can be much smaller (:func:`practical_plan`).
 
-**Violators.** Where the optimal threshold of a class is an interval, a row violates only below
-the lower end, the k-th smallest w.x of the positives: there w.x enters the nearest point.
+**Violators.** If the optimal threshold of a class is an interval, a positive sample is a violator
+only below its lower end, the k-th smallest w.x of the positives: only then does w.x affect the
+nearest point. The negatives are treated symmetrically.
 """
 
 from __future__ import annotations
@@ -56,9 +62,10 @@ from widemargin.sources.protocol import Source
 
 __all__ = ["Plan", "SamplingResult", "basis_size", "practical_plan", "proved_plan", "solve"]
 
-FIRST, WORST, RANDOM = 2000, 500, 500  # rows of a growing sample: at first, and added per round
+# Sizes of a growing subsample: initial samples, and worst and random violators added per round.
+FIRST, WORST, RANDOM = 2000, 500, 500
 METHODS = ("auto", "weights", "growing")
-WHOLE = 1e-12  # relative: 1 / cap this near an integer is that integer
+WHOLE = 1e-12  # relative distance within which k = 1 / cap is rounded to an integer
 
 
 def solve(
@@ -73,29 +80,36 @@ def solve(
     plan: Plan | None = None,
     first: int = FIRST,
 ) -> SamplingResult:
-    """Find the nearest points of reduced hulls; for small k only.
+    """Find the nearest points of reduced hulls by random sampling; suitable for small k only.
 
     Parameters
     ----------
     problem : LinearProblem
-        Of the kind "hull". Each row may have at most the cap 1/k times its weight of its hull's
-        point; caps from 1 on are the hard margin, for which weights count only as zero or not.
+        Problem of the kind "hull". The multiplier of a sample is at most the cap 1/k times its
+        weight. Caps of 1 or more are the hard margin, for which samples of weight zero are ignored
+        and all other weights are equivalent.
     data : Source
-        Rows with labels -1 and +1.
+        Samples with labels -1 and +1.
     tol : float
-        Slack of a violator, in units of the length of w times the spread of the rows.
+        Smallest slack of a violator, in units of |w| times the spread of the samples.
     budget : Budget
-        Rounds, and the monitor that is called after each with the relative distance of the bounds.
+        Limit on rounds, and the monitor, which is called after each round with the relative gap
+        between the bounds on the distance of the hulls.
     start : SamplingResult, optional
-        Not used: every run starts from a random sample.
+        Not used: every run starts from a random subsample.
     method : {"auto", "weights", "growing"}
-        See the module.
+        See the module docstring.
     seed : int
-        Seed of the draws; the result does not depend on it beyond rounding.
+        Seed of the draws; a converged result depends on it only through rounding.
     plan : Plan, optional
-        How "weights" samples; by default :func:`practical_plan`.
+        Sampling plan of "weights"; by default :func:`practical_plan`.
     first : int
-        Rows of the first sample of "growing".
+        Size of the first subsample of "growing".
+
+    Returns
+    -------
+    SamplingResult
+        Hyperplane, thresholds, multipliers and the history of the rounds.
 
     Examples
     --------
@@ -122,23 +136,23 @@ def solve(
 
 
 def proved_plan(n_features: int, k: float = 1) -> Plan:
-    """Return the plan of Figs. 1 and 3, whose expected number of rounds is proved."""
+    """Return the plan of Figs. 1 and 3, which has a proved bound on the expected rounds."""
     delta = basis_size(n_features, k)
     return Plan(delta, 6 * delta * delta)
 
 
 def practical_plan(n_features: int, k: float = 1) -> Plan:
-    """Return the paper's practical plan: small samples, doubled when rounds run out.
+    """Return the paper's practical plan: small subsamples, doubled every 40 rounds.
 
-    With r = 10 delta the violators weigh about a tenth of the total, so the success test would
-    fail forever; it is left out. Most runs need 30 to 50 rounds, each much cheaper.
+    With r = 10 delta the violators have about a tenth of the total weight, so the success test
+    would always fail; it is omitted. Most runs need 30 to 50 rounds, each of them much cheaper.
     """
     delta = basis_size(n_features, k)
     return Plan(delta, 10 * delta, success_test=False, patience=40)
 
 
 def _weights(run: Run, budget: Budget) -> SamplingResult:
-    """Figs. 1 and 3, line by line."""
+    """Run the algorithm of Figs. 1 and 3, line by line."""
     status: Status | None = None
     while status is None:
         sample = run.draw()
@@ -158,9 +172,9 @@ def _weights(run: Run, budget: Budget) -> SamplingResult:
 
 
 def _growing(run: Run, budget: Budget, first: int) -> SamplingResult:
-    """Add the worst violators of each round, and as many random ones.
+    """Grow a subsample by the worst violators of each round and as many random ones.
 
-    Without the random ones the sample would follow outliers only.
+    The worst violators alone would be mostly outliers.
     """
     sample = run.draw_uniformly(first)
     status: Status | None = None
@@ -168,7 +182,7 @@ def _growing(run: Run, budget: Budget, first: int) -> SamplingResult:
         optimum = run.solve(sample)
         if optimum.is_zero:
             return run.result(optimum, sample, None, "converged")
-        # Every part proposes its worst violators and some random ones.
+        # Every part returns its worst violators and some random ones.
         offenders = run.source.run(
             tasks.offenders,
             [
@@ -186,14 +200,14 @@ def _growing(run: Run, budget: Budget, first: int) -> SamplingResult:
 
 
 def _ended(run: Run, found: Scan, budget: Budget) -> Status | None:
-    """Return how the run ends after this round; None if it goes on."""
+    """Return the status if the run ends after this round, else None."""
     if found.violators == 0:
         return "converged"
     return None if budget.spend(1, run.spread()) else budget.status
 
 
 def _chosen(run: Run, offenders: list[Offenders]) -> list[Sampled]:
-    """Of what the parts propose, keep the worst of all and a uniform sample of all violators."""
+    """Select the worst violators of all parts, and a uniform random subset of all violators."""
     slack = np.concatenate([of_part.slack for of_part in offenders])
     bar = np.sort(slack)[-WORST] if len(slack) > WORST else -np.inf
     counts = [of_part.scan.violators for of_part in offenders]

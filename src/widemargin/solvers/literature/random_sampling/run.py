@@ -1,4 +1,4 @@
-"""State of a sampling run over a source: exponents, draws, bounds and history."""
+"""Run of the random-sampling solver: draws, passes, drawing weights, bounds and history."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from widemargin.solvers.literature.random_sampling.state import (
 from widemargin.solvers.literature.random_sampling.tasks import Exponents, Scan
 from widemargin.sources.protocol import Source
 
-MOST_ROUNDS = 2**16 - 1  # exponents are two bytes
+MOST_ROUNDS = 2**16 - 1  # a round adds at most 1 to an exponent, which is a uint16
 
 
 class Run:
-    """One run over a source.
+    """State of a random-sampling run over a source.
 
-    `k` is the reduction of the hulls, 1 for the hard margin; `tol` the slack of a violator in
-    units of |w| times the spread of the rows.
+    `k` is the reduction of the hulls, 1 for the hard margin; `tol` is the smallest slack of a
+    violator, in units of |w| times the spread of the samples.
     """
 
     def __init__(self, source: Source, k: float, plan: Plan, seed: int, tol: float) -> None:
@@ -48,12 +48,12 @@ class Run:
     # -- drawing ---------------------------------------------------------------------------
 
     def draw(self) -> Sample:
-        """Draw a sample by weight; all rows where it would not be smaller than they are."""
+        """Draw a subsample by weight, or return all samples if there are no more than that."""
         m = sum(self.sizes)
         if self.plan.sample_size >= m:
             return self.topped_up(self._fetch([np.arange(size) for size in self.sizes], m))
         totals = [tasks.total_weight(histogram) for histogram in self.histograms]
-        shares = [total / sum(totals) for total in totals]  # of whole numbers of any size
+        shares = [total / sum(totals) for total in totals]  # Python integers do not overflow
         draws = self.rng.multinomial(self.plan.sample_size, shares)
         fetched = self.source.run(
             tasks.draw,
@@ -62,7 +62,7 @@ class Run:
         return self.topped_up(Sample.of(fetched, self.plan.sample_size))
 
     def draw_uniformly(self, number: int) -> Sample:
-        """Draw rows without replacement, all of them equally likely."""
+        """Draw a uniform random subsample without replacement."""
         number = min(number, sum(self.sizes))
         quota = self.rng.multivariate_hypergeometric(self.sizes, number, method="marginals")
         rows = [
@@ -75,12 +75,12 @@ class Run:
         return Sample.of(self.source.run(tasks.take, [(these,) for these in rows]), draws)
 
     def next_seed(self, part: int) -> list[int]:
-        """Return the seed of a draw inside a part: it may run anywhere, and again."""
+        """Return a new seed for a draw in a part: a repeated task then draws the same samples."""
         self.gathers += 1
         return [self.seed, self.gathers, part]
 
     def topped_up(self, sample: Sample) -> Sample:
-        """Add rows of a class whose caps in the sample do not add up to 1: P2 needs that much."""
+        """Add samples of each class until its caps sum to at least 1, else P2 is infeasible."""
         for label in (0, 1):
             mass = sample.mass(self.cap)[label]
             while mass < 1.0 - 1e-12:
@@ -98,7 +98,7 @@ class Run:
         return sample
 
     def _add_of_class(self, sample: Sample, positive: bool, number: int) -> tuple[Sample, bool]:
-        """Add random rows of a class; also tell whether they are all of it."""
+        """Add random samples of a class; also return whether these are the whole class."""
         if self.counts is None:
             self.counts = self.source.run(tasks.count_classes, [() for _ in self.sizes])
             self.passes += 1
@@ -114,12 +114,12 @@ class Run:
     # -- rounds ----------------------------------------------------------------------------
 
     def solve(self, sample: Sample) -> Optimum:
-        """Solve P2 for the sample."""
+        """Solve P2 on the subsample."""
         with worker_threads():
             return solve_sample(sample, self.cap, self.tol)
 
     def scan(self, optimum: Optimum, sample: Sample) -> Scan:
-        """Read all rows once to find the violators of the sample's optimum."""
+        """Make one pass over all samples to find the violators of the subsample's optimum."""
         self.scans = self.source.run(
             tasks.scan,
             [
@@ -131,7 +131,7 @@ class Run:
         return tasks.merged(self.scans)
 
     def succeeds(self, found: Scan) -> bool:
-        """Tell whether the violators weigh little enough for their weights to be doubled."""
+        """Return whether the weight of the violators is small enough for it to be doubled."""
         if found.violators == 0:
             return False
         if not self.plan.success_test:
@@ -140,7 +140,7 @@ class Run:
         return 3 * self.plan.delta * violating <= tasks.total_weight(found.histogram)
 
     def double_weights(self) -> None:
-        """Raise the exponents of the violators by one."""
+        """Double the weights of the violators of the last pass by adding 1 to their exponents."""
         for i, scan in enumerate(self.scans):
             self.exponents[i][scan.rows] += np.uint16(1)
             moved = np.concatenate([[0], scan.violating])
@@ -149,15 +149,15 @@ class Run:
             self.histograms[i] = tasks.added([scan.histogram - stay, moved])
 
     def record(self, optimum: Optimum, sample: Sample, found: Scan, success: bool) -> None:
-        """Note a round, with the best bounds on the distance of the hulls so far.
+        """Append a round to the history, with the best bounds on the distance of the hulls.
 
-        The hulls of a sample lie inside those of all rows, so they are no nearer. On the other
-        side, w scaled as well as can be with the thresholds at hand is feasible for P2, whose
-        optimal value is minus half the squared distance.
+        Upper bound: the hulls of a subsample lie inside those of all samples, so their distance is
+        at least as large. Lower bound: w and the thresholds, multiplied by the best common factor,
+        are feasible for P2, whose optimal value is minus half the squared distance.
         """
         theta = optimum.thresholds
         width = theta[0] - theta[1] - found.loss
-        if np.isinf(self.cap):  # thresholds at the extreme rows need no slack at all
+        if np.isinf(self.cap):  # thresholds at the extreme samples need no slack
             width = max(width, theta[0] - theta[1] - np.maximum(found.worst, 0.0).sum())
         self.upper = min(self.upper, optimum.distance)
         self.lower = max(self.lower, float(width) / optimum.distance)
@@ -175,15 +175,16 @@ class Run:
         )
 
     def spread(self) -> float:
-        """Return how far the bounds on the distance are apart, relative to the upper one."""
+        """Return the gap between the bounds on the distance, relative to the upper bound."""
         return (self.upper - min(self.lower, self.upper)) / self.upper
 
     def result(
         self, optimum: Optimum, sample: Sample, found: Scan | None, status: Status
     ) -> SamplingResult:
-        """Wrap up the last round.
+        """Return the result of the run, given its last round.
 
-        Without a scan the reduced hulls of the sample meet, so those of all rows do: w = 0.
+        `found` is None if the reduced hulls of the subsample intersect. Then those of all samples
+        do as well, and w = 0.
         """
         n = self.source.n_features
         if found is None:
@@ -212,10 +213,10 @@ class Run:
 
 
 def _intervals(theta: FloatArray, found: Scan) -> FloatArray:
-    """Return the optimal thresholds: points, unless the caps up to them are exactly used up."""
+    """Return the intervals of optimal thresholds: points, unless the caps up to them sum to 1."""
     intervals = np.stack([theta, theta], axis=1)
     for label, outward in ((0, 1), (1, 0)):
         if found.mass[label] <= 1.0 + 1e-9:
-            reach = -found.nearest[label]  # to the first row that has no part in the hull's point
+            reach = -found.nearest[label]  # to the first sample with multiplier zero
             intervals[label, outward] += reach if label == 0 else -reach
     return intervals

@@ -1,4 +1,4 @@
-"""Plan, sample, optimum of a sample, and result of the sampling solver."""
+"""Data classes of random sampling: plan, subsample, its optimum, and the result."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from widemargin.solvers.literature.random_sampling import tasks as tasks
 from widemargin.solvers.literature.random_sampling.tasks import Sampled, SamplePlane
 from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
 
-NO_MARGIN = 1e-9  # |w| in units of the spread of the rows that counts as zero
+NO_MARGIN = 1e-9  # |w|, in units of the spread of the samples, up to which it counts as zero
 
 
 def basis_size(n_features: int, k: float = 1) -> int:
-    """Return delta, the largest number of rows that determine the optimum.
+    """Return delta, the largest number of samples in a basis of the optimum.
 
-    n + 2k - 1 for whole k, n + 1 + 2 floor(k) for others (`literature.random_sampling` has
-    the proof). Rows of weight below 1 may need more; the result is exact all the same.
+    It is n + 2k - 1 for integer k and n + 1 + 2 floor(k) otherwise, for n features; the docstring
+    of `literature.random_sampling` has the proof. If some weights are below 1, a basis may be
+    larger; this does not affect the exactness of the result.
 
     Examples
     --------
@@ -34,18 +35,18 @@ def basis_size(n_features: int, k: float = 1) -> int:
 
 @dataclass(frozen=True)
 class Plan:
-    """How to sample.
+    """Parameters of the sampling rounds of the method "weights".
 
     Attributes
     ----------
     delta : int
-        Size of a basis that is reckoned with.
+        Assumed size of a basis.
     sample_size : int
-        Draws of a round, r.
+        Number of draws per round, r.
     success_test : bool
-        Double weights only if the violators weigh at most 1 / (3 delta) of the total.
+        Double weights only if the violators have at most 1 / (3 delta) of the total weight.
     patience : int, optional
-        Rounds after which delta and the sample size are doubled, again and again.
+        Number of rounds after which delta and the sample size are doubled, repeatedly. None: never.
     """
 
     delta: int
@@ -54,39 +55,39 @@ class Plan:
     patience: int | None = None
 
     def doubled(self) -> Plan:
-        """Return the plan with twice the delta and the sample size."""
+        """Return the plan with delta and the sample size doubled."""
         return replace(self, delta=2 * self.delta, sample_size=2 * self.sample_size)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SamplingResult(LinearResult):
-    r"""A separating plane and how it was found.
+    r"""Separating hyperplane of the reduced hulls and the history of the sampling rounds.
 
-    `coef` has the distance of the reduced hulls as its length; `thresholds` are theta_plus and
-    theta_minus, the middle of their intervals or the finite end. An entry of `history` has the
-    numbers of a round:
+    The norm of `coef` is the distance between the reduced hulls; `thresholds` are theta_plus and
+    theta_minus, the midpoints of their intervals or their finite ends. Each entry of `history`
+    describes a round:
 
     ===========  ==================================================================================
     k            reduction of the hulls
-    draws, rows  size of the sample with and without copies
-    violators    rows outside the sample that its optimum misclassifies
-    success      whether their weights were doubled (growing sample: whether some were added)
-    log2_weight  binary logarithm of the total weight before the round
-    lower, upper bounds on the distance of the reduced hulls, the length of w at the optimum
+    draws, rows  number of draws, and of different samples in the subsample
+    violators    samples outside the subsample that violate the constraints at its optimum
+    success      whether their weights were doubled (growing subsample: whether some were added)
+    log2_weight  binary logarithm of the total drawing weight before the round
+    lower, upper bounds on the distance between the reduced hulls, the norm of w at the optimum
     ===========  ==================================================================================
 
     Attributes
     ----------
     intervals : ndarray of shape (2, 2)
-        All optimal values of both thresholds.
+        Intervals of the optimal values of both thresholds.
     support_part, support_row : ndarray of int
-        Part and row of the rows with a multiplier.
+        Part, and index within the part, of the samples with a nonzero multiplier.
     multipliers : ndarray
-        Their multipliers s in (0, D].
+        Multipliers s in (0, D] of these samples.
     round_bound : float
-        :math:`6 \delta \ln m`, which bounds the expected number of rounds of the paper's plan.
+        :math:`6 \delta \ln m`, a bound on the expected number of rounds with :func:`proved_plan`.
     separable : bool
-        False if the reduced hulls of a sample meet, and so those of all rows; then w = 0.
+        False if the reduced hulls of a subsample intersect, hence those of all samples; then w = 0.
     """
 
     intervals: FloatArray
@@ -99,7 +100,7 @@ class SamplingResult(LinearResult):
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows that were fetched: where they are and what they hold, each one once."""
+    """Subsample in memory, without repeated samples: part, index in the part, X, y and weight."""
 
     part: IntArray
     row: IntArray
@@ -110,13 +111,13 @@ class Sample:
 
     @classmethod
     def of(cls, fetched: list[Sampled], draws: int) -> Sample:
-        """Put together what the parts sent."""
+        """Return the subsample made of the samples fetched from each part."""
         part = np.repeat(np.arange(len(fetched)), [len(rows) for rows, *_ in fetched])
         row, X, y, weight = (np.concatenate(column) for column in zip(*fetched, strict=True))
         return cls(part, row, X.astype(np.float64), y, weight, draws)
 
     def and_also(self, fetched: list[Sampled]) -> Sample:
-        """Return the union with more rows; copies are merged, or their caps would add up."""
+        """Return the union with more samples, each kept once: the caps of copies would add up."""
         more = Sample.of(fetched, 0)
         both = [np.concatenate(pair) for pair in zip(self._columns(), more._columns(), strict=True)]
         _, first = np.unique(np.stack(both[:2]), axis=1, return_index=True)
@@ -127,7 +128,7 @@ class Sample:
         return self.part, self.row, self.X, self.y, self.weight
 
     def rows_of(self, part: int) -> IntArray:
-        """Return the rows of one part, sorted."""
+        """Return the sorted indices of the samples that belong to a part."""
         return np.sort(self.row[self.part == part])
 
     def mass(self, cap: float) -> FloatArray:
@@ -138,7 +139,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The optimum of a sample: w, the thresholds that violators are judged by, multipliers."""
+    """Optimum of a subsample: hyperplane with the thresholds that define violators, multipliers."""
 
     plane: SamplePlane
     s: FloatArray
@@ -152,7 +153,7 @@ class Optimum:
 
 
 def solve_sample(sample: Sample, cap: float, tol: float) -> Optimum:
-    """Solve P2 on a sample. Its rows are centred: a shift of all rows changes no multiplier."""
+    """Solve P2 on a subsample, centred first: a shift does not change the multipliers."""
     centre = sample.X.mean(axis=0)
     shifted = sample.X - centre
     D = tasks.caps(sample.weight, cap)
@@ -174,7 +175,7 @@ def solve_sample(sample: Sample, cap: float, tol: float) -> Optimum:
 
 
 def _entering(g: FloatArray, D: FloatArray) -> float:
-    """Return the smallest g up to which the caps add up to 1: the k-th smallest for D = 1/k."""
+    """Return the smallest g up to which the caps sum to 1: the k-th smallest for D = 1/k."""
     order = np.argsort(g, kind="stable")
     reached = np.cumsum(D[order]) >= 1.0 - 1e-12
     return float(g[order[np.argmax(reached)]])

@@ -1,12 +1,13 @@
-r"""Tasks of the sampling solver that run beside a part of the data and return little.
+r"""Tasks of the random-sampling solver: scan and draw from one part of the data.
 
-A *plane* is a weight vector with the thresholds of both classes. The **slack** of a row is by how
-much it lies on the wrong side of the threshold of its own class,
+Tasks run where the part is stored and return little data. A *plane* is a weight vector with the
+thresholds of both classes. The **slack** of a sample is its distance, times |w|, beyond the
+threshold of its class on the wrong side,
 
 .. math:: \theta_+ - w \cdot x \;\; (y = +1), \qquad w \cdot x - \theta_- \;\; (y = -1),
 
-and rows outside the sample with a positive slack are the violators. The weight of a row is
-:math:`2^{e}`, where the exponent e counts the planes that doubled it.
+and samples outside the subsample with a positive slack (above the tolerance) are the violators. The
+drawing weight of a sample is :math:`2^{e}`, where the exponent e counts how often it was doubled.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.sources.protocol import Part
 
 Exponents = npt.NDArray[np.uint16]
-Sampled = tuple[IntArray, RealArray, FloatArray, FloatArray]  # local rows, X, y, weight
+Sampled = tuple[IntArray, RealArray, FloatArray, FloatArray]  # indices in the part, X, y, weight
 
 
 @dataclass(frozen=True)
 class SamplePlane:
-    """Weights, thresholds and tolerance: a row violates the plane if its slack exceeds `tol`."""
+    """Hyperplane with thresholds and tolerance; samples with a slack above `tol` violate it."""
 
     coef: FloatArray
     plus: float
@@ -33,10 +34,10 @@ class SamplePlane:
     tol: float
 
     def slacks(self, X: RealArray, y: FloatArray) -> FloatArray:
-        """Return the slack of each row, right in float64 wherever its sign is not.
+        """Return the slack of each sample, in float64 where the precision affects its sign.
 
-        Products of float32 rows are made in float32. Those within their rounding error of a
-        threshold are made again in float64.
+        For float32 data the products are computed in float32. Those within their rounding error of
+        a threshold are recomputed in float64.
         """
         slack = self._signed(X @ self.coef.astype(X.dtype), y)
         if X.dtype != np.float64:
@@ -54,20 +55,23 @@ class SamplePlane:
 
 @dataclass(frozen=True)
 class Scan:
-    """What one read of a part, or of all, finds out about a plane.
+    """Statistics of a plane, collected in one pass over a block, a part or all parts.
 
     Attributes
     ----------
     rows, slack : ndarray
-        Violators by number in their part, and their slack (empty if not asked for).
+        Indices of the violators in their part, and their slacks; empty after merging parts.
     histogram, violating : ndarray
-        Number of rows, and of violators, by exponent.
+        Number of samples, and of violators, per exponent.
     loss : float
-        Sum of cap times slack over the rows of positive slack.
-    worst, nearest, mass : ndarray of shape (2,)
-        For the positive and the negative class: the largest slack if any is positive; the largest
-        of a row on the right side of the threshold (if nobody violates); the sum of caps of the
-        others, at the threshold or beyond it.
+        Sum of cap times slack over the samples with positive slack.
+    worst : ndarray of shape (2,)
+        Largest slack of the positive and of the negative class; -inf if all are below -tol.
+    nearest : ndarray of shape (2,)
+        Per class, the largest slack below -tol, that of the nearest sample strictly on the right
+        side. It is valid only if there are no violators.
+    mass : ndarray of shape (2,)
+        Per class, the sum of the caps of all other samples, at the threshold or beyond it.
     """
 
     rows: IntArray
@@ -86,7 +90,7 @@ class Scan:
 
 
 def merged(scans: list[Scan]) -> Scan:
-    """Add up the scans of all parts; the rows stay with their parts."""
+    """Merge scans, without the indices and slacks of their violators."""
     return Scan(
         rows=np.empty(0, dtype=np.intp),
         slack=np.empty(0),
@@ -100,7 +104,7 @@ def merged(scans: list[Scan]) -> Scan:
 
 
 def added(histograms: list[IntArray]) -> IntArray:
-    """Add histograms of different lengths."""
+    """Return the sum of histograms of different lengths."""
     total = np.zeros(max(len(h) for h in histograms), dtype=np.intp)
     for histogram in histograms:
         total[: len(histogram)] += histogram
@@ -108,7 +112,7 @@ def added(histograms: list[IntArray]) -> IntArray:
 
 
 def caps(weight: FloatArray, cap: float) -> FloatArray:
-    """Return D_i = min(1, cap * weight_i); an infinite cap is the hard margin. Weights are > 0."""
+    """Return D_i = min(1, cap * weight_i) for weights > 0; an infinite cap is the hard margin."""
     return np.minimum(1.0, cap * weight)
 
 
@@ -119,7 +123,7 @@ def scan(
     sampled: IntArray,
     exponents: Exponents | None = None,
 ) -> Scan:
-    """Read a part once: who violates a plane, with which weight, and what the loss is."""
+    """Make one pass over a part: find the violators of a plane, their weights and the loss."""
     found = [_scan_block(*block, plane, cap, sampled, exponents) for block in part.blocks()]
     if not found:
         none = np.zeros(1, dtype=np.intp)
@@ -141,7 +145,7 @@ def _scan_block(
 ) -> Scan:
     tol = plane.tol
     slack = plane.slacks(X, y)
-    slack[weight <= 0] = -np.inf  # as if the row were not there
+    slack[weight <= 0] = -np.inf  # weight 0 means that the sample is absent
     e = np.zeros(len(y), np.uint16) if exponents is None else exponents[first : first + len(y)]
     beyond = np.flatnonzero(slack >= -tol)
     D = caps(weight[beyond], cap)
@@ -152,7 +156,7 @@ def _scan_block(
         of_class = y[beyond] * sign > 0
         worst[label] = slack[beyond[of_class]].max(initial=-np.inf)
         mass[label] = D[of_class].sum()
-        if not len(violating):  # wanted at the optimum only
+        if not len(violating):  # needed at the optimum only
             nearest[label] = slack[(y * sign > 0) & (slack < -tol)].max(initial=-np.inf)
     return Scan(
         rows=violating + first,
@@ -167,10 +171,10 @@ def _scan_block(
 
 
 def draw(part: Part, draws: int, seed: list[int], exponents: Exponents) -> Sampled:
-    """Draw rows with probability proportional to 2^e, with replacement; copies are merged.
+    """Draw samples with replacement, with probabilities proportional to 2^e; return each one once.
 
-    A multinomial over the exponents, then uniformly among the rows that share one: exact, and no
-    weight is ever formed.
+    A multinomial draw over the exponents is followed by uniform draws among the samples with the
+    same exponent. This is exact and cannot overflow, since the weights 2^e are never formed.
     """
     if draws == 0:
         return take(part, np.empty(0, dtype=np.intp))
@@ -184,10 +188,10 @@ def draw(part: Part, draws: int, seed: list[int], exponents: Exponents) -> Sampl
 
 
 def shares(histogram: IntArray) -> FloatArray:
-    """Return the share of the total weight that the rows of each exponent have.
+    """Return the fraction of the total weight that the samples of each exponent have.
 
-    Rows with exponents 60 below the largest one in use count exactly all the same: powers of two
-    only shift a float64.
+    Weights are scaled by a power of two so that the largest exponent becomes 0. This is exact in
+    float64, also for exponents that are 60 smaller than the largest.
     """
     highest = int(np.flatnonzero(histogram)[-1])
     weights = np.ldexp(
@@ -197,12 +201,12 @@ def shares(histogram: IntArray) -> FloatArray:
 
 
 def total_weight(histogram: IntArray) -> int:
-    """Return the sum of 2^e as a whole number of any size."""
+    """Return the sum of 2^e as a Python integer, which cannot overflow."""
     return sum(int(count) << exponent for exponent, count in enumerate(histogram))
 
 
 def take(part: Part, rows: IntArray) -> Sampled:
-    """Fetch rows by number, without those of weight zero."""
+    """Fetch samples by their sorted indices, without those of weight zero."""
     X, y, weight = part.take(rows)
     used = weight > 0
     if used.all():
@@ -211,7 +215,7 @@ def take(part: Part, rows: IntArray) -> Sampled:
 
 
 def count_classes(part: Part) -> IntArray:
-    """Count the rows of positive weight of each class: positives, then negatives."""
+    """Return the number of samples of positive weight: positives, then negatives."""
     counts = np.zeros(2, dtype=np.intp)
     for _, _, y, weight in part.blocks():
         counts += [np.count_nonzero((sign * y > 0) & (weight > 0)) for sign in (1, -1)]
@@ -219,7 +223,7 @@ def count_classes(part: Part) -> IntArray:
 
 
 def draw_class(part: Part, positive: bool, number: int, seed: list[int]) -> Sampled:
-    """Draw rows of one class, uniformly and without replacement."""
+    """Draw samples of one class uniformly, without replacement."""
     members = []
     if number:
         for first, _, y, weight in part.blocks():
@@ -231,9 +235,10 @@ def draw_class(part: Part, positive: bool, number: int, seed: list[int]) -> Samp
 
 @dataclass(frozen=True)
 class Offenders:
-    """Violators that a part sends to a growing sample: its worst ones, and some at random.
+    """Violators in a part, candidates for a growing subsample: the worst, and some random ones.
 
-    `slack` belongs to `worst`; `some` is in random order, so its beginnings are random samples too.
+    `slack` holds the slacks of `worst`. `some` is in random order, so that its first entries are a
+    random subset too.
     """
 
     scan: Scan
@@ -251,7 +256,7 @@ def offenders(
     some: int,
     seed: list[int],
 ) -> Offenders:
-    """Read a part once; fetch its worst violators and a random sample of all of them."""
+    """Make one pass over a part; return its worst violators and a random subset of them all."""
     found = scan(part, plane, cap, sampled)
     order = np.argsort(-found.slack, kind="stable")[:worst]
     random = np.random.default_rng(seed).permutation(len(found.rows))[:some]
