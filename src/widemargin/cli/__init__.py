@@ -99,7 +99,8 @@ def fit(
         typer.Option(help="Many files: checkpoint file, from which a killed run resumes."),
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which the fit stops with the best model so far.")
+        float | None,
+        typer.Option(help="Seconds after which the fit stops with the best model so far."),
     ] = None,
     demo: Annotated[
         bool, typer.Option("--demo", help="Train on scikit-learn's breast-cancer data.")
@@ -202,7 +203,9 @@ def report(
         typer.Option(help="What to learn."),
     ] = "auto",
     ard: Annotated[bool, typer.Option("--ard", help="Tune one kernel width per input.")] = False,
-    seed: Annotated[int, typer.Option(help="Random seed of the training subsample of a large table.", min=0)] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Random seed of the training subsample of a large table.", min=0)
+    ] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report's content as JSON; write no page.")
     ] = False,

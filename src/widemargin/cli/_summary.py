@@ -117,8 +117,8 @@ def describe_bound(n_support: int, n_rows: int, task: str) -> str:
     error = "error" if task == "classification" else "share of rows off by more than epsilon"
     return (
         f"{error} at most {n_support:,} / {n_rows:,} = {n_support / n_rows:.1%} (a bound, usually "
-        "far above the truth: leaving out a row that is not a support vector changes nothing, so only "
-        "support vectors can be errors; scaling and gamma held fixed)"
+        "far above the truth: leaving out a row that is not a support vector changes nothing, so "
+        "only support vectors can be errors; scaling and gamma held fixed)"
     )
 
 

@@ -180,12 +180,16 @@ _LOSS = Choice(
     {"hinge": "linear (hinge)", "squared_hinge": "quadratic"},
     "hinge",
 )
-_SHARE = Slider("nu", "Share, ν", "Upper bound on the share of margin errors.", 0.05, 0.8, 0.3, log=False)
+_SHARE = Slider(
+    "nu", "Share, ν", "Upper bound on the share of margin errors.", 0.05, 0.8, 0.3, log=False
+)
 _SHRINKAGE = Slider(
     "k", "Shrinkage", "Large: smaller hulls, less influence of outliers.", 0.05, 0.9, 0.3, log=False
 )
 _ADAPTATION = Slider("lam", "Adaptation, λ", "1 is the leave-one-out machine.", 0.05, 10.0, 1.0)
-_PRICE = Slider("lam", "Penalty of a coefficient, λ", "Large: fewer support vectors.", 1e-3, 10.0, 0.1)
+_PRICE = Slider(
+    "lam", "Penalty of a coefficient, λ", "Large: fewer support vectors.", 1e-3, 10.0, 0.1
+)
 _NOISE = Slider("input_noise", "Noise", "How much the classes overlap.", 0.01, 10.0, 0.3)
 _FLIPS = Slider(
     "flip_noise", "Wrong labels", "Share of labels that are wrong.", 0, 0.3, 0, log=False
@@ -276,7 +280,7 @@ _LIST = (
     ),
     CatalogueEntry(
         "Perceptron",
-        "One update per misclassified point, until none is left; any separating boundary is accepted.",
+        "One update per misclassified point; stops at any boundary that separates.",
         PerceptronClassifier,
         (_KERNEL, _GAMMA),
         dashes="",  # the boundary has no margin

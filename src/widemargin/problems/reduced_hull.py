@@ -167,7 +167,7 @@ class NearestPoints:
         return self.eta_plus > self.eta_minus
 
     def slack(self, hulls: SoftMargin, f: FloatArray) -> FloatArray:
-        """Return theta_plus - w.x (y = 1) or w.x - theta_minus (y = -1), the slack before clipping."""
+        """Return theta_plus - w.x (y = 1) or w.x - theta_minus (y = -1): slack before clipping."""
         return np.where(hulls.group == 0, self.theta_plus - f, f - self.theta_minus)
 
     def cut(self, kind: str) -> float:

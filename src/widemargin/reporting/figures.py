@@ -115,7 +115,10 @@ def _calibration(found: dict[str, Any]) -> Figure | None:
     ticks = {"tickformat": ".0%", "range": [-0.04, 1.04]}
     label = found["calibration"]["class"]
     layout = axes_layout(
-        f"predicted probability of {label}", "observed frequency", xaxis=dict(ticks), yaxis=dict(ticks)
+        f"predicted probability of {label}",
+        "observed frequency",
+        xaxis=dict(ticks),
+        yaxis=dict(ticks),
     )
     return {"data": [guide_line([0, 1], [0, 1], "dash"), dots], "layout": layout}
 

@@ -24,7 +24,11 @@ MACHINES = {
 def how(method: str, kind: str) -> str:
     """Describe the computation of a leave-one-out error in a few words."""
     if method == "exact":
-        return "exact leave-one-out" if kind == "exact" else "leave-one-out; some fits did not converge"
+        return (
+            "exact leave-one-out"
+            if kind == "exact"
+            else "leave-one-out; some fits did not converge"
+        )
     if method.endswith("-fold"):
         return f"{method} cross-validation"
     return f"{'estimated' if kind == 'estimate' else kind} by {method.replace('_', ' ')}"
@@ -37,8 +41,8 @@ def comparison(found: dict[str, Any]) -> str:
         return ""
     what = "Each model was tuned and compared" if len(compared) > 1 else "The model was tuned"
     return (
-        f"{what} by leave-one-out; the one with the least error is chosen. The error of the best of "
-        "several settings is a little optimistic."
+        f"{what} by leave-one-out; the one with the least error is chosen. The error of the best "
+        "of several settings is a little optimistic."
         + (" The error on rows that were not trained on is not." if found["tested"] else "")
     )
 
@@ -74,8 +78,8 @@ def _quality(found: dict[str, Any]) -> str:
     return (
         f"Left out and predicted by the others, {left['wrong']:,} of {left['rows']:,} rows are "
         f"wrong with {name}. That is {percent(left['error'])}{by_weight} with a 95% interval of "
-        f"{percent(left['low'])} to {percent(left['high'])} ({method}). Always predicting the largest "
-        f"class would be wrong on {percent(left['usual'])}."
+        f"{percent(left['low'])} to {percent(left['high'])} ({method}). Always predicting the "
+        f"largest class would be wrong on {percent(left['usual'])}."
     )
 
 
@@ -110,8 +114,8 @@ def _doubt(found: dict[str, Any]) -> str:
         return ""
     first = found["suspects"][0]
     return (
-        f"The most suspicious label is that of row {first['row']:,}: it is {first['label']}, but the "
-        f"model fitted without this row predicts {first['left_out']}."
+        f"The most suspicious label is that of row {first['row']:,}: it is {first['label']}, but "
+        f"the model fitted without this row predicts {first['left_out']}."
     )
 
 
