@@ -4,6 +4,7 @@ from widemargin import bounds, kernels, loo, margins, metrics, plot
 from widemargin.assess.suspects import suspects
 from widemargin.certificate import Certificate
 from widemargin.estimators.boosting import AdaBoostClassifier
+from widemargin.estimators.convert import to_sklearn
 from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.hull import ReducedHullSVC
@@ -53,5 +54,6 @@ __all__ = [
     "regularisation_path",
     "report",
     "suspects",
+    "to_sklearn",
     "tune",
 ]

@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from widemargin._base.multiclass import class_pairs
+from widemargin._base.messages import warn
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import require_number
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.fitted.by_path import Machine
 from widemargin.problems.soft_margin import c_classification, epsilon_tube
 
+ROUNDED = 1 + 1e-12  # a nu that exceeds the largest feasible one by rounding is accepted
 NO_MARGIN = 1e-10  # a rho below this, relative to the intercept, is rounding error
 
 
@@ -28,15 +29,34 @@ def check_nu(nu: float) -> None:
 
 def check_feasible(nu: float, codes: IntArray, weight: FloatArray) -> None:
     """Raise if nu exceeds twice the share of the smaller class in any pair of classes."""
-    counts = np.bincount(codes, weights=weight)
-    largest = min(
-        2 * min(counts[i], counts[j]) / (counts[i] + counts[j]) for i, j in class_pairs(len(counts))
-    )
-    if nu > largest * (1 + 1e-12):
+    largest = _largest_of_pairs(codes, weight)
+    if nu > largest * ROUNDED:
         raise ValueError(
             f"nu={nu} is infeasible: with these class weights it must be at most "
             f"{largest:.6g}, twice the share of the smaller class in its pair"
         )
+
+
+def warn_if_lowered(nu: float, codes: IntArray, weight: FloatArray) -> None:
+    """Warn if class_weight, a factor of the sample weights, makes nu infeasible."""
+    largest = _largest_of_pairs(codes, weight)
+    if nu > largest * ROUNDED:
+        warn(
+            f"nu={nu} is infeasible with this class_weight and is lowered where necessary, to "
+            f"{largest:.6g} at least: twice the weighted share of the smaller class in its pair"
+        )
+
+
+def largest_feasible(y: FloatArray, weight: FloatArray) -> float:
+    """Return the largest feasible nu of a binary problem with labels -1 and +1."""
+    positive, negative = float(weight[y > 0].sum()), float(weight[y < 0].sum())
+    return 2.0 * min(positive, negative) / (positive + negative)
+
+
+def _largest_of_pairs(codes: IntArray, weight: FloatArray) -> float:
+    """Return the largest nu that is feasible for all pairs of classes."""
+    counts = np.sort(np.bincount(codes, weights=weight))
+    return float(2.0 * counts[0] / (counts[0] + counts[-1]))  # smallest and largest class
 
 
 def margin(machine: Expansion) -> float:
