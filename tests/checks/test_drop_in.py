@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (one snippet per line, as users write them)
 """Snippets of everyday scripts, run with `sklearn.svm` and with widemargin.
 
 Each snippet takes a namespace of estimators and returns something to compare: numbers agree within

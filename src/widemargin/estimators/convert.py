@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import sklearn.svm
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -56,6 +55,8 @@ def to_sklearn(model: Any) -> BaseEstimator:
             f"scikit-learn has no estimator for {name}; to_sklearn converts "
             f"{', '.join(KERNEL_ESTIMATORS + LINEAR_ESTIMATORS)}"
         )
+    import sklearn.svm  # imported late, as it loads much of scikit-learn
+
     check_is_fitted(model)
     plain = _unfitted(model, getattr(sklearn.svm, name))
     for attribute in COMMON:
@@ -103,23 +104,27 @@ def _fill_kernel(plain: Any, model: Any) -> None:
             "kernel must be a name: scikit-learn's callables need the training samples"
         )
     sparse = sp.issparse(model.support_vectors_)
-    plain._sparse = sparse
-    plain._gamma = float(gamma)
+    support, dual = model.support_vectors_, model.dual_coef_
     if sparse:
-        plain.support_vectors_ = sp.csr_matrix(model.support_vectors_)
-        plain.dual_coef_ = _with_zeros(model.dual_coef_.toarray())
+        support, dual = sp.csr_matrix(support), _with_zeros(dual.toarray())
     else:
-        plain.support_vectors_ = np.array(model.support_vectors_, dtype=np.float64)
-        plain.dual_coef_ = np.array(model.dual_coef_)
-    plain.intercept_ = np.array(model.intercept_)
+        support, dual = np.array(support, dtype=np.float64), np.array(dual)
     # With two classes LIBSVM counts the first one as positive; scikit-learn keeps both signs.
     flip = -1.0 if len(getattr(model, "classes_", ())) == 2 else 1.0
-    plain._dual_coef_ = flip * plain.dual_coef_
-    plain._intercept_ = flip * plain.intercept_
-    plain._n_support = np.asarray(model.n_support_, dtype=np.int32)
-    plain._num_iter = np.atleast_1d(model.n_iter_)
-    plain._probA = plain._probB = np.empty(0)
-    plain._effective_probability = False
+    vars(plain).update(
+        support_vectors_=support,
+        dual_coef_=dual,
+        intercept_=np.array(model.intercept_),
+        _dual_coef_=flip * dual,
+        _intercept_=flip * np.array(model.intercept_),
+        _n_support=np.asarray(model.n_support_, dtype=np.int32),
+        _num_iter=np.atleast_1d(model.n_iter_),
+        _gamma=float(gamma),
+        _sparse=sparse,
+        _probA=np.empty(0),
+        _probB=np.empty(0),
+        _effective_probability=False,
+    )
 
 
 def _with_zeros(dual: np.ndarray[Any, Any]) -> sp.csr_matrix:

@@ -208,11 +208,13 @@ class NuSVC(LinearCoefficients, SupportClassifier):
     nu : float, default=0.5
         Upper bound on the fraction of margin errors, in (0, 1]. For each pair of classes it must
         not exceed twice the share of the smaller class.
+    kernel, degree, gamma, coef0, calibration, tol
+        As for :class:`SVC`.
     class_weight : dict or "balanced", default=None
         Factor of the sample weights per class label; "balanced" uses inverse class frequencies. If
         nu is infeasible only because of these factors, it is lowered to the largest feasible value
         with a warning.
-    kernel, degree, gamma, coef0, calibration, tol, cache_size, max_iter, time_limit
+    cache_size, max_iter, time_limit
         As for :class:`SVC`.
     random_state, verbose, decision_function_shape, break_ties, probability, shrinking
         As for :class:`SVC`.
