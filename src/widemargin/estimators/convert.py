@@ -110,14 +110,16 @@ def _fill_kernel(plain: Any, model: Any) -> None:
     else:
         support, dual = np.array(support, dtype=np.float64), np.array(dual)
     # With two classes LIBSVM counts the first one as positive; scikit-learn keeps both signs.
-    flip = -1.0 if len(getattr(model, "classes_", ())) == 2 else 1.0
+    n_classes = len(getattr(model, "classes_", ()))
+    flip = -1.0 if n_classes == 2 else 1.0
     vars(plain).update(
         support_vectors_=support,
         dual_coef_=dual,
         intercept_=np.array(model.intercept_),
         _dual_coef_=flip * dual,
         _intercept_=flip * np.array(model.intercept_),
-        _n_support=np.asarray(model.n_support_, dtype=np.int32),
+        # LIBSVM always has room for two classes here.
+        _n_support=np.resize(np.asarray(model.n_support_, dtype=np.int32), (max(2, n_classes),)),
         _num_iter=np.atleast_1d(model.n_iter_),
         _gamma=float(gamma),
         _sparse=sparse,

@@ -247,7 +247,7 @@ class CalledTiles:
 
     def write(self, left: Matrix, right: Matrix, out: RealArray) -> None:
         """Call the kernel function; raise if the shape is wrong or a value is not finite."""
-        returned = self.function(left, right)
+        returned: Any = self.function(left, right)
         values = returned.toarray() if sp.issparse(returned) else np.asarray(returned)
         if values.shape != out.shape:
             raise ValueError(
