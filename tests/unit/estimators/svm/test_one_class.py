@@ -63,9 +63,9 @@ def test_signature_is_that_of_sklearn_and_two_more():
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_attributes_are_shaped_as_those_of_sklearn(kernel):
-    X = cloud()
-    ours = OneClassSVM(kernel=kernel, nu=0.23).fit(X)
-    theirs = sklearn.svm.OneClassSVM(kernel=kernel, nu=0.23).fit(X)
+    X = cloud() + 5.0  # around the origin, many multipliers give the linear optimum w = 0
+    ours = OneClassSVM(kernel=kernel, nu=0.23, tol=1e-6).fit(X)
+    theirs = sklearn.svm.OneClassSVM(kernel=kernel, nu=0.23, tol=1e-6).fit(X)
     names = ["support_", "support_vectors_", "dual_coef_", "intercept_", "offset_", "n_support_"]
     for name in names + (["coef_"] if kernel == "linear" else []):
         found, expected = getattr(ours, name), getattr(theirs, name)
@@ -131,7 +131,7 @@ def test_bad_data_are_named():
     X = cloud()
     with pytest.raises(ValueError, match="NaN"):
         OneClassSVM().fit(np.where(X > 2, np.nan, X))
-    with pytest.raises(ValueError, match="sample_weight must have a positive entry"):
+    with pytest.raises(ValueError, match="(?i)sample.weights? must"):
         OneClassSVM().fit(X, sample_weight=np.zeros(len(X)))
     with pytest.raises(ValueError, match="Negative values"):
         OneClassSVM().fit(X, sample_weight=-np.ones(len(X)))

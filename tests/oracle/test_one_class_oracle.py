@@ -111,7 +111,7 @@ def test_optimum_and_decision_values_are_those_of_libsvm(case: Case, nu: float) 
     mine = fold(row_coefficients(ours, len(case.y)))
     # scikit-learn's support_ counts only rows of positive weight, so it gets no others.
     present = np.flatnonzero(case.weight > 0)
-    libsvm = sklearn.svm.OneClassSVM(**case.kernel, nu=nu, tol=TIGHT, max_iter=1_000_000)
+    libsvm = sklearn.svm.OneClassSVM(**case.kernel, nu=nu, tol=TIGHT, max_iter=100_000)
     theirs = np.zeros(len(case.y))
     libsvm = _fit(libsvm, case, present)
     theirs[present] = row_coefficients(libsvm, len(present))
@@ -141,7 +141,7 @@ def test_nu_one_is_the_kernel_density(case: Case) -> None:
     assert model.certificate_.converged
 
 
-@pytest.mark.parametrize("name", ["overlap", "linear_far", "duplicates", "weights", "integers"])
+@pytest.mark.parametrize("name", ["overlap", "polynomial", "duplicates", "weights", "integers"])
 @pytest.mark.parametrize("nu", [0.123, 0.6])
 def test_leave_one_out_is_retraining(name: str, nu: float) -> None:
     case = next(c for c in _cases() if c.name == name)
@@ -153,7 +153,7 @@ def test_leave_one_out_is_retraining(name: str, nu: float) -> None:
     for i in range(len(case.y)):
         weight = case.weight.copy()
         weight[i] -= min(1.0, weight[i])
-        retrained = sklearn.svm.OneClassSVM(**case.kernel, nu=nu, tol=1e-10)
+        retrained = sklearn.svm.OneClassSVM(**case.kernel, nu=nu, tol=TIGHT, max_iter=100_000)
         retrained.fit(case.X, sample_weight=weight)
         scores = retrained.score_samples(case.X)
         # LIBSVM takes another threshold of the interval if it is not unique: the midpoint here.
