@@ -62,7 +62,6 @@ VARIANTS = [
     SVC(class_weight="balanced"),
     SVR(fit_intercept=False),
     OneClassSVM(kernel="linear", nu=0.1),
-    OneClassSVM(kernel="precomputed"),
     LinearSVC(loss="squared_hinge"),
     LinearSVC(solver="sampling"),
     SVC(solver="sampling"),
