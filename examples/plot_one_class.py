@@ -63,8 +63,8 @@ for axes, gamma in zip(panels, (0.05, 0.5, 20.0), strict=True):
 plt.show()
 
 # %%
-# The samples with the smallest leave-one-out decision values are the least typical ones; nearly all
-# of the first fifteen are noise.
+# The samples with the smallest leave-one-out decision values are the least typical ones. Most of
+# the first fifteen are noise.
 
 values = loo.decision_values(OneClassSVM(nu=0.1, gamma=0.3).fit(X))
 first = np.argsort(values)[:15]

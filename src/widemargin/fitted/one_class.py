@@ -4,6 +4,10 @@ Without a sample, the sum of the multipliers is nu times the remaining weight: e
 change, also if the sample was no support vector. The solution paths of `by_path` hold the sum, so
 the model is refitted, with nu and the kernel held. An error is a sample that the model fitted
 without it flags as an outlier.
+
+All support vectors between their bounds have the score rho. The region is enlarged by the rounding
+error of a score: otherwise rounding would decide which of them are outliers, and these could be
+more than nu allows.
 """
 
 from __future__ import annotations
@@ -14,11 +18,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from widemargin._base.tolerances import PRODUCT_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.fitted.base import Refused
 from widemargin.fitted.by_refit import Refit, RefitTraining
 from widemargin.kernels import Rows
-from widemargin.problems.soft_margin import one_class
+from widemargin.problems.soft_margin import SoftMargin, one_class
 from widemargin.solvers import soft_margin
 from widemargin.solvers.base import Budget, DualResult
 
@@ -36,7 +41,7 @@ class OneClassMachine:
     alpha : ndarray of shape (n_rows,)
         Multipliers.
     threshold : float
-        Threshold, -rho.
+        Threshold, -rho plus the rounding error of a score.
     converged : bool
         Whether the tolerance was reached.
     tol : float
@@ -74,7 +79,8 @@ class OneClassMachine:
         steps = self.max_iter if self.max_iter > 0 else max(500_000, 100 * len(some))
         found = soft_margin.solve(problem, rows, tol=self.tol, budget=Budget(steps), start=start)
         converged = problem.kkt_violation(found.alpha, found.f) <= self.tol
-        return Refit(found.alpha, problem.thresholds(found.f), converged)
+        thresholds = problem.thresholds(found.f) + PRODUCT_ROUNDING * largest_score(problem, rows)
+        return Refit(found.alpha, thresholds, converged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +88,7 @@ class OneClassTraining(RefitTraining):
     """Fitted one-class model: each training sample counts as an inlier, labelled 1."""
 
     machines: Sequence[OneClassMachine]
+    refusal: str = ""
 
     methods: ClassVar[tuple[str, ...]] = ("exact", "folds")
     method_advice: ClassVar[str] = (
@@ -96,3 +103,8 @@ class OneClassTraining(RefitTraining):
     def label_margin(self, decision: FloatArray) -> tuple[FloatArray, Any]:
         """Return the decision values and the predictions, 1 for inliers and -1 for outliers."""
         return decision, np.where(decision < 0.0, -1, 1)
+
+
+def largest_score(problem: SoftMargin, rows: Rows) -> float:
+    """Return an upper bound of the absolute scores: the total times the largest k(x, x)."""
+    return float(problem.totals[0]) * float(np.abs(rows.diagonal()).max())

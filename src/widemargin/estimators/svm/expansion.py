@@ -46,10 +46,13 @@ class SoftMarginFit:
     _indefinite: bool
     _budget: Callable[..., Budget]
 
-    def _expansion(
-        self, problem: SoftMargin, rows: Rows, watch: Watch, unit: float = 1.0
-    ) -> Expansion:
-        """Solve one problem and return its certified kernel expansion; `tol` is in `unit`."""
+    def _unit(self, problem: SoftMargin, rows: Rows) -> float:
+        """Return the unit of `tol`: 1, unless the problem has no scale of its own."""
+        return 1.0
+
+    def _expansion(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
+        """Solve one problem and return its certified kernel expansion."""
+        unit = self._unit(problem, rows)
         n, evaluations = problem.n_rows, rows.evaluations
         watch.next_part()
         with worker_threads() as rows.threads:

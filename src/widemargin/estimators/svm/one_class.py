@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.progress import Watch
+from widemargin._base.tolerances import PRODUCT_ROUNDING
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, require_bool, seed_of
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
@@ -16,10 +18,15 @@ from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.estimators.svm.nu import check_nu
-from widemargin.fitted.one_class import OneClassMachine, OneClassTraining
+from widemargin.fitted.one_class import OneClassMachine, OneClassTraining, largest_score
 from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin, one_class
+
+INDEFINITE = (
+    " needs a positive semi-definite kernel, and the precomputed matrix is not one "
+    "(widemargin.kernels.is_mercer)"
+)
 
 
 class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstimator):
@@ -53,7 +60,8 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
     ----------
     offset_ : ndarray of shape (1,)
         Threshold rho: ``decision_function = score_samples - offset_``. If an interval is optimal,
-        its midpoint.
+        its midpoint; less the rounding error of a score, so that support vectors on the boundary
+        are inliers.
     intercept_ : ndarray of shape (1,)
         The negative of `offset_`.
     coef_ : ndarray of shape (1, n_features)
@@ -149,10 +157,13 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         data = self._training_set(X, None, sample_weight, numeric=True)
         rows = self._kernel_rows(data)
         problem = one_class(data.weight, self.nu)
-        unit = self._unit(problem, rows)
+        self._largest_score = largest_score(problem, rows)
         with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
-            machine = self._expansion(problem, rows, watch, unit)
-        self._keep_machine(data, machine, unit)
+            machine = self._expansion(problem, rows, watch)
+        error = PRODUCT_ROUNDING * self._largest_score  # see `fitted.one_class`
+        machine = replace(machine, intercept=machine.intercept + error)
+        self._keep_machine(data, machine)
+        self._keep_model(data, machine, self.tol * self._unit(problem, rows))
         self._warn_unconverged([machine.status], data.X)
         return self
 
@@ -162,11 +173,10 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         The targets of this problem are zero and do not fix a scale. With a tolerance above all
         scores, any multipliers would pass as optimal.
         """
-        largest = float(problem.totals[0]) * float(np.abs(rows.diagonal()).max())
-        return min(1.0, largest) if largest > 0 else 1.0
+        return min(1.0, self._largest_score) if self._largest_score > 0 else 1.0
 
-    def _keep_machine(self, data: TrainingSet, machine: Expansion, unit: float) -> None:
-        """Store the solution in LIBSVM's layout, and the record of the fit."""
+    def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
+        """Store the solution in LIBSVM's layout."""
         self._keep_support(data, machine.rows)
         self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
         self.dual_coef_ = machine.beta[None, :]
@@ -177,12 +187,16 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         self.n_iter_ = machine.certificate.n_iter
         self.fit_status_ = 0 if machine.certificate.converged else 1
         self.shape_fit_ = (len(data.member), self.n_features_in_)
+
+    def _keep_model(self, data: TrainingSet, machine: Expansion, tol: float) -> None:
+        """Store the record that leave-one-out is computed from."""
         kept = OneClassMachine(
             data.weight, self.nu, machine.machine.alpha, machine.intercept,
-            machine.certificate.converged, self.tol * unit, self.max_iter,
+            machine.certificate.converged, tol, self.max_iter,
         )  # fmt: skip
-        seed = seed_of(self.random_state)
-        self._record_ = Record(OneClassTraining(data, self._kernel_, self._centre_, [kept], seed))
+        seed, centre = seed_of(self.random_state), self._centre_
+        refusal = INDEFINITE if self._indefinite else ""
+        self._record_ = Record(OneClassTraining(data, self._kernel_, centre, [kept], seed, refusal))
 
     @property
     def coef_(self) -> FloatArray:

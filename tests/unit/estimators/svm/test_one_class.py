@@ -103,11 +103,13 @@ def test_coef_is_for_the_linear_kernel():
         other.coef_  # noqa: B018
 
 
-@pytest.mark.parametrize("nu", [0.05, 0.25, 0.6])
-def test_nu_bounds_outliers_and_support_vectors(nu):
+@pytest.mark.parametrize("nu", [0.05, 0.1, 0.25, 0.6])
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 20.0])
+def test_nu_bounds_outliers_and_support_vectors(nu, gamma):
+    """Also where rounding would flag some of the many support vectors on the boundary."""
     X = cloud(200, far=20)
-    model = OneClassSVM(nu=nu, tol=1e-8).fit(X)
-    assert np.mean(model.decision_function(X) < -1e-6) <= nu
+    model = OneClassSVM(nu=nu, gamma=gamma, tol=1e-6).fit(X)
+    assert np.mean(model.predict(X) < 0) <= nu
     assert len(model.support_) / len(X) >= nu
 
 
@@ -131,7 +133,7 @@ def test_bad_data_are_named():
     X = cloud()
     with pytest.raises(ValueError, match="NaN"):
         OneClassSVM().fit(np.where(X > 2, np.nan, X))
-    with pytest.raises(ValueError, match="(?i)sample.weights? must"):
+    with pytest.raises(ValueError, match=r"(?i)sample.weights? must"):
         OneClassSVM().fit(X, sample_weight=np.zeros(len(X)))
     with pytest.raises(ValueError, match="Negative values"):
         OneClassSVM().fit(X, sample_weight=-np.ones(len(X)))
@@ -271,6 +273,17 @@ def test_tiny_nu_is_a_hard_margin(nu):
     assert scaled.min() == pytest.approx(0.0, abs=2e-3)
     hard = OneClassSVM(nu=1.0 / len(X), gamma=0.2, tol=1e-9).fit(X)
     np.testing.assert_allclose(scaled, hard.decision_function(X) / hard.offset_, atol=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_indefinite_kernel_is_fitted_with_a_warning_and_not_certified():
+    K = np.array([[1.0, 3.0, 0.0], [3.0, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    with pytest.warns(UserWarning, match="not symmetric positive semi-definite"):
+        model = OneClassSVM(kernel="precomputed").fit(K)
+    assert not model.certificate_.converged
+    assert np.isfinite(model.decision_function(K)).all()
+    with pytest.raises(ValueError, match="needs a positive semi-definite kernel"):
+        loo.result(model)
 
 
 # ---------------------------------------------------------------- what is computed from a fit
