@@ -16,6 +16,7 @@ from widemargin.estimators.ordinal import OrdinalSVC
 from widemargin.estimators.perceptron import PerceptronClassifier
 from widemargin.estimators.rbf_net import RBFNetClassifier
 from widemargin.estimators.svm import SVC, SVR, NuSVC, NuSVR
+from widemargin.estimators.svm.one_class import OneClassSVM
 from widemargin.estimators.tube import TubeSVR
 from widemargin.reporting.report import report
 from widemargin.tuning.gradient import tune
@@ -40,6 +41,7 @@ __all__ = [
     "NuLPSVC",
     "NuSVC",
     "NuSVR",
+    "OneClassSVM",
     "OrdinalSVC",
     "PerceptronClassifier",
     "RBFNetClassifier",

@@ -26,6 +26,8 @@ The available methods, and the choice of "auto", depend on the estimator: each k
 - `fitted.by_refit`: linear programs, ordinal regression and other norms are refitted; "exact"
   refits without each sample that the model depends on, warm-started from the fitted optimum, and
   "support_vectors" counts these samples.
+- `fitted.one_class`: as before, without "support_vectors"; an error is a sample that the model
+  fitted without it flags as an outlier.
 - `fitted.by_response`: the mean-field equations have their own linear response, Opper and Winther
   (2000), (8.41), with one factorisation for all samples; the scale of the probabilities is not
   recomputed.

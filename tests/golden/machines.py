@@ -66,6 +66,7 @@ MACHINES: dict[str, Golden] = {
     "nusvc": Golden(_machine(wm.NuSVC(nu=0.4)), "three"),
     "svr": Golden(_machine(wm.SVR(C=2.0, epsilon=0.2)), "number"),
     "nusvr": Golden(_machine(wm.NuSVR(nu=0.4)), "number"),
+    "one_class": Golden(_machine(wm.OneClassSVM(nu=0.3, gamma=0.4, tol=1e-10))),
     "tube_svr": Golden(_machine(wm.TubeSVR()), "number"),
     "linear_svc": Golden(_machine(wm.LinearSVC(C=0.5))),
     "linear_svc_three": Golden(_machine(wm.LinearSVC(loss="squared_hinge")), "three"),

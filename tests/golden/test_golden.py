@@ -58,6 +58,7 @@ PROMISED = {
     "widemargin.estimators.svm.NuSVR",
     "widemargin.estimators.svm.SVC",
     "widemargin.estimators.svm.SVR",
+    "widemargin.estimators.svm.one_class.OneClassSVM",
     "widemargin.estimators.tube.TubeSVR",
     "widemargin.kernels.Kernel",
     "widemargin.tuning.gradient.Tuning",

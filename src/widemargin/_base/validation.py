@@ -125,18 +125,20 @@ def check_fit(
 ) -> tuple[Matrix, Any, FloatArray]:
     """Validate the arguments of fit; return X, y and the weights (ones by default).
 
-    With any_labels, real-valued labels are accepted, too.
+    With any_labels, real-valued labels are accepted, too. If y is None, which scikit-learn accepts
+    for estimators without a target only, ones are returned.
     """
     with np.errstate(invalid="ignore"):  # as in check_X
-        X, y = validate_data(
+        checked = validate_data(
             estimator,
             X,
             y,
             accept_sparse="csr" if accept_sparse else False,
             dtype=(np.float64, np.float32),
             order="C",
-            y_numeric=numeric,
+            **({} if y is None else {"y_numeric": numeric}),
         )
+    X, y = (checked, np.ones(checked.shape[0])) if y is None else checked
     if not (numeric or any_labels):
         check_classification_targets(y)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)

@@ -131,7 +131,7 @@ def trusted_types() -> list[str]:
 
     quadratic = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.TubeSVR, wm.LinearSVC, wm.ReducedHullSVC)
     programs = (wm.LOOSVC, wm.AdaptiveMarginSVC, wm.LPSVC, wm.NuLPSVC)
-    others = (wm.OrdinalSVC, wm.CumulativeLinkClassifier, wm.MeanFieldGPClassifier)
+    others = (wm.OneClassSVM, wm.OrdinalSVC, wm.CumulativeLinkClassifier, wm.MeanFieldGPClassifier)
     boosting = (wm.AdaBoostClassifier, wm.RBFNetClassifier, StumpEnsemble, ClassifierEnsemble)
     planes = (wm.MaxMarginClassifier, wm.PerceptronClassifier)
     machines = (*quadratic, *programs, *others, *planes, *boosting)

@@ -1,4 +1,4 @@
-r"""Soft-margin problems as one QP: C-hinge, squared hinge, nu, epsilon-tube and nu-tube.
+r"""Soft-margin problems as one QP: C-hinge, squared hinge, nu, one-class, tubes.
 
 The **primal** is
 
@@ -30,6 +30,7 @@ problem          targets t            box of alpha        thresholds
 C-hinge          y                    [0, C] y            one, the intercept (d = 0)
 squared hinge    y                    [0, inf) y          one; ridge 1/(2 C)
 nu               0                    [0, c] y            two: intercept -+ rho, d = +-nu sum(c)/2
+one-class        0                    [0, c]              one: -rho, d = nu sum(c)
 epsilon-tube     y - eps, y + eps     [0, C], [-C, 0]     one (d = 0)
 nu-tube          y, y                 [0, C], [-C, 0]     two: intercept +- eps, d = +-nu sum(C)/2
 ===============  ===================  ==================  ======================================
@@ -41,7 +42,8 @@ variable that can increase has :math:`s_v \le \lambda_g`, and every one that can
 :math:`s_v \ge \lambda_g`; the overlap of the two is LIBSVM's KKT violation.
 
 References: Smola et al. (2000), equations (1.25)-(1.29) and section 1.3; Balcázar et al. (2008),
-P2 and P3 for nu; in full on the references page of the documentation.
+P2 and P3 for nu; Schölkopf et al. (2001) for one-class. In full on the references page of the
+documentation.
 """
 
 from __future__ import annotations
@@ -305,18 +307,8 @@ def c_classification(
     """Return the soft-margin classification problem (Smola et al. 2000, (1.25)).
 
     Minimise 1/2 |w|^2 + sum_i cost_i xi_i (or cost_i xi_i^2) subject to
-    y_i (f(x_i) + b) >= 1 - xi_i, xi_i >= 0.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels -1 and +1.
-    cost : ndarray of shape (n,)
-        C times the weight of each sample.
-    squared : bool
-        Whether to square the slacks.
-    intercept : bool
-        Whether there is an intercept b.
+    y_i (f(x_i) + b) >= 1 - xi_i, xi_i >= 0. The labels `y` are -1 and +1; `cost` is C times the
+    weight of each sample.
     """
     cap = np.full_like(cost, np.inf) if squared else cost
     return SoftMargin(
@@ -355,6 +347,17 @@ def each_class_by_itself(name: str, y: FloatArray, cap: FloatArray, total: float
         group=np.where(y > 0, 0, 1).astype(np.intp),
         totals=np.array([total, -total]),
     )
+
+
+def one_class(weight: FloatArray, nu: float) -> SoftMargin:
+    """Return the one-class problem in LIBSVM's scale (Schölkopf et al. 2001).
+
+    Minimise 1/2 |w|^2 - nu rho sum_i weight_i + sum_i weight_i xi_i subject to
+    f(x_i) >= rho - xi_i, xi_i >= 0. The threshold of the only group is -rho.
+    """
+    total = np.array([nu * float(weight.sum())])
+    hinge = c_classification(np.ones(len(weight)), weight)
+    return replace(hinge, name="one-class", target=np.zeros(len(weight)), totals=total)
 
 
 def epsilon_tube(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_regressor
+from sklearn.base import is_outlier_detector, is_regressor
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.fitted.base import LOOResult
@@ -174,6 +174,11 @@ def subject_of_model(est: Any) -> Subject:
     """Return the subject of a fitted estimator, of a pipeline or of the best one of a search."""
     est = getattr(est, "best_estimator_", est)
     machine = machine_of(est)
+    if is_outlier_detector(machine):
+        raise ValueError(
+            f"report needs a classifier or a regressor; {type(machine).__name__} has no target to "
+            "predict: use loo.result and suspects"
+        )
     record = record_of(machine)
     model = record.require("report")
     data = model.data

@@ -9,8 +9,8 @@ estimator.
 ===============  =================================================  ============================
 package          methods, and when "auto" selects them              estimators
 ===============  =================================================  ============================
-soft_margin      active set, warm-started from subsamples that      SVC, NuSVC, SVR, NuSVR
-                 double: always, except for the C-hinge with a
+soft_margin      active set, warm-started from subsamples that      SVC, NuSVC, SVR, NuSVR,
+                 double: always, except for the C-hinge with a      OneClassSVM
                  linear kernel, dense samples, n >= max(500, 5 d)
                  and d <= 100: out_of_core on samples in memory.
                  "smo": active set from zero. "sampling": active

@@ -47,21 +47,26 @@ class SoftMarginFit:
     _indefinite: bool
     _budget: Callable[..., Budget]
 
+    def _unit(self, problem: SoftMargin, rows: Rows) -> float:
+        """Return the unit of `tol`: 1, unless the problem has no scale of its own."""
+        return 1.0
+
     def _expansion(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
         """Solve one problem and return its certified kernel expansion."""
+        unit = self._unit(problem, rows)
         n, evaluations = problem.n_rows, rows.evaluations
         watch.next_part()
         with worker_threads() as rows.threads:
             result = soft_margin.solve(
                 problem,
                 rows,
-                tol=self.tol,
+                tol=self.tol * unit,
                 budget=self._budget(watch, default=max(500_000, 100 * n)),
                 method=self.solver,
                 seed=seed_of(self.random_state),
             )
         beta, thresholds = problem.coefficients(result.alpha), problem.thresholds(result.f)
-        certificate = self._certificate(problem, result, rows.evaluations - evaluations)
+        certificate = self._certificate(problem, result, rows.evaluations - evaluations, unit)
         used = np.flatnonzero(beta)
         intercept = float(thresholds.mean()) if len(thresholds) else 0.0
         machine = Machine(np.arange(n), problem, result.alpha, intercept)

@@ -1,4 +1,4 @@
-"""Soft-margin problems with any kernel: C-hinge, squared hinge, nu, epsilon and nu tubes.
+"""Soft-margin problems with any kernel: C-hinge, squared hinge, nu, one-class and the tubes.
 
 Problem: :mod:`widemargin.problems.soft_margin`; data: kernel rows.
 
