@@ -18,6 +18,7 @@ from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.estimators.svm.nu import check_nu
+from widemargin.estimators.svm.support import LinearCoefficients, SingleExpansion
 from widemargin.fitted.one_class import OneClassMachine, OneClassTraining, largest_score
 from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
@@ -29,7 +30,15 @@ INDEFINITE = (
 )
 
 
-class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstimator):
+class OneClassSVM(
+    LinearCoefficients,
+    OutlierMixin,
+    SingleExpansion,
+    SoftMarginFit,
+    Diagnosed,
+    Displayed,
+    KernelEstimator,
+):
     r"""One-class support vector machine: a region that contains most of the samples.
 
     Minimises :math:`\frac12 |w|^2 - \nu \rho \sum_i s_i + \sum_i s_i \xi_i` subject to
@@ -64,9 +73,9 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         are inliers.
     intercept_ : ndarray of shape (1,)
         The negative of `offset_`.
-    coef_ : ndarray of shape (1, n_features)
-        Weights of the features; only for ``kernel="linear"``.
-    dual_coef_ : ndarray of shape (1, n_SV)
+    coef_ : ndarray or CSR of shape (1, n_features)
+        Weights of the features, for the linear kernel only; read-only, sparse if X is.
+    dual_coef_ : ndarray or CSR of shape (1, n_SV)
         Multipliers of the support vectors; their sum is nu times the sum of the weights.
     support_, support_vectors_
         As for :class:`SVC`.
@@ -163,6 +172,7 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         error = PRODUCT_ROUNDING * self._largest_score  # see `fitted.one_class`
         machine = replace(machine, intercept=machine.intercept + error)
         self._keep_machine(data, machine)
+        self._keep_libsvm_facts(data)
         self._keep_model(data, machine, self.tol * self._unit(problem, rows))
         self._warn_unconverged([machine.status], data.X)
         return self
@@ -176,17 +186,8 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         return min(1.0, self._largest_score) if self._largest_score > 0 else 1.0
 
     def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
-        """Store the solution in LIBSVM's layout."""
-        self._keep_support(data, machine.rows)
-        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
-        self.dual_coef_ = machine.beta[None, :]
-        self.intercept_ = np.array([machine.intercept])
+        super()._keep_machine(data, machine)
         self.offset_ = -self.intercept_
-        self.certificate_ = machine.certificate
-        self.certificates_ = [machine.certificate]
-        self.n_iter_ = machine.certificate.n_iter
-        self.fit_status_ = 0 if machine.certificate.converged else 1
-        self.shape_fit_ = (len(data.member), self.n_features_in_)
 
     def _keep_model(self, data: TrainingSet, machine: Expansion, tol: float) -> None:
         """Store the record that leave-one-out is computed from."""
@@ -197,16 +198,6 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         seed, centre = seed_of(self.random_state), self._centre_
         refusal = INDEFINITE if self._indefinite else ""
         self._record_ = Record(OneClassTraining(data, self._kernel_, centre, [kept], seed, refusal))
-
-    @property
-    def coef_(self) -> FloatArray:
-        """Weights of the features, of shape (1, n_features); only for the linear kernel."""
-        if self.kernel != "linear":
-            raise AttributeError(
-                f'coef_ is available with kernel="linear" only; got kernel={self.kernel!r}'
-            )
-        check_is_fitted(self)
-        return np.asarray(self.dual_coef_ @ self.support_vectors_)
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return the score of each sample before the offset is subtracted.
@@ -222,7 +213,7 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
             Scores; the larger, the more similar a sample is to the training samples.
         """
         check_is_fitted(self)
-        return self._expansion_values(X, self.dual_coef_[0])
+        return self._expansion_values(X, self._pair_coefficients()[:, 0])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the signed distance from the boundary, in the units of `offset_`.

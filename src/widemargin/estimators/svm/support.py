@@ -170,7 +170,37 @@ class SupportClassifier(
         return self._expansion_values(X, self._pair_coefficients()) + self.intercept_
 
 
-class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstimator):
+class SingleExpansion:
+    """Mixin for estimators with one kernel expansion: coefficients in LIBSVM's layout."""
+
+    certificate_: Any
+    support_vectors_: Any
+    _keep_support: Any
+    _expansion_values: Any
+
+    def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
+        """Store the solution in LIBSVM's layout."""
+        self._keep_support(data, machine.rows)
+        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
+        self.dual_coef_ = machine.beta[None, :]
+        if sp.issparse(self.support_vectors_):
+            self.dual_coef_ = sp.csr_array(self.dual_coef_)
+        self.intercept_ = np.array([machine.intercept])
+        self.certificates_ = [machine.certificate]
+        self.certificate_ = machine.certificate
+        self.n_iter_ = machine.certificate.n_iter
+
+    def _values(self, X: Any) -> FloatArray:
+        return self._expansion_values(X, self._pair_coefficients()[:, 0]) + self.intercept_[0]
+
+    def _pair_coefficients(self) -> FloatArray:
+        """Return the coefficients of the support vectors as the single column of a matrix."""
+        return dense(self.dual_coef_).T
+
+
+class SupportRegressor(
+    RegressorMixin, SingleExpansion, SoftMarginFit, Diagnosed, Displayed, KernelEstimator
+):
     """Base of the kernel regressors; subclasses define the problem."""
 
     @whole_fit
@@ -212,18 +242,6 @@ class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, Kern
         """Return an empty list of class pairs and the single problem on all samples."""
         return [], [(np.arange(len(data.weight)), self._problem(data.y, data.weight))]
 
-    def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
-        """Store the solution in LIBSVM's layout."""
-        self._keep_support(data, machine.rows)
-        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
-        self.dual_coef_ = machine.beta[None, :]
-        if sp.issparse(self.support_vectors_):
-            self.dual_coef_ = sp.csr_array(self.dual_coef_)
-        self.intercept_ = np.array([machine.intercept])
-        self.certificates_ = [machine.certificate]
-        self.certificate_ = machine.certificate
-        self.n_iter_ = machine.certificate.n_iter
-
     def _loo_machine(self, machine: Expansion) -> Machine:
         """Return an equivalent problem with at most one threshold, for leave-one-out."""
         return machine.machine
@@ -243,13 +261,6 @@ class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, Kern
         """
         check_is_fitted(self)
         return self._values(X)
-
-    def _values(self, X: Any) -> FloatArray:
-        return self._expansion_values(X, self._pair_coefficients()[:, 0]) + self.intercept_[0]
-
-    def _pair_coefficients(self) -> FloatArray:
-        """Return the coefficients of the support vectors as the single column of a matrix."""
-        return dense(self.dual_coef_).T
 
 
 def dense(coefficients: Any) -> FloatArray:
