@@ -46,15 +46,14 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \ell(y_i - w \cdot x_i - b)` with the loss
     :math:`\ell(r) = \max(0, |r| - \epsilon)`, the problem of ``SVR(kernel="linear")``, or its
-    square. Unlike LIBLINEAR's, the intercept is not penalised by default, so that both estimators
-    have the same optimum. The time is proportional to the size of the data.
+    square (Vapnik 1995; Ho and Lin 2012). In contrast to LIBLINEAR the intercept is not penalised
+    by default, so that both estimators have the same optimum. The time is proportional to the size
+    of the data.
 
     Parameters
     ----------
     epsilon : float, default=0.0
         Half width of the tube within which errors cost nothing, in units of y; not negative.
-    tol : float, default=1e-4
-        Tolerance for stopping: largest relative duality gap.
     C : float, default=1.0
         Cost per unit of loss, positive. The larger C, the weaker the regularisation.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
@@ -63,19 +62,22 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         Whether to fit an intercept b.
     intercept_scaling : float, default=None
         None: the intercept is not penalised. A positive number: it is penalised as in LIBLINEAR, as
-        the weight of an additional feature that has this value in every sample.
+        the weight of an additional feature that has this value in every sample. No effect without
+        an intercept.
     dual : bool or "auto", default="auto"
         No effect: accepted for compatibility with scikit-learn. The solver works on the primal and
         returns feasible dual variables.
-    verbose : int, default=0
-        If positive, display a progress bar.
-    random_state : int, RandomState or None, default=None
-        Seed for the subsamples used for warm starts on large data; it changes the result only
-        within the tolerance. None is a fixed seed.
+    tol : float, default=1e-4
+        Tolerance for stopping: largest relative duality gap.
     max_iter : int, default=1000
         Maximum number of Newton steps.
     time_limit : float, default=None
         Time limit in seconds; `fit` then stops and keeps the current model. None: no limit.
+    random_state : int, RandomState or None, default=None
+        Seed for the subsamples used for warm starts on large data; it changes the result only
+        within the tolerance. None is a fixed seed.
+    verbose : int, default=0
+        If positive, display a progress bar.
 
     Attributes
     ----------
@@ -113,28 +115,28 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         self,
         *,
         epsilon: float = 0.0,
-        tol: float = 1e-4,
         C: float = 1.0,
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         dual: Any = "auto",
-        verbose: int = 0,
-        random_state: Any = None,
+        tol: float = 1e-4,
         max_iter: int = 1000,
         time_limit: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
-        self.tol = tol
         self.C = C
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.dual = dual
-        self.verbose = verbose
-        self.random_state = random_state
+        self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit
+        self.random_state = random_state
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
