@@ -14,7 +14,7 @@ soft_margin      active set, warm-started from subsamples that      SVC, NuSVC, 
                  linear kernel, dense samples, n >= max(500, 5 d)
                  and d <= 100 (out_of_core on samples in memory),
                  and for the epsilon-tube with a linear kernel and
-                 n >= max(500, 5 d) (smoothed Newton of linear).
+                 n >= max(200, 2 d) (smoothed Newton of linear).
                  "smo": active set from zero. "sampling": active
                  set from a subsample to which violators are
                  added. "adatron": never

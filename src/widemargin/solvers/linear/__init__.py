@@ -239,11 +239,9 @@ def _intercept(search: Search, problem: SoftMargin, f: FloatArray) -> float:
     """Return the intercept that minimises the primal at f, sorting only samples near a guess."""
     level = search.level
     if level.squared:
-        b = level.best_intercept(f, search.b)
-        residual = level.target - f if level.tube is not None else np.full(1, np.inf)
-        flat = level.tube is not None and bool((np.abs(residual - b) <= level.tube).all())
-        return 0.5 * float(residual.max() + residual.min()) if flat else b
-    f = f[problem.row]
+        return level.best_intercept(f, search.b)
+    if level.tube is not None:
+        f = f[problem.row]
     margin = problem.target - f
     near, width = search.b, level.unit * 1e-3 if len(margin) > 1000 else np.inf
     # Samples whose kink is outside the window are at a known bound. The minimiser is inside if the

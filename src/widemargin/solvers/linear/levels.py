@@ -262,15 +262,11 @@ class _Part:
 
 def _restricted(level: Level, active: IntArray) -> Level:
     """Return the level of the active samples, with the others fixed at their bounds."""
-    a = level.a[active]
-    rows = level.rows.take(active)
-    others = None  # squared losses: the only bound is zero, which contributes nothing
-    if not level.squared:
-        own = level.y[active] * a
-        rest = level.a.copy()
-        rest[active] = 0.0
-        others = ScreenedRows(level.u - rows.combine(own), -float(own.sum()), level.value(rest))
-    part = level.subset(active, level.cost[active], rows, others)
+    part, a = level.subset(active, level.cost[active]), level.a[active]
+    if not level.squared:  # whose only bound is zero, which contributes nothing
+        own = part.y * a
+        value = level.value(level.a) - part.value(a)
+        part.screened = ScreenedRows(level.u - part.rows.combine(own), -float(own.sum()), value)
     part.w, part.b, part.v = level.w, level.b, level.v[active]
     part.a, part.u, part.centre, part.h = a, level.u, level.centre[active], level.h[active]
     part.cg_steps = level.cg_steps
@@ -314,4 +310,4 @@ def _sampled(level: Level, size: int, rng: np.random.Generator) -> Level:
     order = np.argsort(rows)
     rows = rows[order]
     cost = level.cost[rows] * np.concatenate(scale)[order]
-    return level.subset(rows, cost, level.rows.take(rows), None)
+    return level.subset(rows, cost)

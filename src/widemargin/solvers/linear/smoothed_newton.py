@@ -179,7 +179,7 @@ class Level:
     problem : LinearProblem with cap 1; the costs c take the place of the cap. Given the sums over
         the samples, the objectives of the tubes are those of the hinges
     y : labels; ones for regression
-    target, tube : slack at w = b = 0, and half width eps of the tube (None for classification)
+    target, tube : of regression: slack at w = b = 0, half width eps of the tube; else 1 and None
     unit : typical size of the slacks
     w, b : weights and intercept
     v : slack of each sample at (w, b)
@@ -197,7 +197,6 @@ class Level:
         rows: LinearRows,
         y: FloatArray,
         cost: FloatArray,
-        screened: ScreenedRows | None = None,
         *,
         target: FloatArray | None = None,
         tube: float | None = None,
@@ -206,14 +205,14 @@ class Level:
         self.problem, self.rows, self.y, self.cost = problem, rows, y, cost
         self.squared, self.intercept = problem.kind == "squared_hinge", problem.intercept
         self.rho = 0.5 if self.squared else 0.0
-        self.screened = screened or ScreenedRows(np.zeros(rows.n_features), 0.0, 0.0)
-        self.target = np.ones(rows.n_rows) if target is None else target
+        self.screened = ScreenedRows(np.zeros(rows.n_features), 0.0, 0.0)
+        self.target: FloatArray | float = 1.0 if target is None else target
         self.tube, self.unit = tube, unit
         self.w = np.zeros(rows.n_features)
         self.b = 0.0
-        self.v = self.target.copy()
+        self.v = np.zeros(rows.n_rows) + self.target
         self.a = np.zeros(rows.n_rows)
-        self.u = self.screened.vector.copy()
+        self.u = np.zeros(rows.n_features)
         self.centre = np.zeros(rows.n_rows)
         self.h = np.ones(rows.n_rows)
         self.moved = 0.0
@@ -228,22 +227,22 @@ class Level:
         self.v *= -self.y
         self.v += self.target
 
-    def subset(
-        self, chosen: IntArray, cost: FloatArray, rows: LinearRows, others: ScreenedRows | None
-    ) -> Level:
-        """Return the level of some samples at w = 0 and the same b, with other costs."""
+    def subset(self, chosen: IntArray, cost: FloatArray) -> Level:
+        """Return the level of some samples, at w = 0 and the same b, with other costs."""
         part = Level(
-            self.problem, rows, self.y[chosen], cost, others,
-            target=self.target[chosen], tube=self.tube, unit=self.unit,
+            self.problem, self.rows.take(chosen), self.y[chosen], cost,
+            target=None if isinstance(self.target, float) else self.target[chosen],
+            tube=self.tube, unit=self.unit,
         )  # fmt: skip
         part.b = self.b
         part.v -= self.b * part.y
         return part
 
     def value(self, a: FloatArray) -> float:
-        """Return the linear part of the dual objective at a, including that of the tube."""
-        linear = float(self.target @ a)
-        return linear if self.tube is None else linear - self.tube * float(np.abs(a).sum())
+        """Return the part of the dual objective that is linear in a, or in a and |a|."""
+        if self.tube is None:
+            return float(a.sum())
+        return float(self.target @ a) - self.tube * float(np.abs(a).sum())
 
     def free(self, a: FloatArray) -> IntArray:
         """Return the free samples: dual variable strictly inside its bounds."""
@@ -265,8 +264,10 @@ class Level:
         bare = np.zeros_like(self.cost)
         v = self.target - self.y * (f + guess)
         smoothing = bare, self.cost, False, bare, self.rho, self.tube
-        t = _stationary(v, self.y, *smoothing, 0.0, 0.0, 0.0, 0.0)
-        return guess + float(t)
+        t = float(_stationary(v, self.y, *smoothing, 0.0, 0.0, 0.0, 0.0))
+        if self.tube is not None and (np.abs(v - t) <= self.tube).all():
+            t = 0.5 * float(v.max() + v.min())  # no loss on an interval: its midpoint
+        return guess + t
 
     def respond(self) -> None:
         """Re-optimise b, then update a, u and the objectives."""

@@ -43,6 +43,8 @@ EXACT = 1e-12  # linear kernel: a run that ends early has converged if its relat
 # The linear algorithm is chosen from this many samples on, in total and per feature, up to this
 # many features: its cost per pass grows with n d, that of its linear systems with d^3.
 MANY_ROWS, ROWS_PER_FEATURE, FEW_FEATURES = 500, 5, 100
+# The same for tubes, which are solved by another linear algorithm, for any number of features.
+MANY_TUBE_ROWS, TUBE_ROWS_PER_FEATURE = 200, 2
 
 SAMPLES: dict[str, active_set.Samples] = {
     "auto": "doubling",
@@ -113,9 +115,9 @@ def solve(
 def _reading_wins(problem: SoftMargin, rows: Rows) -> bool:
     """Return whether passes over the samples are faster than computing kernel values."""
     n_features = rows.X.shape[1]
-    many = rows.n >= max(MANY_ROWS, ROWS_PER_FEATURE * n_features)
     if _is_tube(problem):
-        return many
+        return rows.n >= max(MANY_TUBE_ROWS, TUBE_ROWS_PER_FEATURE * n_features)
+    many = rows.n >= max(MANY_ROWS, ROWS_PER_FEATURE * n_features)
     return many and n_features <= FEW_FEATURES and linear.can_read(problem, rows.X)
 
 
