@@ -60,19 +60,9 @@ MOST_PRODUCTS = 500  # conjugate-gradient iterations per Newton step
 
 @jit(fast=True)
 def _stationary(
-    v: Any,
-    e: Any,
-    centre: Any,
-    cost: Any,
-    bounded: Any,
-    h: Any,
-    rho: Any,
-    tube: Any,
-    slope: Any,
-    curve: Any,
-    t: Any,
-    near: Any,
-) -> Any:
+    v: Any, e: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, tube: Any,
+    slope: Any, curve: Any, t: Any, near: Any,
+) -> Any:  # fmt: skip
     """Solve abs(slope + curve t - sum_i a_i(v_i - t e_i) e_i) <= near for t, from a guess of t.
 
     The function in abs() is nondecreasing and piecewise linear in t, so Newton's method terminates
@@ -98,9 +88,8 @@ def _stationary(
                     a = min(a, cost[i])
                 free = a == raw
             else:
-                raw = max(raw - tube * cost[i] * scale, 0.0) + min(
-                    raw + tube * cost[i] * scale, 0.0
-                )
+                shift = tube * cost[i] * scale
+                raw = max(raw - shift, 0.0) + min(raw + shift, 0.0)
                 a = raw
                 if bounded:
                     a = max(min(a, cost[i]), -cost[i])
