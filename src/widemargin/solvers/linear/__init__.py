@@ -194,8 +194,8 @@ def _level(problem: SoftMargin, rows: LinearRows) -> Level:
     tube = 0.5 * float(problem.target[n + least] - problem.target[least])
     middle = float(np.average(y, weights=cost)) if problem.n_groups else 0.0
     unit = float(np.sqrt(np.average((y - middle) ** 2, weights=cost))) or 1.0
-    level = Level(linear, rows, np.ones(n), cost, target=y, tube=tube, unit=unit)
-    level.move_to(level.w, middle)
+    level = Level(linear, rows, np.ones(n), cost, target=y - middle, tube=tube, unit=unit)
+    level.origin = middle
     return level
 
 
@@ -239,11 +239,11 @@ def _intercept(search: Search, problem: SoftMargin, f: FloatArray) -> float:
     """Return the intercept that minimises the primal at f, sorting only samples near a guess."""
     level = search.level
     if level.squared:
-        return level.best_intercept(f, search.b)
+        return level.origin + level.best_intercept(f, search.b)
     if level.tube is not None:
         f = f[problem.row]
     margin = problem.target - f
-    near, width = search.b, level.unit * 1e-3 if len(margin) > 1000 else np.inf
+    near, width = level.origin + search.b, level.unit * 1e-3 if len(margin) > 1000 else np.inf
     # Samples whose kink is outside the window are at a known bound. The minimiser is inside if the
     # remaining sum can be attained there; otherwise the window is enlarged.
     while width < 10.0 * level.unit:

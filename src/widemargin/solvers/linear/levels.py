@@ -90,7 +90,7 @@ class Search:
     ) -> None:
         self.level, self.tol, self.supervisor, self.limit = level, tol, supervisor, limit
         self.reports = reports
-        self.primal, self.w, self.b = np.inf, level.w, level.b
+        self.primal, self.w, self.b = np.inf, level.w, 0.0
         self.dual, self.a = 0.0, level.a
         self.improved = supervisor.steps  # step of the last noticeable decrease of the gap
         self.width = self.widest = _widest(level)
@@ -148,7 +148,7 @@ class Search:
                 level.centre = np.clip(np.abs(model.alpha), 0.0, most)
             else:
                 level.centre = np.clip(model.alpha, -most, most)
-        level.move_to(model.coef.copy(), model.intercept)
+        level.move_to(model.coef.copy(), model.intercept - level.origin)
 
     def run(self) -> None:
         """Solve levels of decreasing width until `open` is False."""

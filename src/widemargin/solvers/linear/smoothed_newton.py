@@ -170,6 +170,7 @@ class Level:
     y : labels; ones for regression
     target, tube : of regression: slack at w = b = 0, half width eps of the tube; else 1 and None
     unit : typical size of the slacks
+    origin : mean of the targets of regression, which is subtracted from them and from b
     w, b : weights and intercept
     v : slack of each sample at (w, b)
     a : dual variable of each sample, from the last :meth:`respond`; signed for regression
@@ -196,7 +197,7 @@ class Level:
         self.rho = 0.5 if self.squared else 0.0
         self.screened = ScreenedRows(np.zeros(rows.n_features), 0.0, 0.0)
         self.target: FloatArray | float = 1.0 if target is None else target
-        self.tube, self.unit = tube, unit
+        self.tube, self.unit, self.origin = tube, unit, 0.0
         self.w = np.zeros(rows.n_features)
         self.b = 0.0
         self.v = np.zeros(rows.n_rows) + self.target
@@ -217,15 +218,12 @@ class Level:
         self.v += self.target
 
     def subset(self, chosen: IntArray, cost: FloatArray) -> Level:
-        """Return the level of some samples, at w = 0 and the same b, with other costs."""
-        part = Level(
+        """Return the level of some samples, at w = 0 and b = 0, with other costs."""
+        return Level(
             self.problem, self.rows.take(chosen), self.y[chosen], cost,
             target=None if isinstance(self.target, float) else self.target[chosen],
             tube=self.tube, unit=self.unit,
         )  # fmt: skip
-        part.b = self.b
-        part.v -= self.b * part.y
-        return part
 
     def value(self, a: FloatArray) -> float:
         """Return the part of the dual objective that is linear in a, or in a and |a|."""
