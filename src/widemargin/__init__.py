@@ -9,6 +9,7 @@ from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
+from widemargin.estimators.linear.regression import LinearSVR
 from widemargin.estimators.lp import LPSVC, NuLPSVC
 from widemargin.estimators.lp.adaptive import LOOSVC, AdaptiveMarginSVC
 from widemargin.estimators.max_margin import MaxMarginClassifier
@@ -36,6 +37,7 @@ __all__ = [
     "CumulativeLinkClassifier",
     "LOOSearch",
     "LinearSVC",
+    "LinearSVR",
     "MaxMarginClassifier",
     "MeanFieldGPClassifier",
     "NuLPSVC",

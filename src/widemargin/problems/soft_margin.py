@@ -21,7 +21,7 @@ where
 - :math:`\beta_r = \sum_{v \in r} \alpha_v`: expansion coefficient of sample r;
 - :math:`f(x) = \sum_r \beta_r k(x_r, x)`: decision function without its threshold;
 - :math:`t_v, l_v, u_v`: target, lower and upper bound;
-- :math:`\rho_v`: ridge, positive for the squared hinge only;
+- :math:`\rho_v`: ridge, positive for squared losses only;
 - g: one of at most two groups, with total :math:`d_g` and threshold :math:`\lambda_g`.
 
 ===============  ===================  ==================  ======================================
@@ -32,6 +32,7 @@ squared hinge    y                    [0, inf) y          one; ridge 1/(2 C)
 nu               0                    [0, c] y            two: intercept -+ rho, d = +-nu sum(c)/2
 one-class        0                    [0, c]              one: -rho, d = nu sum(c)
 epsilon-tube     y - eps, y + eps     [0, C], [-C, 0]     one (d = 0)
+squared tube     y - eps, y + eps     [0, inf), (-inf, 0] one; ridge 1/(2 C)
 nu-tube          y, y                 [0, C], [-C, 0]     two: intercept +- eps, d = +-nu sum(C)/2
 ===============  ===================  ==================  ======================================
 
@@ -361,21 +362,26 @@ def one_class(weight: FloatArray, nu: float) -> SoftMargin:
 
 
 def epsilon_tube(
-    y: FloatArray, cost: FloatArray, epsilon: float, *, intercept: bool = True
+    y: FloatArray,
+    cost: FloatArray,
+    epsilon: float,
+    *,
+    squared: bool = False,
+    intercept: bool = True,
 ) -> SoftMargin:
     """Return the epsilon-insensitive regression problem.
 
-    Minimise 1/2 |w|^2 + sum_i cost_i max(0, |y_i - f(x_i) - b| - epsilon).
+    Minimise 1/2 |w|^2 + sum_i cost_i max(0, |y_i - f(x_i) - b| - epsilon), or its square.
     """
-    n = len(y)
+    n, cap = len(y), np.full_like(cost, np.inf) if squared else cost
     return SoftMargin(
-        name="epsilon-tube" + ("" if intercept else ", no intercept"),
+        name="squared " * squared + "epsilon-tube" + ", no intercept" * (not intercept),
         n_rows=n,
         row=np.tile(np.arange(n), 2),
         target=np.concatenate([y - epsilon, y + epsilon]),
-        lower=np.concatenate([np.zeros(n), -cost]),
-        upper=np.concatenate([cost, np.zeros(n)]),
-        ridge=np.zeros(2 * n),
+        lower=np.concatenate([np.zeros(n), -cap]),
+        upper=np.concatenate([cap, np.zeros(n)]),
+        ridge=np.tile(1.0 / (2.0 * cost), 2) if squared else np.zeros(2 * n),
         group=np.zeros(2 * n, dtype=np.intp),
         totals=np.zeros(1 if intercept else 0),
     )
