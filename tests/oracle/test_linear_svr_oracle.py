@@ -26,17 +26,17 @@ def primal(coef, intercept, X, y, cost, epsilon, loss, penalised=0.0):
 
 
 def clarabel_optimum(X, y, cost, epsilon, loss, intercept=True):
-    """Minimise over (w, b, slack) with an interior-point solver.
+    """Minimise over (w, b, slack) with an interior-point solver; return both of its objectives.
 
-    The slacks bound |y - Xw - b| - epsilon and zero from above. Targets are divided by their size:
-    the objective is then divided by its square, and the costs of the linear loss by the size.
+    The slacks bound |y - Xw - b| - epsilon and zero from above. Targets are centred and divided by
+    their size: the objective is then divided by its square, the costs of the linear loss by it.
     """
     n, d = X.shape
     middle = 0.5 * (y.max() + y.min()) if intercept else 0.0
     if np.abs(y - middle).max() <= epsilon:
-        return 0.0  # w = 0; an interior-point solver has few digits there
-    size = float(np.abs(y).max())
-    y, epsilon = y / size, epsilon / size
+        return 0.0, 0.0  # w = 0; an interior-point solver has few digits there
+    size = float(np.abs(y - middle).max())
+    y, epsilon = (y - middle) / size, epsilon / size
     if loss == LINEAR:
         cost = cost / size
     P = np.zeros((d + 1 + n, d + 1 + n))
@@ -60,11 +60,13 @@ def clarabel_optimum(X, y, cost, epsilon, loss, intercept=True):
         cones.insert(0, clarabel.ZeroConeT(1))
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    settings.tol_gap_abs, settings.tol_gap_rel, settings.tol_feas = 1e-16, 1e-9, 1e-10
     found = clarabel.DefaultSolver(
         sp.csc_matrix(P), q, sp.csc_matrix(np.vstack(rows)), np.concatenate(sides), cones, settings
     ).solve()
-    return size**2 * found.obj_val
+    low, high = sorted([found.obj_val_dual, found.obj_val])
+    assert high - low <= 1e-3 * high  # its own bracket is the reference
+    return size**2 * low, size**2 * high
 
 
 def make(kind, seed=0, n=50, d=4):
@@ -99,12 +101,13 @@ KINDS = [
 ]  # fmt: skip
 
 
-def bracketed(model, optimum, allowed=1e-7):
-    """The certificate contains the optimum, and its ends are close to each other."""
+def bracketed(model, low, high):
+    """The certificate contains an optimum between low and high, and its ends are close."""
     certificate = model.certificate_
-    slack = allowed * max(1.0, abs(optimum))
+    slack = 1e-6 * max(1.0, high)
     assert certificate.converged
-    assert certificate.dual - slack <= optimum <= certificate.primal + slack
+    assert certificate.dual - slack <= high
+    assert low <= certificate.primal + slack
     assert certificate.relative_gap <= model.tol
 
 
@@ -120,10 +123,23 @@ def test_the_certificate_contains_clarabels_optimum(kind, intercept, loss):
             model = LinearSVR(
                 C=C, epsilon=epsilon, loss=loss, fit_intercept=intercept, tol=1e-7
             ).fit(sp.csr_array(X) if kind == "sparse" else X, y, sample_weight=weight)
-            bracketed(model, optimum, 1e-6)
+            bracketed(model, *optimum)
             b = float(np.sum(model.intercept_))
             own = primal(model.coef_, b, X, y, C * weight, epsilon, loss)
             assert model.certificate_.primal == pytest.approx(own, rel=1e-9, abs=1e-9)
+
+
+@both_losses
+@pytest.mark.parametrize("seed", range(4))
+def test_random_problems(seed, loss):
+    rng = np.random.default_rng(seed)
+    for _ in range(15):
+        X, y, weight = make(rng.choice(KINDS), int(rng.integers(1000)), int(rng.integers(12, 90)))
+        C, intercept = 10.0 ** rng.uniform(-3, 3), bool(rng.integers(2))
+        epsilon = float(rng.choice([0.0, rng.uniform(0, 2)])) * float(np.std(y))
+        optimum = clarabel_optimum(X, y, C * weight, epsilon, loss, intercept)
+        model = LinearSVR(C=C, epsilon=epsilon, loss=loss, fit_intercept=intercept, tol=1e-6)
+        bracketed(model.fit(X, y, sample_weight=weight), *optimum)
 
 
 @both_losses
