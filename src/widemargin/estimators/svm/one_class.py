@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -41,20 +42,20 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
 
     Parameters
     ----------
+    nu : float, default=0.5
+        Upper bound on the fraction of outliers in the training samples, in (0, 1]. With nu = 1, all
+        samples have the same multiplier: the score is a kernel density estimate, and `offset_` its
+        largest value on the training samples.
     kernel, degree, gamma, coef0
         As for :class:`SVC`.
     tol : float, default=1e-3
         Tolerance for stopping: largest violation of the KKT conditions, as in LIBSVM in units of
         the scores. If no score can reach 1, because nu or the kernel values are small, relative to
         the largest possible score, nu times the sum of the weights times the largest k(x, x).
-    nu : float, default=0.5
-        Upper bound on the fraction of outliers in the training samples, in (0, 1]. With nu = 1, all
-        samples have the same multiplier: the score is a kernel density estimate, and `offset_` its
-        largest value on the training samples.
+    cache_size, max_iter, time_limit, random_state, verbose
+        As for :class:`SVC`.
     shrinking : bool, default=True
         No effect; accepted for compatibility with scikit-learn.
-    cache_size, verbose, max_iter, time_limit, random_state
-        As for :class:`SVC`.
 
     Attributes
     ----------
@@ -64,10 +65,11 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         are inliers.
     intercept_ : ndarray of shape (1,)
         The negative of `offset_`.
-    coef_ : ndarray of shape (1, n_features)
-        Weights of the features; only for ``kernel="linear"``.
-    dual_coef_ : ndarray of shape (1, n_SV)
-        Multipliers of the support vectors; their sum is nu times the sum of the weights.
+    coef_ : ndarray or CSR of shape (1, n_features)
+        Weights of the features; only for ``kernel="linear"``. Sparse for sparse samples.
+    dual_coef_ : ndarray or CSR of shape (1, n_SV)
+        Multipliers of the support vectors; their sum is nu times the sum of the weights. Sparse for
+        sparse samples.
     support_, support_vectors_
         As for :class:`SVC`.
     n_support_ : ndarray of shape (1,)
@@ -109,18 +111,18 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
     def __init__(
         self,
         *,
+        nu: float = 0.5,
         kernel: Any = "rbf",
         degree: float = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
-        nu: float = 0.5,
-        shrinking: bool = True,
         cache_size: float = 500,
-        verbose: int = 0,
         max_iter: int = -1,
         time_limit: float | None = None,
         random_state: Any = None,
+        verbose: int = 0,
+        shrinking: bool = True,
     ) -> None:
         super().__init__(
             kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
@@ -179,7 +181,8 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         """Store the solution in LIBSVM's layout."""
         self._keep_support(data, machine.rows)
         self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
-        self.dual_coef_ = machine.beta[None, :]
+        multipliers = machine.beta[None, :]
+        self.dual_coef_: Any = sp.csr_array(multipliers) if sp.issparse(data.X) else multipliers
         self.intercept_ = np.array([machine.intercept])
         self.offset_ = -self.intercept_
         self.certificate_ = machine.certificate
@@ -198,15 +201,24 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         refusal = INDEFINITE if self._indefinite else ""
         self._record_ = Record(OneClassTraining(data, self._kernel_, centre, [kept], seed, refusal))
 
+    def _pair_coefficients(self) -> FloatArray:
+        """Return the multipliers as a dense column."""
+        dual = self.dual_coef_
+        return np.asarray(dual.toarray() if sp.issparse(dual) else dual).T
+
     @property
-    def coef_(self) -> FloatArray:
-        """Weights of the features, of shape (1, n_features); only for the linear kernel."""
+    def coef_(self) -> Any:
+        """Weights of the features, of shape (1, n_features); linear kernel only."""
+        check_is_fitted(self)
         if self.kernel != "linear":
             raise AttributeError(
-                f'coef_ is available with kernel="linear" only; got kernel={self.kernel!r}'
+                f"coef_ is only available when using a linear kernel; got kernel={self.kernel!r}"
             )
-        check_is_fitted(self)
-        return np.asarray(self.dual_coef_ @ self.support_vectors_)
+        coef: Any = self._pair_coefficients().T @ self.support_vectors_
+        if sp.issparse(self.support_vectors_):
+            coef = sp.csr_array(coef)
+        (coef.data if sp.issparse(coef) else coef).flags.writeable = False  # predict ignores it
+        return coef
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return the score of each sample before the offset is subtracted.
@@ -222,7 +234,7 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
             Scores; the larger, the more similar a sample is to the training samples.
         """
         check_is_fitted(self)
-        return self._expansion_values(X, self.dual_coef_[0])
+        return self._expansion_values(X, self._pair_coefficients()[:, 0])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the signed distance from the boundary, in the units of `offset_`.
