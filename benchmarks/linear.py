@@ -1,4 +1,4 @@
-"""LinearSVC against LIBLINEAR at the same relative gap; the intercept is not regularised."""
+"""LinearSVC against LIBLINEAR at the same relative gap, and LinearSVR against its defaults."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks import linear_tubes
 from benchmarks.data import DataSet, hyperplane
 from benchmarks.measure import Timings, rounds_of, timed
 from benchmarks.objectives import linear_primal, relative_difference
@@ -65,6 +66,7 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
                 _one_run(comparison, candidate)
             comparisons.append(comparison)
     _collect(report, comparisons)
+    linear_tubes.run(console, report, quick=quick, rounds=rounds)
     return report
 
 

@@ -4,10 +4,12 @@ from widemargin import bounds, kernels, loo, margins, metrics, plot
 from widemargin.assess.suspects import suspects
 from widemargin.certificate import Certificate
 from widemargin.estimators.boosting import AdaBoostClassifier
+from widemargin.estimators.convert import to_sklearn
 from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
+from widemargin.estimators.linear.regression import LinearSVR
 from widemargin.estimators.lp import LPSVC, NuLPSVC
 from widemargin.estimators.lp.adaptive import LOOSVC, AdaptiveMarginSVC
 from widemargin.estimators.max_margin import MaxMarginClassifier
@@ -35,6 +37,7 @@ __all__ = [
     "CumulativeLinkClassifier",
     "LOOSearch",
     "LinearSVC",
+    "LinearSVR",
     "MaxMarginClassifier",
     "MeanFieldGPClassifier",
     "NuLPSVC",
@@ -55,5 +58,6 @@ __all__ = [
     "regularisation_path",
     "report",
     "suspects",
+    "to_sklearn",
     "tune",
 ]

@@ -70,6 +70,7 @@ MACHINES: dict[str, Golden] = {
     "tube_svr": Golden(_machine(wm.TubeSVR()), "number"),
     "linear_svc": Golden(_machine(wm.LinearSVC(C=0.5))),
     "linear_svc_three": Golden(_machine(wm.LinearSVC(loss="squared_hinge")), "three"),
+    "linear_svr": Golden(_machine(wm.LinearSVR(C=2.0, epsilon=0.1)), "number"),
     "reduced_hull": Golden(_machine(wm.ReducedHullSVC())),
     "reduced_hull_three": Golden(_machine(wm.ReducedHullSVC(kernel="linear", k=0.6)), "three"),
     "loosvc": Golden(_machine(wm.LOOSVC())),

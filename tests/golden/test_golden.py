@@ -48,6 +48,7 @@ PROMISED = {
     "widemargin.estimators.gp.MeanFieldGPClassifier",
     "widemargin.estimators.hull.ReducedHullSVC",
     "widemargin.estimators.linear.LinearSVC",
+    "widemargin.estimators.linear.regression.LinearSVR",
     "widemargin.estimators.lp.LPSVC",
     "widemargin.estimators.lp.NuLPSVC",
     "widemargin.estimators.max_margin.MaxMarginClassifier",

@@ -18,7 +18,10 @@ from sklearn.datasets import load_iris
 import widemargin
 from widemargin import (
     SVC,
+    SVR,
     LOOSearch,
+    NuSVC,
+    NuSVR,
     OneClassSVM,
     OrdinalSVC,
     PerceptronClassifier,
@@ -110,7 +113,7 @@ def test_the_parser_sees_what_is_wrong():
     ]
     assert len(NAMES) > 75
     assert len(METHODS) > 150
-    assert len(MACHINES) == 20
+    assert len(MACHINES) == 21
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
@@ -202,6 +205,10 @@ def _fitted(machine):
 
 # Attributes that only some settings have.
 SETTINGS = {
+    "SVC": [SVC(), SVC(kernel="linear")],
+    "NuSVC": [NuSVC(), NuSVC(kernel="linear")],
+    "SVR": [SVR(), SVR(kernel="linear")],
+    "NuSVR": [NuSVR(), NuSVR(kernel="linear")],
     "LOOSearch": [LOOSearch(SVC(), {"C": [1.0, 10.0]})],
     "OneClassSVM": [OneClassSVM(), OneClassSVM(kernel="linear")],
     "OrdinalSVC": [OrdinalSVC(kernel="linear"), OrdinalSVC()],

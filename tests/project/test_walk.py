@@ -89,6 +89,7 @@ AUTO = {
     "SVC linear": "wm.SVC(kernel='linear').fit(X, y)",
     "SVR": "wm.SVR().fit(X, noisy)",
     "LinearSVC": "wm.LinearSVC().fit(X, y)",
+    "LinearSVR": "wm.LinearSVR().fit(X, noisy)",
     "ReducedHullSVC": "wm.ReducedHullSVC().fit(X, y)",
     "TubeSVR": "wm.TubeSVR().fit(X, noisy)",
     "MaxMarginClassifier": "wm.MaxMarginClassifier().fit(X, y)",

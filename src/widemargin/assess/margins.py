@@ -15,6 +15,7 @@ from widemargin.assess.planes import (
     plane_values,
     planes_of,
 )
+from widemargin.estimators._base.inspection import class_scores
 from widemargin.fitted.record import machine_of
 from widemargin.problems.boosting import margins_of
 
@@ -58,7 +59,7 @@ def margins(est: Any, X: Any, y: Any) -> FloatArray:
     if not hasattr(est, "decision_function"):
         raise TypeError(f"{type(machine).__name__} has no decision_function to take margins of")
     _refuse_utilities(machine)
-    scores = np.asarray(est.decision_function(X), dtype=np.float64)
+    scores = class_scores(machine, np.asarray(est.decision_function(X), dtype=np.float64))
     _check_lengths(scores, codes)
     if scores.ndim == 1:
         return np.where(codes == 1, scores, -scores)

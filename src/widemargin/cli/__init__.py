@@ -102,6 +102,9 @@ def fit(
         float | None,
         typer.Option(help="Seconds after which the fit stops with the best model so far."),
     ] = None,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Store no training data (always so in model files).")
+    ] = True,
     demo: Annotated[
         bool, typer.Option("--demo", help="Train on scikit-learn's breast-cancer data.")
     ] = False,

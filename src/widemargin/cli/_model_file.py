@@ -129,11 +129,11 @@ def trusted_types() -> list[str]:
     """
     import widemargin as wm
 
-    quadratic = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.TubeSVR, wm.LinearSVC, wm.ReducedHullSVC)
+    quadratic = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.TubeSVR, wm.ReducedHullSVC)
     programs = (wm.LOOSVC, wm.AdaptiveMarginSVC, wm.LPSVC, wm.NuLPSVC)
     others = (wm.OneClassSVM, wm.OrdinalSVC, wm.CumulativeLinkClassifier, wm.MeanFieldGPClassifier)
     boosting = (wm.AdaBoostClassifier, wm.RBFNetClassifier, StumpEnsemble, ClassifierEnsemble)
-    planes = (wm.MaxMarginClassifier, wm.PerceptronClassifier)
+    planes = (wm.LinearSVC, wm.LinearSVR, wm.MaxMarginClassifier, wm.PerceptronClassifier)
     machines = (*quadratic, *programs, *others, *planes, *boosting)
     results = (wm.loo.LOOResult, LeftOutValues, Calibration, Reading, Tuning)
     records = (wm.Certificate, wm.kernels.Kernel, Record, LatentFunctions, *results)

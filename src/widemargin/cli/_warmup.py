@@ -40,6 +40,7 @@ def _machines() -> list[Any]:
         wm.NuSVR(),
         wm.LinearSVC(),
         wm.LinearSVC(loss="squared_hinge"),
+        wm.LinearSVR(),
         wm.LOOSVC(),
         wm.NuLPSVC(),
         wm.PerceptronClassifier(max_iter=2),

@@ -81,6 +81,8 @@ class TubeSVR(CentredSamples, SupportRegressor):
         List that contains `certificate_` only.
     support_, support_vectors_, n_support_, dual_coef_, intercept_, gamma_, n_iter_
         As for :class:`SVR`.
+    fit_status_, shape_fit_
+        As for :class:`SVR`.
     n_features_in_, feature_names_in_
         Number of features seen during `fit`, and their names if X has string column names.
 

@@ -247,7 +247,8 @@ class CalledTiles:
 
     def write(self, left: Matrix, right: Matrix, out: RealArray) -> None:
         """Call the kernel function; raise if the shape is wrong or a value is not finite."""
-        values = np.asarray(self.function(left, right))
+        returned: Any = self.function(left, right)
+        values = returned.toarray() if sp.issparse(returned) else np.asarray(returned)
         if values.shape != out.shape:
             raise ValueError(
                 "kernel must return an array of shape (n_rows_X, n_rows_Y): called on "

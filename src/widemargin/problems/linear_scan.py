@@ -306,7 +306,7 @@ def linear_certificate(
     """
     thresholds = np.full(problem.n_groups, intercept)
     primal = problem.primal(rows.dot(coef), float(coef @ coef), thresholds)
-    expansion = rows.combine(alpha)
+    expansion = rows.combine(problem.coefficients(alpha))
     dual = problem.dual(alpha, float(expansion @ expansion))
     return Certificate.from_objectives(
         problem.name,

@@ -21,7 +21,7 @@ where
 - :math:`\beta_r = \sum_{v \in r} \alpha_v`: expansion coefficient of sample r;
 - :math:`f(x) = \sum_r \beta_r k(x_r, x)`: decision function without its threshold;
 - :math:`t_v, l_v, u_v`: target, lower and upper bound;
-- :math:`\rho_v`: ridge, positive for the squared hinge only;
+- :math:`\rho_v`: ridge, positive for squared losses only;
 - g: one of at most two groups, with total :math:`d_g` and threshold :math:`\lambda_g`.
 
 ===============  ===================  ==================  ======================================
@@ -32,6 +32,7 @@ squared hinge    y                    [0, inf) y          one; ridge 1/(2 C)
 nu               0                    [0, c] y            two: intercept -+ rho, d = +-nu sum(c)/2
 one-class        0                    [0, c]              one: -rho, d = nu sum(c)
 epsilon-tube     y - eps, y + eps     [0, C], [-C, 0]     one (d = 0)
+squared tube     y - eps, y + eps     [0, inf), (-inf, 0] one; ridge 1/(2 C)
 nu-tube          y, y                 [0, C], [-C, 0]     two: intercept +- eps, d = +-nu sum(C)/2
 ===============  ===================  ==================  ======================================
 
@@ -54,6 +55,7 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import Certificate
+from widemargin.problems.best_threshold import ridge_threshold, staircase_threshold
 
 
 @dataclass(frozen=True)
@@ -194,9 +196,9 @@ class SoftMargin:
             arrays = (margin, self.lower, self.upper, self.ridge)
             s, lower, upper, ridge = (array[self.group == g] for array in arrays)
             if ridge.any():
-                found[g] = _ridge_threshold(s, lower, upper, ridge, total)
+                found[g] = ridge_threshold(s, lower, upper, ridge, total)
             else:
-                found[g] = _staircase_threshold(s, lower, upper, total)
+                found[g] = staircase_threshold(s, lower, upper, total)
         return found
 
     def kkt_violation(self, alpha: FloatArray, f: FloatArray) -> float:
@@ -241,74 +243,24 @@ class SoftMargin:
         )
 
 
-def _staircase_threshold(
-    s: FloatArray, lower: FloatArray, upper: FloatArray, total: float
-) -> float:
-    """Minimise sum_v max(upper_v (s_v - x), lower_v (s_v - x)) + total x over x.
-
-    The derivative, ``total - sum(upper where s > x, else lower)``, is a step function that rises by
-    ``upper - lower`` at each s; the minimisers are where it crosses zero.
-    """
-    order = np.argsort(s, kind="stable")
-    s = s[order]
-    climbed = np.cumsum((upper - lower)[order])
-    level = float(upper.sum()) - total
-    rounding = 1e-12 * max(float(climbed[-1]), 1e-300)
-    last = len(s) - 1
-    left = s[min(int(np.searchsorted(climbed, level - rounding)), last)]
-    right = s[min(int(np.searchsorted(climbed, level + rounding, side="right")), last)]
-    if level <= rounding:  # all variables at their upper bounds: (-inf, right] is optimal
-        return float(right)
-    if level >= climbed[-1] - rounding:  # all variables at their lower bounds: [left, inf)
-        return float(left)
-    return float(0.5 * (left + right))
-
-
-def _ridge_threshold(
-    s: FloatArray, lower: FloatArray, upper: FloatArray, ridge: FloatArray, total: float
-) -> float:
-    """Solve sum_v clip((s_v - x) / ridge_v, lower_v, upper_v) = total for x.
-
-    The left side is piecewise linear and decreasing: each variable is at its upper bound up to the
-    kink s - ridge * upper, and at its lower bound from s - ridge * lower on. Between two kinks the
-    left side is height - slope * x, and both are cumulative sums over the sorted kinks.
-    """
-    begin, end = s - ridge * upper, s - ridge * lower
-    kinks = np.concatenate([begin, end])
-    heights = np.concatenate([s / ridge - upper, lower - s / ridge])
-    slopes = np.concatenate([1.0 / ridge, -1.0 / ridge])
-    always = np.isinf(kinks)  # unbounded on that side: sloped from the start, or to the end
-    started = always[: len(s)]
-    height = float((s / ridge)[started].sum() + upper[~started].sum()) - total
-    order = np.argsort(kinks[~always], kind="stable")
-    kinks = kinks[~always][order]
-    height_after = height + np.concatenate([[0.0], np.cumsum(heights[~always][order])])
-    slope_after = float((1.0 / ridge)[started].sum()) + np.concatenate(
-        [[0.0], np.cumsum(slopes[~always][order])]
-    )
-    # First kink at which the left side is at most the total; the solution is just before it.
-    excess = height_after[1:] - slope_after[1:] * kinks
-    rounding = 1e-12 * max(1.0, float(np.abs(height_after).max()))
-    crossing = int(np.argmax(excess <= rounding)) if (excess <= rounding).any() else len(kinks)
-    slope = float(slope_after[crossing])
-    if slope > 1e-12 * float((1.0 / ridge).max()):
-        x = float(height_after[crossing] / slope)
-    else:
-        x = float(kinks[min(crossing, len(kinks) - 1)])
-    level = np.flatnonzero(np.abs(excess) <= rounding)
-    if len(level) > 1 and excess[crossing] >= -rounding:
-        return float(0.5 * (kinks[level[0]] + kinks[level[-1]]))  # midpoint of a flat segment
-    return x
-
-
 def c_classification(
     y: FloatArray, cost: FloatArray, *, squared: bool = False, intercept: bool = True
 ) -> SoftMargin:
     """Return the soft-margin classification problem (Smola et al. 2000, (1.25)).
 
     Minimise 1/2 |w|^2 + sum_i cost_i xi_i (or cost_i xi_i^2) subject to
-    y_i (f(x_i) + b) >= 1 - xi_i, xi_i >= 0. The labels `y` are -1 and +1; `cost` is C times the
-    weight of each sample.
+    y_i (f(x_i) + b) >= 1 - xi_i, xi_i >= 0.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels -1 and +1.
+    cost : ndarray of shape (n,)
+        C times the weight of each sample.
+    squared : bool
+        Whether to square the slacks.
+    intercept : bool
+        Whether there is an intercept b.
     """
     cap = np.full_like(cost, np.inf) if squared else cost
     return SoftMargin(
@@ -361,21 +313,26 @@ def one_class(weight: FloatArray, nu: float) -> SoftMargin:
 
 
 def epsilon_tube(
-    y: FloatArray, cost: FloatArray, epsilon: float, *, intercept: bool = True
+    y: FloatArray,
+    cost: FloatArray,
+    epsilon: float,
+    *,
+    squared: bool = False,
+    intercept: bool = True,
 ) -> SoftMargin:
     """Return the epsilon-insensitive regression problem.
 
-    Minimise 1/2 |w|^2 + sum_i cost_i max(0, |y_i - f(x_i) - b| - epsilon).
+    Minimise 1/2 |w|^2 + sum_i cost_i max(0, |y_i - f(x_i) - b| - epsilon), or its square.
     """
-    n = len(y)
+    n, cap = len(y), np.full_like(cost, np.inf) if squared else cost
     return SoftMargin(
-        name="epsilon-tube" + ("" if intercept else ", no intercept"),
+        name="squared " * squared + "epsilon-tube" + ", no intercept" * (not intercept),
         n_rows=n,
         row=np.tile(np.arange(n), 2),
         target=np.concatenate([y - epsilon, y + epsilon]),
-        lower=np.concatenate([np.zeros(n), -cost]),
-        upper=np.concatenate([cost, np.zeros(n)]),
-        ridge=np.zeros(2 * n),
+        lower=np.concatenate([np.zeros(n), -cap]),
+        upper=np.concatenate([cap, np.zeros(n)]),
+        ridge=np.tile(1.0 / (2.0 * cost), 2) if squared else np.zeros(2 * n),
         group=np.zeros(2 * n, dtype=np.intp),
         totals=np.zeros(1 if intercept else 0),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from widemargin._base.typing import FloatArray
 from widemargin.fitted.record import find_model
@@ -44,6 +45,7 @@ def _sizes(machine: Any, n: int) -> FloatArray | None:
         return np.abs(np.atleast_2d(machine.dual_))
     if not hasattr(machine, "dual_coef_") or not hasattr(machine, "support_"):
         return None
-    sizes = np.zeros((len(machine.dual_coef_), n))
-    sizes[:, machine.support_] = np.abs(machine.dual_coef_)
+    sizes = np.zeros((machine.dual_coef_.shape[0], n))
+    dual = machine.dual_coef_
+    sizes[:, machine.support_] = np.abs(dual.toarray() if sp.issparse(dual) else dual)
     return sizes

@@ -16,6 +16,7 @@ MACHINES = {
     "MeanFieldGPClassifier": "mean-field Gaussian process",
     "OrdinalSVC": "ordinal support vector machine",
     "SVR": "support vector regression",
+    "LinearSVR": "linear support vector regression",
     "NuSVR": "nu support vector regression",
     "TubeSVR": "tube regression",
 }

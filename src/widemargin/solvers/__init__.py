@@ -12,12 +12,14 @@ package          methods, and when "auto" selects them              estimators
 soft_margin      active set, warm-started from subsamples that      SVC, NuSVC, SVR, NuSVR,
                  double: always, except for the C-hinge with a      OneClassSVM
                  linear kernel, dense samples, n >= max(500, 5 d)
-                 and d <= 100: out_of_core on samples in memory.
+                 and d <= 100 (out_of_core on samples in memory),
+                 and for the epsilon-tube with a linear kernel and
+                 n >= max(200, 2 d) (smoothed Newton of linear).
                  "smo": active set from zero. "sampling": active
                  set from a subsample to which violators are
                  added. "adatron": never
-linear           "smoothed_newton": always, except for the hinge    LinearSVC; MaxMarginClassifier
-                 with dense samples, n >= 500,000 and d <= 30:      with norm=2
+linear           "smoothed_newton": always, except for the hinge    LinearSVC, LinearSVR;
+                 with dense samples, n >= 500,000 and d <= 30:      MaxMarginClassifier with norm=2
                  "out_of_core"
 out_of_core      "implicit" (exact): hinge and hulls.               LinearSVC on data in parts
                  "newton": squared hinge

@@ -67,7 +67,8 @@ def _coefficients(model) -> np.ndarray:
         return model.coef_
     rows = model.support_vectors_
     rows = rows.toarray() if sp.issparse(rows) else rows
-    table = np.c_[rows, model.dual_coef_.T]
+    dual = model.dual_coef_.toarray() if sp.issparse(model.dual_coef_) else model.dual_coef_
+    table = np.c_[rows, dual.T]
     return table[np.lexsort(table.T)]
 
 

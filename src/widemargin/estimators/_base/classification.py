@@ -69,6 +69,8 @@ class OneVsOneClassifier:
 
     classes_: Any
     calibration: str
+    decision_function_shape: str = "ovr"  # overridden by estimators with these parameters
+    break_ties: bool = False
 
     def _pair_values(self, X: Any) -> FloatArray:
         """Return the pairwise decision values, shape (n_samples, n_pairs)."""
@@ -86,9 +88,20 @@ class OneVsOneClassifier:
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: positive for ``classes_[1]``. More: number of pairs won plus a fraction
-            that grows with the sum of the margins; the largest score is the predicted class.
+            that grows with the sum of the margins; the largest score is the predicted class. With
+            ``decision_function_shape="ovo"``, one column per pair of classes instead.
         """
         check_is_fitted(self)
+        values = self._pair_values(X)
+        if self.decision_function_shape == "ovo" and len(self.classes_) > 2:
+            return values
+        return combine(values, len(self.classes_))
+
+    def _deciding_scores(self, X: Any) -> FloatArray:
+        """Return one score per class, whatever `decision_function_shape` is."""
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         return combine(self._pair_values(X), len(self.classes_))
 
     def predict_proba(self, X: Any) -> FloatArray:

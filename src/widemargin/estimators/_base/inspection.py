@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
+from widemargin._base.multiclass import combine
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
 from widemargin.kernels import Kernel, Rows
@@ -69,6 +70,12 @@ def expansion_coefficients(est: Any) -> FloatArray:
 def votes_by_pairs(est: Any) -> bool:
     """Return whether multiclass problems are handled one-vs-one."""
     return hasattr(est, "_pair_values")
+
+
+def class_scores(est: Any, scores: FloatArray) -> FloatArray:
+    """Return one score per class, given the values of `decision_function`."""
+    by_pairs = getattr(est, "decision_function_shape", "ovr") == "ovo" and scores.ndim == 2
+    return combine(scores, len(est.classes_)) if by_pairs else scores
 
 
 def pair_values(est: Any, X: Any) -> FloatArray:

@@ -128,7 +128,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
         Weights of the features in the same scale; linear kernel only.
     certificate_, certificates_
         Objectives in the scale of the problem above, KKT violation in the units of tol.
-    classes_, support_, support_vectors_, n_support_, gamma_, n_iter_
+    classes_, support_, support_vectors_, n_support_, gamma_, n_iter_, fit_status_, shape_fit_
         As for :class:`SVC`.
     n_features_in_, feature_names_in_
         Number of features seen during `fit`, and their names if X has string column names.

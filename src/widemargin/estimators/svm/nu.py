@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from widemargin._base.multiclass import class_pairs
+from widemargin._base.messages import warn
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import require_number
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.fitted.by_path import Machine
 from widemargin.problems.soft_margin import c_classification, epsilon_tube
 
+ROUNDED = 1 + 1e-12  # a nu that exceeds the largest feasible one by rounding is accepted
 NO_MARGIN = 1e-10  # a rho below this, relative to the intercept, is rounding error
 
 
@@ -27,16 +28,35 @@ def check_nu(nu: float) -> None:
 
 
 def check_feasible(nu: float, codes: IntArray, weight: FloatArray) -> None:
-    """Raise if nu exceeds twice the share of the smaller class in any pair of classes."""
-    counts = np.bincount(codes, weights=weight)
-    largest = min(
-        2 * min(counts[i], counts[j]) / (counts[i] + counts[j]) for i, j in class_pairs(len(counts))
-    )
-    if nu > largest * (1 + 1e-12):
+    """Raise if the classes make nu infeasible; warn if only their weights do.
+
+    nu must not exceed twice the share of the smaller class in any pair of classes. Equal samples
+    have been merged into weights, so that weights and repeated samples are treated alike.
+    """
+    largest = _largest_of_pairs(codes, np.ones_like(weight))
+    if nu > largest * ROUNDED:
         raise ValueError(
-            f"nu={nu} is infeasible: with these class weights it must be at most "
-            f"{largest:.6g}, twice the share of the smaller class in its pair"
+            f"nu={nu} is infeasible: with these classes it must be at most {largest:.6g}, twice "
+            "the share of the smaller class in its pair"
         )
+    largest = _largest_of_pairs(codes, weight)
+    if nu > largest * ROUNDED:
+        warn(
+            f"nu={nu} is infeasible with these weights and is lowered where necessary, to "
+            f"{largest:.6g} at least: twice the weighted share of the smaller class in its pair"
+        )
+
+
+def largest_feasible(y: FloatArray, weight: FloatArray) -> float:
+    """Return the largest feasible nu of a binary problem with labels -1 and +1."""
+    positive, negative = float(weight[y > 0].sum()), float(weight[y < 0].sum())
+    return 2.0 * min(positive, negative) / (positive + negative)
+
+
+def _largest_of_pairs(codes: IntArray, weight: FloatArray) -> float:
+    """Return the largest nu that is feasible for all pairs of classes."""
+    counts = np.sort(np.bincount(codes, weights=weight))
+    return float(2.0 * counts[0] / (counts[0] + counts[-1]))  # smallest and largest class
 
 
 def margin(machine: Expansion) -> float:

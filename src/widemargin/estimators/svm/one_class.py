@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +18,7 @@ from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.estimators.svm.nu import check_nu
+from widemargin.estimators.svm.support import LinearCoefficients, SingleExpansion
 from widemargin.fitted.one_class import OneClassMachine, OneClassTraining, largest_score
 from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
@@ -30,7 +30,15 @@ INDEFINITE = (
 )
 
 
-class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstimator):
+class OneClassSVM(
+    LinearCoefficients,
+    OutlierMixin,
+    SingleExpansion,
+    SoftMarginFit,
+    Diagnosed,
+    Displayed,
+    KernelEstimator,
+):
     r"""One-class support vector machine: a region that contains most of the samples.
 
     Minimises :math:`\frac12 |w|^2 - \nu \rho \sum_i s_i + \sum_i s_i \xi_i` subject to
@@ -66,10 +74,9 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
     intercept_ : ndarray of shape (1,)
         The negative of `offset_`.
     coef_ : ndarray or CSR of shape (1, n_features)
-        Weights of the features; only for ``kernel="linear"``. Sparse for sparse samples.
+        Weights of the features, for the linear kernel only; read-only, sparse if X is.
     dual_coef_ : ndarray or CSR of shape (1, n_SV)
-        Multipliers of the support vectors; their sum is nu times the sum of the weights. Sparse for
-        sparse samples.
+        Multipliers of the support vectors; their sum is nu times the sum of the weights.
     support_, support_vectors_
         As for :class:`SVC`.
     n_support_ : ndarray of shape (1,)
@@ -165,6 +172,7 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         error = PRODUCT_ROUNDING * self._largest_score  # see `fitted.one_class`
         machine = replace(machine, intercept=machine.intercept + error)
         self._keep_machine(data, machine)
+        self._keep_libsvm_facts(data)
         self._keep_model(data, machine, self.tol * self._unit(problem, rows))
         self._warn_unconverged([machine.status], data.X)
         return self
@@ -178,18 +186,8 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         return min(1.0, self._largest_score) if self._largest_score > 0 else 1.0
 
     def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
-        """Store the solution in LIBSVM's layout."""
-        self._keep_support(data, machine.rows)
-        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
-        multipliers = machine.beta[None, :]
-        self.dual_coef_: Any = sp.csr_array(multipliers) if sp.issparse(data.X) else multipliers
-        self.intercept_ = np.array([machine.intercept])
+        super()._keep_machine(data, machine)
         self.offset_ = -self.intercept_
-        self.certificate_ = machine.certificate
-        self.certificates_ = [machine.certificate]
-        self.n_iter_ = machine.certificate.n_iter
-        self.fit_status_ = 0 if machine.certificate.converged else 1
-        self.shape_fit_ = (len(data.member), self.n_features_in_)
 
     def _keep_model(self, data: TrainingSet, machine: Expansion, tol: float) -> None:
         """Store the record that leave-one-out is computed from."""
@@ -200,25 +198,6 @@ class OneClassSVM(OutlierMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstim
         seed, centre = seed_of(self.random_state), self._centre_
         refusal = INDEFINITE if self._indefinite else ""
         self._record_ = Record(OneClassTraining(data, self._kernel_, centre, [kept], seed, refusal))
-
-    def _pair_coefficients(self) -> FloatArray:
-        """Return the multipliers as a dense column."""
-        dual = self.dual_coef_
-        return np.asarray(dual.toarray() if sp.issparse(dual) else dual).T
-
-    @property
-    def coef_(self) -> Any:
-        """Weights of the features, of shape (1, n_features); linear kernel only."""
-        check_is_fitted(self)
-        if self.kernel != "linear":
-            raise AttributeError(
-                f"coef_ is only available when using a linear kernel; got kernel={self.kernel!r}"
-            )
-        coef: Any = self._pair_coefficients().T @ self.support_vectors_
-        if sp.issparse(self.support_vectors_):
-            coef = sp.csr_array(coef)
-        (coef.data if sp.issparse(coef) else coef).flags.writeable = False  # predict ignores it
-        return coef
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return the score of each sample before the offset is subtracted.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +26,29 @@ from widemargin.problems.soft_margin import SoftMargin
 
 Part: TypeAlias = tuple[IntArray, SoftMargin]
 """Rows of the training set and the problem on them."""
+
+
+class LinearCoefficients:
+    """Mixin that adds `coef_` to estimators with a linear kernel; first of their bases."""
+
+    kernel: Any
+    support_vectors_: Any
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, one row per decision function; linear kernel only."""
+        check_is_fitted(self)
+        if self.kernel != "linear":
+            raise AttributeError(
+                f"coef_ is only available when using a linear kernel; got kernel={self.kernel!r}"
+            )
+        coef = self._pair_coefficients().T @ self.support_vectors_  # type: ignore[attr-defined]
+        if sp.issparse(self.support_vectors_):
+            coef = sp.csr_array(coef)
+            coef.data.flags.writeable = False
+        else:
+            coef.flags.writeable = False  # a change would have no effect on predictions
+        return coef
 
 
 class SupportClassifier(
@@ -60,6 +84,7 @@ class SupportClassifier(
         with Watch(name, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
             machines = [self._fit_pair(rows, chosen, part, watch) for chosen, part in problems]
         self._keep_machines(data, codes, machines)
+        self._keep_libsvm_facts(data)
         self._keep_record(data, [machine.machine for machine in machines], pairs)
         self._warn_unconverged([machine.status for machine in machines], data.X)
         return self
@@ -122,6 +147,8 @@ class SupportClassifier(
             low, high = min(i, j), max(i, j)
             row = np.where(owner[at] == low, high - 1, low) if n_classes > 2 else 0
             self.dual_coef_[row, at] = machine.beta
+        if sp.issparse(self.support_vectors_):
+            self.dual_coef_ = sp.csr_array(self.dual_coef_)
         self.intercept_ = np.array([m.intercept for m in machines])
         self.certificates_ = [m.certificate for m in machines]
         self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
@@ -129,21 +156,51 @@ class SupportClassifier(
 
     def _pair_coefficients(self) -> FloatArray:
         """Return the coefficients of the support vectors, one column per pair of classes."""
-        n_classes = len(self.classes_)
+        n_classes, dual = len(self.classes_), dense(self.dual_coef_)
         if n_classes == 2:
-            return self.dual_coef_.T
+            return dual.T
         owner = np.repeat(np.arange(n_classes), self.n_support_)
         columns = []
         for i, j in class_pairs(n_classes):
-            first = np.where(owner == i, self.dual_coef_[j - 1], 0.0)
-            columns.append(first + np.where(owner == j, self.dual_coef_[i], 0.0))
+            first = np.where(owner == i, dual[j - 1], 0.0)
+            columns.append(first + np.where(owner == j, dual[i], 0.0))
         return np.column_stack(columns)
 
     def _pair_values(self, X: Any) -> FloatArray:
         return self._expansion_values(X, self._pair_coefficients()) + self.intercept_
 
 
-class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, KernelEstimator):
+class SingleExpansion:
+    """Mixin for estimators with one kernel expansion: coefficients in LIBSVM's layout."""
+
+    certificate_: Any
+    support_vectors_: Any
+    _keep_support: Any
+    _expansion_values: Any
+
+    def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
+        """Store the solution in LIBSVM's layout."""
+        self._keep_support(data, machine.rows)
+        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
+        self.dual_coef_ = machine.beta[None, :]
+        if sp.issparse(self.support_vectors_):
+            self.dual_coef_ = sp.csr_array(self.dual_coef_)
+        self.intercept_ = np.array([machine.intercept])
+        self.certificates_ = [machine.certificate]
+        self.certificate_ = machine.certificate
+        self.n_iter_ = machine.certificate.n_iter
+
+    def _values(self, X: Any) -> FloatArray:
+        return self._expansion_values(X, self._pair_coefficients()[:, 0]) + self.intercept_[0]
+
+    def _pair_coefficients(self) -> FloatArray:
+        """Return the coefficients of the support vectors as the single column of a matrix."""
+        return dense(self.dual_coef_).T
+
+
+class SupportRegressor(
+    RegressorMixin, SingleExpansion, SoftMarginFit, Diagnosed, Displayed, KernelEstimator
+):
     """Base of the kernel regressors; subclasses define the problem."""
 
     @whole_fit
@@ -172,6 +229,7 @@ class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, Kern
         with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
             machine = self._expansion(problem, rows, watch)
         self._keep_machine(data, machine)
+        self._keep_libsvm_facts(data)
         self._keep_record(data, [self._loo_machine(machine)], [])
         self._warn_unconverged([machine.status], data.X)
         return self
@@ -183,16 +241,6 @@ class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, Kern
     def _problems(self, data: TrainingSet) -> tuple[list[tuple[int, int]], list[Part]]:
         """Return an empty list of class pairs and the single problem on all samples."""
         return [], [(np.arange(len(data.weight)), self._problem(data.y, data.weight))]
-
-    def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
-        """Store the solution in LIBSVM's layout."""
-        self._keep_support(data, machine.rows)
-        self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
-        self.dual_coef_ = machine.beta[None, :]
-        self.intercept_ = np.array([machine.intercept])
-        self.certificates_ = [machine.certificate]
-        self.certificate_ = machine.certificate
-        self.n_iter_ = machine.certificate.n_iter
 
     def _loo_machine(self, machine: Expansion) -> Machine:
         """Return an equivalent problem with at most one threshold, for leave-one-out."""
@@ -214,5 +262,7 @@ class SupportRegressor(RegressorMixin, SoftMarginFit, Diagnosed, Displayed, Kern
         check_is_fitted(self)
         return self._values(X)
 
-    def _values(self, X: Any) -> FloatArray:
-        return self._expansion_values(X, self.dual_coef_[0]) + self.intercept_[0]
+
+def dense(coefficients: Any) -> FloatArray:
+    """Return coefficients as an array; those of a model of sparse samples are sparse."""
+    return coefficients.toarray() if sp.issparse(coefficients) else coefficients

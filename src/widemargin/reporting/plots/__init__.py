@@ -9,6 +9,7 @@ import numpy as np
 from widemargin._base.multiclass import class_pairs
 from widemargin._base.validation import require, require_bool
 from widemargin.assess.margins import margins as margins_of
+from widemargin.estimators._base.inspection import class_scores
 from widemargin.fitted.record import machine_of, record_of
 from widemargin.reporting import figures
 from widemargin.reporting.plots import pictures as _pictures
@@ -86,6 +87,7 @@ def decision_boundary(
     shown = rows_shown(est, X, y, "decision_boundary")
     plane = plane_around(shown, features, resolution)
     scores = np.asarray(ask(shown, "decision_function", plane.points), dtype=np.float64)
+    scores = class_scores(machine_of(est), scores)
     return show(_pictures.boundary(shown, plane, scores, marks=marks), ax, backend)
 
 

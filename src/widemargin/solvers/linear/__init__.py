@@ -1,13 +1,15 @@
-r"""Linear soft-margin classification in the primal, in few passes over the data.
+r"""Linear soft margins and tubes in the primal, in few passes over the data.
 
-Problem: ``c_classification`` of :mod:`widemargin.problems.soft_margin` with a linear kernel, hinge
-or squared hinge, any costs, without intercept or with an intercept that is not regularised.
+Problem: ``c_classification`` or ``epsilon_tube`` of :mod:`widemargin.problems.soft_margin` with a
+linear kernel, the loss linear or squared, any costs, without intercept or with an intercept that is
+not regularised.
 
 =================  ================================================================================
 method             for
 =================  ================================================================================
 "smoothed_newton"  all problems, dense or sparse samples: to a duality gap of tol
-"out_of_core"      hinge, dense samples: exact, by :mod:`widemargin.solvers.out_of_core`
+"out_of_core"      hinge loss of a classifier, dense samples: exact, by
+                   :mod:`widemargin.solvers.out_of_core`
 "auto"             "out_of_core" if it applies and there are at least 500,000 samples and at most 30
                    features: it takes no longer there than a gap of 1e-4 by "smoothed_newton"
                    (``python -m benchmarks sampling``). Otherwise "smoothed_newton"
@@ -17,7 +19,7 @@ Algorithm of "smoothed_newton":
 
 1. *Warm start.* A subsample with its costs scaled up approximates a large data set (recursively).
    Its optimum predicts for nearly every sample on which side of the margin it is.
-2. *Levels.* The hinge is smoothed over a width h, and Newton's method minimises the smooth problem
+2. *Levels.* The loss is smoothed over a width h, and Newton's method minimises the smooth problem
    (`linear.smoothed_newton`). Its dual variables become the centre of the smoothing at the next,
    smaller width (`linear.levels`). Every iterate has a feasible dual point, hence a duality gap.
 3. *Screening.* Samples farther from the margin than a multiple of their last move keep their bound
@@ -68,12 +70,12 @@ def solve(
     method: str = "auto",
     seed: int = 0,
 ) -> LinearResult:
-    """Solve soft-margin classification with a linear kernel.
+    """Solve soft-margin classification, or regression with a tube, with a linear kernel.
 
     Parameters
     ----------
     problem : SoftMargin
-        Problem returned by ``c_classification``.
+        Problem returned by ``c_classification`` or ``epsilon_tube``.
     data : ndarray or CSR matrix of shape (n, d)
         Samples, float32 or float64; read in place.
     tol : float
@@ -92,8 +94,8 @@ def solve(
     Returns
     -------
     result : LinearResult
-        Model with the dual variables `alpha`, signed by the labels. The intercept is the midpoint
-        of its optimal interval.
+        Model with the dual variables `alpha`, signed by the labels, two per sample for the tubes.
+        The intercept is the midpoint of its optimal interval.
 
     Examples
     --------
@@ -160,37 +162,60 @@ def _solve_smoothed(
 ) -> LinearResult:
     """Solve to a relative duality gap of tol by the smoothed Newton method."""
     supervisor = Supervisor(budget)
-    squared = bool(problem.ridge.any())
-    cost = 0.5 / problem.ridge if squared else problem.upper - problem.lower
-    linear = LinearProblem(
-        "squared_hinge" if squared else "hinge", 1.0, intercept=problem.n_groups > 0
-    )
     with worker_threads() as threads, np.errstate(over="ignore", invalid="ignore"):
-        rows = LinearRows(X, supervisor.tick, threads=threads)
-        level = Level(linear, rows, problem.target, cost)
+        level = _level(problem, LinearRows(X, supervisor.tick, threads=threads))
         # Slightly below tol: the final evaluation differs by rounding.
         search = Search(level, 0.999 * tol, supervisor, budget.max_iter)
         try:
             if start is None:
                 search.start(np.random.default_rng(seed))
             else:
-                search.start_from(start)
+                signed = None if start.alpha is None else problem.coefficients(start.alpha)
+                search.start_from(replace(start, alpha=signed))
             search.run()
         except Stopped:
             pass
         return _result(search, problem, tol)
 
 
+def _level(problem: SoftMargin, rows: LinearRows) -> Level:
+    """Return the first level of a classification or regression problem."""
+    n, squared = problem.n_rows, bool(problem.ridge.any())
+    cost = 0.5 / problem.ridge if squared else problem.upper - problem.lower
+    linear = LinearProblem(
+        "squared_hinge" if squared else "hinge", 1.0, intercept=problem.n_groups > 0
+    )
+    if problem.n_variables == n:
+        return Level(linear, rows, problem.target, cost)
+    # A tube: the targets are y - eps and y + eps. The sample with the smallest |y| gives eps with
+    # the smallest rounding error.
+    y, cost = 0.5 * (problem.target[:n] + problem.target[n:]), cost[:n]
+    least = int(np.argmin(np.abs(y)))
+    tube = 0.5 * float(problem.target[n + least] - problem.target[least])
+    middle = float(np.average(y, weights=cost)) if problem.n_groups else 0.0
+    unit = float(np.sqrt(np.average((y - middle) ** 2, weights=cost))) or 1.0
+    level = Level(linear, rows, np.ones(n), cost, target=y - middle, tube=tube, unit=unit)
+    level.origin = middle
+    return level
+
+
+def _signed(problem: SoftMargin, a: FloatArray) -> FloatArray:
+    """Return the variables of the problem from those of a level."""
+    if problem.n_variables == problem.n_rows:
+        return problem.target * a
+    return np.concatenate([np.maximum(a, 0.0), np.minimum(a, 0.0)])
+
+
 def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
     """Recompute the objectives of the best primal and dual points and return the result."""
     rows = search.level.rows
-    alpha = problem.target * search.a
+    alpha = _signed(problem, search.a)
     if problem.n_groups:
         # The variable farthest from its bounds absorbs the rounding error of the sum.
         room = np.minimum(alpha - problem.lower, problem.upper - alpha)
         widest = int(np.argmax(room))
         alpha[widest] -= min(max(float(alpha.sum()), -room[widest]), room[widest])
-    expansion = rows.combine(alpha)
+    expansion = rows.combine(problem.coefficients(alpha))
     dual = problem.dual(alpha, float(expansion @ expansion))
     f = rows.dot(search.w)
     intercept = _intercept(search, problem, f) if problem.n_groups else 0.0
@@ -212,13 +237,16 @@ def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
 
 def _intercept(search: Search, problem: SoftMargin, f: FloatArray) -> float:
     """Return the intercept that minimises the primal at f, sorting only samples near a guess."""
-    if search.level.squared:
-        return search.level.best_intercept(f, search.b)
+    level = search.level
+    if level.squared:
+        return level.origin + level.best_intercept(f, search.b)
+    if level.tube is not None:
+        f = f[problem.row]
     margin = problem.target - f
-    near, width = search.b, 1e-3 if len(margin) > 1000 else np.inf
+    near, width = level.origin + search.b, level.unit * 1e-3 if len(margin) > 1000 else np.inf
     # Samples whose kink is outside the window are at a known bound. The minimiser is inside if the
     # remaining sum can be attained there; otherwise the window is enlarged.
-    while width < 10.0:
+    while width < 10.0 * level.unit:
         above, below = margin > near + width, margin < near - width
         inside = np.flatnonzero(~(above | below))
         fixed = float(problem.upper[above].sum() + problem.lower[below].sum())
@@ -237,4 +265,4 @@ def _intercept(search: Search, problem: SoftMargin, f: FloatArray) -> float:
         if window.lower.sum() + rounding < window.totals[0] < window.upper.sum() - rounding:
             return float(window.thresholds(f[inside])[0])
         width *= 8.0
-    return float(problem.thresholds(f)[0])
+    return float(replace(problem, row=np.arange(len(f))).thresholds(f)[0])

@@ -19,7 +19,7 @@ from widemargin.solvers.linear.smoothed_newton import Level, ScreenedRows
 
 SMALL = 16384  # smallest subsample (at least 20 times the features); none below twice this size
 SAMPLE_TOL = 1e-3  # relative gap of a subsample: its sampling error is no smaller
-WIDEST = 4.0  # first smoothing width of the hinge: least squares, since all samples are free
+WIDEST = 4.0  # first width in units of the slack: least squares, since all samples are free
 NARROWEST = 1e-100  # keeps costs divided by the width finite
 SOFT = 100.0  # largest curvature of a loss at the first level, for samples of norm one
 SETTLED = 0.2  # Newton residual, as a fraction of the smoothing gap, at which a level ends
@@ -93,7 +93,7 @@ class Search:
         self.primal, self.w, self.b = np.inf, level.w, 0.0
         self.dual, self.a = 0.0, level.a
         self.improved = supervisor.steps  # step of the last noticeable decrease of the gap
-        self.width = WIDEST
+        self.width = self.widest = _widest(level)
         self.moved: FloatArray | None = None  # change of each slack in the last round
         self.caution = 1.0  # safety factor of the screening, adapted to its errors
 
@@ -128,24 +128,27 @@ class Search:
         # Keep the width of the subsample where the width determines the smoothing, and its
         # curvature, cost / width, where that does (see `_narrow`).
         softer = ahead.width * float(level.cost.mean() / sample.cost.mean())
-        self._narrow(max(min(ahead.width, WIDEST), softer))
+        self._narrow(max(min(ahead.width, self.widest), softer))
         free = sample.free(sample.a)
         share = 0.0  # mean of alpha / cost over the free samples
         if not level.squared and len(free):
             share = float((sample.a[free] / sample.cost[free]).mean())
         level.centre = level.cost * share
         level.move_to(ahead.w, ahead.b)
-        self.moved = np.full(n, sqrt(d / sample.rows.n_rows))  # order of the sampling error
+        # Order of the sampling error.
+        self.moved = np.full(n, level.unit * sqrt(d / sample.rows.n_rows))
 
     def start_from(self, model: LinearResult) -> None:
         """Start from a model, with its dual variables as the first centre of the smoothing."""
         level = self.level
         self._narrow(_first_width(level))
         if model.alpha is not None:
-            level.centre = np.clip(
-                np.abs(model.alpha), 0.0, np.inf if level.squared else level.cost
-            )
-        level.move_to(model.coef.copy(), model.intercept)
+            most = np.full_like(level.cost, np.inf) if level.squared else level.cost
+            if level.tube is None:
+                level.centre = np.clip(np.abs(model.alpha), 0.0, most)
+            else:
+                level.centre = np.clip(model.alpha, -most, most)
+        level.move_to(model.coef.copy(), model.intercept - level.origin)
 
     def run(self) -> None:
         """Solve levels of decreasing width until `open` is False."""
@@ -167,14 +170,14 @@ class Search:
     def _narrow(self, width: float) -> None:
         """Set the smoothing h of all samples, given its typical width.
 
-        Up to `WIDEST` all samples have the same width in units of the slack. Beyond it they have
+        Up to `widest` all samples have the same width in units of the slack. Beyond it they have
         the same curvature cost / h: for separable data the costs, which are upper bounds, do not
         determine the size of the dual variables.
         """
         self.width = width
         cost = self.level.cost
-        curving = width / float(cost.mean()) * min(1.0, width / WIDEST)
-        self.level.h = np.maximum(curving * cost, min(width, WIDEST))
+        curving = width / float(cost.mean()) * min(1.0, width / self.widest)
+        self.level.h = np.maximum(curving * cost, min(width, self.widest))
 
     def _advance(self, ahead: bool) -> bool:
         """Take Newton steps on the samples near the margin; return whether they were accepted."""
@@ -239,7 +242,7 @@ class Search:
         if self.moved is None or level.rows.n_rows <= WHOLE:
             return everything
         typical = REACH * sqrt(float(np.mean(self.moved**2)))
-        trust = self.caution * max(typical, min(self.width, WIDEST))
+        trust = self.caution * max(typical, min(self.width, self.widest))
         active = level.near(np.maximum(REACH * self.caution * self.moved, trust))
         # Copying the active samples is faster than reading all of them only if they are few.
         values, size = level.rows.n_values, level.rows.size_of(active)
@@ -259,18 +262,20 @@ class _Part:
 
 def _restricted(level: Level, active: IntArray) -> Level:
     """Return the level of the active samples, with the others fixed at their bounds."""
-    y, a = level.y[active], level.a[active]
-    rows = level.rows.take(active)
-    others = None  # squared hinge: the only bound is zero, which contributes nothing
-    if not level.squared:
-        own = y * a
-        value = float(level.a.sum() - a.sum())
-        others = ScreenedRows(level.u - rows.combine(own), -float(own.sum()), value)
-    part = Level(level.problem, rows, y, level.cost[active], others)
+    part, a = level.subset(active, level.cost[active]), level.a[active]
+    if not level.squared:  # whose only bound is zero, which contributes nothing
+        own = part.y * a
+        value = level.value(level.a) - part.value(a)
+        part.screened = ScreenedRows(level.u - part.rows.combine(own), -float(own.sum()), value)
     part.w, part.b, part.v = level.w, level.b, level.v[active]
     part.a, part.u, part.centre, part.h = a, level.u, level.centre[active], level.h[active]
     part.cg_steps = level.cg_steps
     return part
+
+
+def _widest(level: Level) -> float:
+    """Return `WIDEST` in the units of h: those of the slack, none for squared losses."""
+    return WIDEST if level.squared else WIDEST * level.unit
 
 
 def _first_width(level: Level) -> float:
@@ -283,14 +288,17 @@ def _first_width(level: Level) -> float:
     share = np.full(rows.n_rows, 1.0 / rows.n_rows)
     middle = rows.combine(share) if level.intercept else np.zeros(rows.n_features)
     length2 = float(rows.spread(np.arange(rows.n_rows), share, middle).sum())
-    width = float(level.cost.mean()) * length2 / SOFT
+    width, widest = float(level.cost.mean()) * length2 / SOFT, _widest(level)
     if level.squared:
-        return width if width > WIDEST else 0.0
-    return max(width, WIDEST)
+        return width if width > widest else 0.0
+    return max(width, widest)
 
 
 def _sampled(level: Level, size: int, rng: np.random.Generator) -> Level:
-    """Draw a stratified subsample, with a minimum share per class, and scale its costs up."""
+    """Draw a stratified subsample, with a minimum share per class, and scale its costs up.
+
+    All samples of regression have the label +1: one stratum.
+    """
     chosen, scale = [], []
     for label in (-1.0, 1.0):
         members = np.flatnonzero(level.y == label)
@@ -302,4 +310,4 @@ def _sampled(level: Level, size: int, rng: np.random.Generator) -> Level:
     order = np.argsort(rows)
     rows = rows[order]
     cost = level.cost[rows] * np.concatenate(scale)[order]
-    return Level(level.problem, level.rows.take(rows), level.y[rows], cost)
+    return level.subset(rows, cost)

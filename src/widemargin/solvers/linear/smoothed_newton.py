@@ -27,6 +27,14 @@ After each step b is re-optimised, :math:`\sum y_i a_i = -s` holds to rounding, 
 .. math:: \tfrac12 |w - u|^2 + \sum_i (\phi_i(v_i) - a_i v_i + \tfrac{\rho}{2 c_i} a_i^2),
 
 with the loss phi: a sum of nonnegative terms, free of cancellation.
+
+Regression with a tube of half width eps is the same with the residual
+:math:`v_i = t_i - w \cdot x_i - b` in place of the slack, y = 1, and dual variables of either sign:
+M is the maximum over :math:`|a| \le u_i` of the same expression minus :math:`\epsilon |a|`, and
+:math:`a_i` shrinks by the tube before it is clipped: with
+:math:`z = (h_i \bar a_i + c_i v_i) / (h_i + \rho)`,
+
+.. math:: a_i = \mathrm{sign}(z) \min(u_i, \max(0, |z| - c_i \epsilon / (h_i + \rho))).
 """
 
 from __future__ import annotations
@@ -52,18 +60,9 @@ MOST_PRODUCTS = 500  # conjugate-gradient iterations per Newton step
 
 @jit(fast=True)
 def _stationary(
-    v: Any,
-    e: Any,
-    centre: Any,
-    cost: Any,
-    bounded: Any,
-    h: Any,
-    rho: Any,
-    slope: Any,
-    curve: Any,
-    t: Any,
-    near: Any,
-) -> Any:
+    v: Any, e: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, tube: Any,
+    slope: Any, curve: Any, t: Any, near: Any,
+) -> Any:  # fmt: skip
     """Solve abs(slope + curve t - sum_i a_i(v_i - t e_i) e_i) <= near for t, from a guess of t.
 
     The function in abs() is nondecreasing and piecewise linear in t, so Newton's method terminates
@@ -71,7 +70,8 @@ def _stationary(
     """
     # v, e, centre, cost, h: one value per sample, read only; v the slacks at t = 0 and e their
     # rates, the others as in the formulas of the module. bounded: the hinge (u = cost), else
-    # u is infinite. Invariant: the root is between low and high.
+    # u is infinite. tube: eps of regression, else None; branches on None are resolved when the
+    # function is compiled. Invariant: the root is between low and high.
     low = -np.inf
     high = np.inf
     stride = 1.0
@@ -82,12 +82,21 @@ def _stationary(
         for i in range(len(v)):
             scale = 1.0 / (h[i] + rho)
             raw = (h[i] * centre[i] + cost[i] * (v[i] - t * e[i])) * scale
-            a = max(raw, 0.0)
-            if bounded:
-                a = min(a, cost[i])
+            if tube is None:
+                a = max(raw, 0.0)
+                if bounded:
+                    a = min(a, cost[i])
+                free = a == raw
+            else:
+                shift = tube * cost[i] * scale
+                raw = max(raw - shift, 0.0) + min(raw + shift, 0.0)
+                a = raw
+                if bounded:
+                    a = max(min(a, cost[i]), -cost[i])
+                free = a == raw and a != 0.0
             value -= a * e[i]
-            size += a * abs(e[i])
-            rate += cost[i] * e[i] * e[i] * scale if a == raw else 0.0
+            size += abs(a * e[i])
+            rate += cost[i] * e[i] * e[i] * scale if free else 0.0
         # size is the sum of absolute terms, so 1e-15 * size is the rounding error of value.
         if abs(value) <= max(near, 1e-15 * size):
             break
@@ -112,24 +121,34 @@ def _stationary(
 
 
 @jit
-def _respond(v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, a_out: Any) -> Any:
-    """Write a(v); return the sums of the losses, of the losses' gaps and of a - 1/2 rho a^2/c."""
+def _respond(
+    v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, tube: Any, a_out: Any
+) -> Any:
+    """Write a(v); return the sums of the losses, of the losses' gaps and of 1/2 rho a^2 / c."""
     # Compiled without fast=True: these sums enter the duality gap.
     loss = 0.0
     gap = 0.0
-    total = 0.0
+    ridge = 0.0
     for i in range(len(v)):
-        a = max((h[i] * centre[i] + cost[i] * v[i]) / (h[i] + rho), 0.0)
+        z = h[i] * centre[i] + cost[i] * v[i]
+        if tube is None:
+            a = max(z / (h[i] + rho), 0.0)
+            up = max(v[i], 0.0)
+        else:
+            shift = tube * cost[i]
+            a = (max(z - shift, 0.0) + min(z + shift, 0.0)) / (h[i] + rho)
+            up = max(abs(v[i]) - tube, 0.0)
         if bounded:
-            a = min(a, cost[i])
+            a = max(min(a, cost[i]), -cost[i])
         a_out[i] = a
-        up = max(v[i], 0.0)
         phi = cost[i] * up if bounded else cost[i] * up * up
         own = 0.5 * rho * a * a / cost[i]
         loss += phi
         gap += phi - a * v[i] + own
-        total += a - own
-    return loss, gap, total
+        if tube is not None:
+            gap += tube * abs(a)
+        ridge += own
+    return loss, gap, ridge
 
 
 @dataclass
@@ -146,10 +165,15 @@ class Level:
 
     Attributes
     ----------
-    problem : LinearProblem with cap 1; the costs c take the place of the cap
+    problem : LinearProblem with cap 1; the costs c take the place of the cap. Given the sums over
+        the samples, the objectives of the tubes are those of the hinges
+    y : labels; ones for regression
+    target, tube : of regression: slack at w = b = 0, half width eps of the tube; else 1 and None
+    unit : typical size of the slacks
+    origin : mean of the targets of regression, which is subtracted from them and from b
     w, b : weights and intercept
     v : slack of each sample at (w, b)
-    a : dual variable of each sample, from the last :meth:`respond`
+    a : dual variable of each sample, from the last :meth:`respond`; signed for regression
     u : X'(ya) + p
     centre, h : centre and width of the smoothing, per sample
     primal, dual, gap, residual : of the unsmoothed problem on these samples, from the last
@@ -163,17 +187,22 @@ class Level:
         rows: LinearRows,
         y: FloatArray,
         cost: FloatArray,
-        screened: ScreenedRows | None = None,
+        *,
+        target: FloatArray | None = None,
+        tube: float | None = None,
+        unit: float = 1.0,
     ) -> None:
         self.problem, self.rows, self.y, self.cost = problem, rows, y, cost
         self.squared, self.intercept = problem.kind == "squared_hinge", problem.intercept
         self.rho = 0.5 if self.squared else 0.0
-        self.screened = screened or ScreenedRows(np.zeros(rows.n_features), 0.0, 0.0)
+        self.screened = ScreenedRows(np.zeros(rows.n_features), 0.0, 0.0)
+        self.target: FloatArray | float = 1.0 if target is None else target
+        self.tube, self.unit, self.origin = tube, unit, 0.0
         self.w = np.zeros(rows.n_features)
         self.b = 0.0
-        self.v = np.ones(rows.n_rows)
+        self.v = np.zeros(rows.n_rows) + self.target
         self.a = np.zeros(rows.n_rows)
-        self.u = self.screened.vector.copy()
+        self.u = np.zeros(rows.n_features)
         self.centre = np.zeros(rows.n_rows)
         self.h = np.ones(rows.n_rows)
         self.moved = 0.0
@@ -186,26 +215,46 @@ class Level:
         self.v = self.rows.dot(w)
         self.v += b
         self.v *= -self.y
-        self.v += 1.0
+        self.v += self.target
+
+    def subset(self, chosen: IntArray, cost: FloatArray) -> Level:
+        """Return the level of some samples, at w = 0 and b = 0, with other costs."""
+        return Level(
+            self.problem, self.rows.take(chosen), self.y[chosen], cost,
+            target=None if isinstance(self.target, float) else self.target[chosen],
+            tube=self.tube, unit=self.unit,
+        )  # fmt: skip
+
+    def value(self, a: FloatArray) -> float:
+        """Return the part of the dual objective that is linear in a, or in a and |a|."""
+        if self.tube is None:
+            return float(a.sum())
+        return float(self.target @ a) - self.tube * float(np.abs(a).sum())
 
     def free(self, a: FloatArray) -> IntArray:
         """Return the free samples: dual variable strictly inside its bounds."""
-        return np.flatnonzero(a > 0.0 if self.squared else (a > 0.0) & (a < self.cost))
+        size = a if self.tube is None else np.abs(a)
+        return np.flatnonzero(size > 0.0 if self.squared else (size > 0.0) & (size < self.cost))
 
     def near(self, reach: FloatArray) -> IntArray:
         """Return the samples that are free or become free if their slack changes by reach."""
         place = self.v + self.h * self.centre / self.cost
+        if self.tube is not None:
+            place = np.abs(place) - self.tube
         close = place >= -reach
         if not self.squared:
             close &= place <= self.h + reach
         return np.flatnonzero(close)
 
     def best_intercept(self, f: FloatArray, guess: float) -> float:
-        """Return the b that minimises the unsmoothed squared hinge at f = Xw."""
+        """Return the b that minimises the unsmoothed squared loss at f = Xw."""
         bare = np.zeros_like(self.cost)
-        v = 1.0 - self.y * (f + guess)
-        t = _stationary(v, self.y, bare, self.cost, False, bare, self.rho, 0.0, 0.0, 0.0, 0.0)
-        return guess + float(t)
+        v = self.target - self.y * (f + guess)
+        smoothing = bare, self.cost, False, bare, self.rho, self.tube
+        t = float(_stationary(v, self.y, *smoothing, 0.0, 0.0, 0.0, 0.0))
+        if self.tube is not None and (np.abs(v - t) <= self.tube).all():
+            t = 0.5 * float(v.max() + v.min())  # no loss on an interval: its midpoint
+        return guess + t
 
     def respond(self) -> None:
         """Re-optimise b, then update a, u and the objectives."""
@@ -214,7 +263,7 @@ class Level:
             self.b += t
             self.v -= t * self.y
         a = np.empty_like(self.a)
-        loss, smoothing_gap, total = _respond(self.v, *self._smoothing(), a)
+        loss, smoothing_gap, ridge = _respond(self.v, *self._smoothing(), a)
         # Only samples whose a changed are read: the product skips zero coefficients.
         self.u = self.u + self.rows.combine(self.y * (a - self.a))
         self.a = a
@@ -222,7 +271,7 @@ class Level:
         others, t = self.screened, np.full(1, self.b)
         offset = others.value - float(others.vector @ self.w) - others.sum * self.b
         self.primal = self.problem.primal(self.w, t, loss) + offset
-        self.dual = self.problem.dual(self.u, total + others.value)
+        self.dual = self.problem.dual(self.u, self.value(a) - ridge + others.value)
         self.residual = 0.5 * float(lag @ lag)
         self.gap = self.residual + smoothing_gap
 
@@ -237,8 +286,10 @@ class Level:
         if ahead:
             free = self.free(self.centre)
             h = self.h[free]
-            model = self.centre.copy()
-            model[free] = (h * model[free] + self.cost[free] * self.v[free]) / (h + self.rho)
+            model, v = self.centre.copy(), self.v[free]
+            if self.tube is not None:
+                v = v - self.tube * np.sign(model[free])
+            model[free] = (h * model[free] + self.cost[free] * v) / (h + self.rho)
             change = self.y * (model - self.a)
             gradient = gradient - self.rows.combine(change)
             lack = float(change.sum()) if self.intercept else 0.0
@@ -256,9 +307,11 @@ class Level:
         self.v -= t * e
         self.moved += abs(t) * float(np.sqrt(np.mean(e * e)))
 
-    def _smoothing(self) -> tuple[FloatArray, FloatArray, bool, FloatArray, float]:
+    def _smoothing(
+        self,
+    ) -> tuple[FloatArray, FloatArray, bool, FloatArray, float, float | None]:
         """Return the smoothing parameters in the order of the compiled loops' arguments."""
-        return self.centre, self.cost, not self.squared, self.h, self.rho
+        return self.centre, self.cost, not self.squared, self.h, self.rho, self.tube
 
     def _direction(
         self, free: IntArray, gradient: FloatArray, lack: float

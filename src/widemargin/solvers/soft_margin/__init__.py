@@ -17,8 +17,8 @@ method      algorithm                                      when
 ==========  =============================================  =====================================
 
 The algorithm for the linear kernel, :mod:`widemargin.solvers.linear`, makes a few passes over many
-dense samples and is exact; it applies to the C-hinge. Up to 5,000 samples all of them are in the
-active set and no subsample is drawn.
+samples and is exact; it applies to the C-hinge (dense samples) and to the epsilon-tube. Up to 5,000
+samples all of them are in the active set and no subsample is drawn.
 
 The package also exports `solve_dense`, for a kernel matrix in memory that the caller keeps, and
 `solve_squared_hinge`, Newton's method on the support set.
@@ -43,6 +43,8 @@ EXACT = 1e-12  # linear kernel: a run that ends early has converged if its relat
 # The linear algorithm is chosen from this many samples on, in total and per feature, up to this
 # many features: its cost per pass grows with n d, that of its linear systems with d^3.
 MANY_ROWS, ROWS_PER_FEATURE, FEW_FEATURES = 500, 5, 100
+# The same for tubes, which are solved by another linear algorithm, for any number of features.
+MANY_TUBE_ROWS, TUBE_ROWS_PER_FEATURE = 200, 2
 
 SAMPLES: dict[str, active_set.Samples] = {
     "auto": "doubling",
@@ -100,7 +102,7 @@ def solve(
         raise ValueError(f'method must be "adatron" or one of {list(SAMPLES)}; got {method!r}')
     linear_kernel = data.kernel.name == "linear" and method in ("auto", "sampling")
     if linear_kernel and start is None and _reading_wins(problem, data):
-        start = _solve_by_reads(problem, data, tol, budget, seed)
+        start = _solve_linear(problem, data, tol, budget, seed)
         if start.status not in ("stalled", "max_iter"):
             return start
         # Rounding errors, from features of very different scales: continue with pair steps.
@@ -113,17 +115,26 @@ def solve(
 def _reading_wins(problem: SoftMargin, rows: Rows) -> bool:
     """Return whether passes over the samples are faster than computing kernel values."""
     n_features = rows.X.shape[1]
+    if _is_tube(problem):
+        return rows.n >= max(MANY_TUBE_ROWS, TUBE_ROWS_PER_FEATURE * n_features)
     many = rows.n >= max(MANY_ROWS, ROWS_PER_FEATURE * n_features)
     return many and n_features <= FEW_FEATURES and linear.can_read(problem, rows.X)
 
 
-def _solve_by_reads(
+def _is_tube(problem: SoftMargin) -> bool:
+    """Return whether the problem is an epsilon-tube: two variables per sample, one threshold."""
+    return problem.n_variables > problem.n_rows and problem.n_groups <= 1
+
+
+def _solve_linear(
     problem: SoftMargin, rows: Rows, tol: float, budget: Budget, seed: int
 ) -> DualResult:
-    """Solve the C-hinge with a linear kernel exactly; the result does not depend on the seed."""
-    found = linear.solve(problem, rows.X, tol=EXACT, budget=budget, method="out_of_core", seed=seed)
+    """Solve the C-hinge or a tube with a linear kernel as exactly as rounding allows."""
+    method = "smoothed_newton" if _is_tube(problem) else "out_of_core"
+    found = linear.solve(problem, rows.X, tol=EXACT, budget=budget, method=method, seed=seed)
     assert found.alpha is not None
-    used = np.flatnonzero(found.alpha)
-    f = rows.weighted_sum(np.arange(rows.n), rows, used, found.alpha[used])
+    beta = problem.coefficients(found.alpha)
+    used = np.flatnonzero(beta)
+    f = rows.weighted_sum(np.arange(rows.n), rows, used, beta[used])
     status = "converged" if problem.kkt_violation(found.alpha, f) <= tol else found.status
     return DualResult(alpha=found.alpha, f=f, n_iter=found.n_iter, status=status)

@@ -23,6 +23,7 @@ from widemargin import (
     AdaptiveMarginSVC,
     CumulativeLinkClassifier,
     LinearSVC,
+    LinearSVR,
     MeanFieldGPClassifier,
     NuLPSVC,
     NuSVC,
@@ -34,8 +35,8 @@ from widemargin import (
 )
 
 ALL = [
-    SVC, NuSVC, SVR, NuSVR, LinearSVC, ReducedHullSVC, TubeSVR, LOOSVC, AdaptiveMarginSVC, LPSVC,
-    NuLPSVC, OrdinalSVC, CumulativeLinkClassifier, MeanFieldGPClassifier,
+    SVC, NuSVC, SVR, NuSVR, LinearSVC, LinearSVR, ReducedHullSVC, TubeSVR, LOOSVC,
+    AdaptiveMarginSVC, LPSVC, NuLPSVC, OrdinalSVC, CumulativeLinkClassifier, MeanFieldGPClassifier,
 ]  # fmt: skip
 BLOCK = re.compile(r'<div class="widemargin-certificate"[^>]*>(.*?)</div>', re.DOTALL)
 
