@@ -2,12 +2,13 @@
 
 Both libraries fit ``SVC`` with the rbf kernel, C = 1 and the same gamma on the same generated data.
 Fits of small data take milliseconds, so a round repeats them until `LEAST_SECONDS` have passed.
-Objectives are compared pair of classes by pair of classes, recomputed from ``dual_coef_``.
+Objectives are compared pair of classes by pair of classes, recomputed from ``dual_coef_``. A second
+table compares ``OneClassSVM`` on the samples of the two classes, with small and large nu.
 """
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from benchmarks.report import Report, Target
 
 SIZES = (50, 200, 600, 1_500, 5_000)
 CLASSES = (2, 10)
+NUS = (0.02, 0.1, 0.5)
 FEATURES = 10
 GAMMA = 1.0 / FEATURES
 LEAST_SECONDS = 0.2  # of one round: single fits of 50 samples are too short for the clock
@@ -68,8 +70,51 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
                     f"{1e3 * fits.best(OURS):.2f} ms", f"{1e3 * fits.best(SKLEARN):.2f} ms",
                     f"{ratio:.2f}", f"{answers.ratio(OURS, SKLEARN):.2f}",
                 )  # fmt: skip
+    one_class_ratios = _one_class(report, console, quick=quick, rounds=rounds)
     report.targets = [Target("fit, ours / scikit-learn, worst cell", max(fit_ratios), 1, False)]
+    worst = max(one_class_ratios)
+    report.targets.append(Target("fit of OneClassSVM, the same, worst cell", worst, 1, False))
     return report
+
+
+def _one_class(report: Report, console: Console, *, quick: bool, rounds: int) -> list[float]:
+    """Compare OneClassSVM; return our times divided by those of scikit-learn."""
+    import sklearn.svm
+
+    import widemargin
+
+    kinds = {OURS: widemargin.OneClassSVM, SKLEARN: sklearn.svm.OneClassSVM}
+    table = report.table(
+        "Fit of OneClassSVM: our time divided by scikit-learn's (best rounds)",
+        ["samples", "nu", f"{OURS} fit", f"{SKLEARN} fit", "fit ratio"],
+    )
+    ratios = []
+    with console.status("OneClassSVM") as status:
+        for n, nu in product(SIZES[:3] if quick else SIZES, NUS):
+            status.update(f"OneClassSVM, {n} samples, nu = {nu}")
+            X = blobs(n, 2)[0]
+            fits = Timings()
+            models = {name: kind(nu=nu, gamma=GAMMA).fit(X) for name, kind in kinds.items()}
+            for name in rounds_of(models, rounds):
+                model = models[name]
+                fits.add(name, _seconds_per_call(lambda model=model, X=X: model.fit(X)))
+            ours, theirs = (
+                -0.5 * quadratic_form(X[model.support_], model.dual_coef_[0], GAMMA)
+                for model in (models[OURS], models[SKLEARN])
+            )
+            label, difference = (
+                f"OneClassSVM, {n} samples, nu = {nu}",
+                abs(relative_difference(ours, theirs)),
+            )
+            report.results[label] = {"fit": fits.summary(), "objectives": [ours, theirs]}
+            if difference > SAME_OBJECTIVE:
+                report.failures.append(f"{label}: objectives differ by {difference:.1e}")
+            ratios.append(fits.ratio(OURS, SKLEARN))
+            table.add_row(
+                f"{n:,}", str(nu), f"{1e3 * fits.best(OURS):.2f} ms",
+                f"{1e3 * fits.best(SKLEARN):.2f} ms", f"{ratios[-1]:.2f}",
+            )  # fmt: skip
+    return ratios
 
 
 def _compare(report: Report, n: int, n_classes: int, rounds: int) -> tuple[Timings, Timings]:

@@ -193,7 +193,6 @@ def test_thousands_of_samples(nu: float, weighted: bool) -> None:
     assert dual >= by_hand.dual(theirs) * (1 + RELATIVE)
     assert ours.certificate_.converged
     assert ours.certificate_.dual == pytest.approx(dual, rel=1e-9)
-    assert by_hand.primal(mine, ours.offset_[0]) == pytest.approx(dual, rel=RELATIVE)
-    assert np.mean(ours.predict(X) < 0) <= 1.0
-    lost = weight[ours.decision_function(X) < -1e-2].sum() / weight.sum()
-    assert lost <= nu
+    total = nu * weight.sum()
+    assert by_hand.primal(mine, ours.offset_[0]) == pytest.approx(dual, abs=ours.tol * total)
+    assert weight[ours.predict(X) < 0].sum() <= total * (1 + 1e-12)

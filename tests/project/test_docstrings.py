@@ -22,6 +22,7 @@ from widemargin import (
     LOOSearch,
     NuSVC,
     NuSVR,
+    OneClassSVM,
     OrdinalSVC,
     PerceptronClassifier,
     sources,
@@ -112,7 +113,7 @@ def test_the_parser_sees_what_is_wrong():
     ]
     assert len(NAMES) > 75
     assert len(METHODS) > 150
-    assert len(MACHINES) == 20
+    assert len(MACHINES) == 21
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
@@ -209,6 +210,7 @@ SETTINGS = {
     "SVR": [SVR(), SVR(kernel="linear")],
     "NuSVR": [NuSVR(), NuSVR(kernel="linear")],
     "LOOSearch": [LOOSearch(SVC(), {"C": [1.0, 10.0]})],
+    "OneClassSVM": [OneClassSVM(), OneClassSVM(kernel="linear")],
     "OrdinalSVC": [OrdinalSVC(kernel="linear"), OrdinalSVC()],
     "PerceptronClassifier": [
         PerceptronClassifier(max_iter=20),

@@ -56,7 +56,8 @@ def error(est: Any, method: str = "auto") -> float:
     Returns
     -------
     float
-        Error rate of a classifier, mean absolute error of a regressor.
+        Error rate of a classifier, mean absolute error of a regressor; for OneClassSVM, the
+        fraction of the samples that the model fitted without them flags as outliers.
 
     Examples
     --------

@@ -50,20 +50,20 @@ class OneClassSVM(
 
     Parameters
     ----------
+    nu : float, default=0.5
+        Upper bound on the fraction of outliers in the training samples, in (0, 1]. With nu = 1, all
+        samples have the same multiplier: the score is a kernel density estimate, and `offset_` its
+        largest value on the training samples.
     kernel, degree, gamma, coef0
         As for :class:`SVC`.
     tol : float, default=1e-3
         Tolerance for stopping: largest violation of the KKT conditions, as in LIBSVM in units of
         the scores. If no score can reach 1, because nu or the kernel values are small, relative to
         the largest possible score, nu times the sum of the weights times the largest k(x, x).
-    nu : float, default=0.5
-        Upper bound on the fraction of outliers in the training samples, in (0, 1]. With nu = 1, all
-        samples have the same multiplier: the score is a kernel density estimate, and `offset_` its
-        largest value on the training samples.
+    cache_size, max_iter, time_limit, random_state, verbose
+        As for :class:`SVC`.
     shrinking : bool, default=True
         No effect; accepted for compatibility with scikit-learn.
-    cache_size, verbose, max_iter, time_limit, random_state
-        As for :class:`SVC`.
 
     Attributes
     ----------
@@ -118,18 +118,18 @@ class OneClassSVM(
     def __init__(
         self,
         *,
+        nu: float = 0.5,
         kernel: Any = "rbf",
         degree: float = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
         tol: float = 1e-3,
-        nu: float = 0.5,
-        shrinking: bool = True,
         cache_size: float = 500,
-        verbose: int = 0,
         max_iter: int = -1,
         time_limit: float | None = None,
         random_state: Any = None,
+        verbose: int = 0,
+        shrinking: bool = True,
     ) -> None:
         super().__init__(
             kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
