@@ -7,7 +7,7 @@ or squared hinge, any costs, without intercept or with an intercept that is not 
 method             for
 =================  ================================================================================
 "smoothed_newton"  all problems, dense or sparse samples: to a duality gap of tol
-"out_of_core"      hinge, dense samples: exact, by :mod:`widemargin.solvers.out_of_core`
+"out_of_core"      hinge, dense samples, by :mod:`widemargin.solvers.out_of_core`
 "auto"             "out_of_core" if it applies and there are at least 500,000 samples and at most 30
                    features: it takes no longer there than a gap of 1e-4 by "smoothed_newton"
                    (``python -m benchmarks sampling``). Otherwise "smoothed_newton"
@@ -139,7 +139,7 @@ def _solve_by_reads(
     start: LinearResult | None,
     seed: int,
 ) -> LinearResult:
-    """Solve the hinge problem exactly by the out-of-core method on samples in memory."""
+    """Solve the hinge problem by the out-of-core method on samples in memory."""
     y = problem.target
     source = Memory(X, y, problem.upper - problem.lower)
     reads = LinearProblem("hinge", 1.0, intercept=problem.n_groups > 0)
