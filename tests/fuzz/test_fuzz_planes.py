@@ -38,7 +38,7 @@ def test_linear_svc(intercept: bool, loss: str, problem: Problem, C: float, tol:
 @short_or_profile()
 @given(problem=classifications(containers=DENSE), C=powers(-6, 8))
 def test_linear_svc_by_sampling(intercept: bool, problem: Problem, C: float) -> None:
-    model = LinearSVC(C=C, fit_intercept=intercept, solver="sampling")
+    model = LinearSVC(loss="hinge", C=C, fit_intercept=intercept, solver="sampling", tol=1e-9)
     name = f"LinearSVC sampling{'' if intercept else ' origin'}"
     judge(name, model, problem, linear_truth, probabilities=True, leave_one_out=True)
 

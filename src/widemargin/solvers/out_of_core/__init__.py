@@ -54,7 +54,7 @@ def solve(
         Samples with labels -1 and +1 and weights; samples of weight zero are ignored.
     tol : float
         Largest relative duality gap. Reduced hulls are solved exactly; so is the hinge if tol is
-        smaller than rounding errors.
+        at most 1e-9.
     budget : Budget
         Largest number of rounds (or passes of "newton"), and the monitor, which is called with
         (round, relative gap) after every round, and between steps of a round once a bound is
