@@ -167,7 +167,7 @@ def test_rings_grow_with_the_coefficients():
 
 def test_linear_machines_have_rings_too():
     X, y = moons()
-    model = LinearSVC(C=3, tol=1e-8).fit(X, y)
+    model = LinearSVC(loss="hinge", C=3, tol=1e-8).fit(X, y)
     kernel = SVC(C=3, kernel="linear", tol=1e-8).fit(X, y)
     rings = named(plot.decision_boundary(model, backend="plotly", resolution=12))["support vector"]
     assert same_rows(rings, X[kernel.support_])

@@ -77,11 +77,14 @@ def _dense_curvature(X: Any, rows: Any, weight: Any, shift: Any, v: Any, out: An
 
 @jit
 def _csr_dot(indptr: Any, indices: Any, data: Any, w: Any, out: Any) -> None:
-    """Compute out[i] = x_i . w."""
+    """Compute out[i] = x_i . w.
+
+    An unsigned index is faster in the loops over CSR samples: it needs no test for a negative one.
+    """
     for i in range(len(out)):
         s = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            s += data[p] * w[indices[p]]
+            s += data[p] * w[np.uintp(indices[p])]
         out[i] = s
 
 
@@ -92,7 +95,7 @@ def _csr_combine(indptr: Any, indices: Any, data: Any, coef: Any, out: Any) -> N
         c = coef[i]
         if c != 0.0:
             for p in range(indptr[i], indptr[i + 1]):
-                out[indices[p]] += c * data[p]
+                out[np.uintp(indices[p])] += c * data[p]
 
 
 @jit(fast=True)
@@ -106,11 +109,11 @@ def _csr_curvature(
         last = indptr[rows[k] + 1]
         z = -shift
         for p in range(first, last):
-            z += data[p] * v[indices[p]]
+            z += data[p] * v[np.uintp(indices[p])]
         z *= weight[k]
         total += z
         for p in range(first, last):
-            out[indices[p]] += z * data[p]
+            out[np.uintp(indices[p])] += z * data[p]
     return total
 
 
@@ -129,7 +132,7 @@ def _csr_squares(indptr: Any, indices: Any, data: Any, rows: Any, weight: Any, o
     """Add sum_k weight_k x_k^2, feature by feature, to out."""
     for k in range(len(rows)):
         for p in range(indptr[rows[k]], indptr[rows[k] + 1]):
-            out[indices[p]] += weight[k] * data[p] * data[p]
+            out[np.uintp(indices[p])] += weight[k] * data[p] * data[p]
 
 
 class LinearRows:
