@@ -27,9 +27,20 @@ pytestmark = pytest.mark.fuzz
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "origin"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @short_or_profile()
-@given(problem=classifications(), C=powers(-6, 8), tol=st.sampled_from([1e-4, 1e-1, 1e-8]))
-def test_linear_svc(intercept: bool, loss: str, problem: Problem, C: float, tol: float) -> None:
-    model = LinearSVC(C=C, loss=loss, fit_intercept=intercept, tol=tol)
+@given(
+    problem=classifications(),
+    C=powers(-6, 8),
+    tol=st.sampled_from([1e-4, 1e-1, 1e-8]),
+    multi_class=st.sampled_from(["ovr", "ovo"]),
+    scaling=st.sampled_from([None, 1.0, 10.0]),
+)
+def test_linear_svc(
+    intercept: bool, loss: str, problem: Problem, C: float, tol: float, multi_class: str, scaling
+) -> None:
+    model = LinearSVC(
+        C=C, loss=loss, fit_intercept=intercept, tol=tol, multi_class=multi_class,
+        intercept_scaling=scaling,
+    )  # fmt: skip
     name = f"LinearSVC {loss}{'' if intercept else ' origin'}"
     judge(name, model, problem, linear_truth, probabilities=True, leave_one_out=True)
 

@@ -296,7 +296,7 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         return float(np.dtype(dtype).type(self.intercept_scaling))
 
     def _plan(self, factors: FloatArray, dtype: Any) -> Plan:
-        """Return what to fit, from validated parameters and the cost factor of each class."""
+        """Return the parameters of the fit, with the cost factor of each class."""
         return Plan(
             penalty=self.penalty,
             loss=self.loss,

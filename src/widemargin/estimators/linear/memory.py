@@ -33,7 +33,7 @@ Fitted: TypeAlias = tuple[list[LinearResult], list[Certificate], FittedModel]
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What to fit: the validated parameters of a LinearSVC, whatever the form of the data.
+    """Validated parameters of a LinearSVC, for data in memory and in parts.
 
     Attributes
     ----------

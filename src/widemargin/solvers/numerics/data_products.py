@@ -98,7 +98,7 @@ def _csr_combine(indptr: Any, indices: Any, data: Any, coef: Any, out: Any) -> N
                 out[np.uintp(indices[p])] += c * data[p]
 
 
-@jit(fast=True)
+@jit  # with fast=True the compiler gathers vectors, which is slower than single loads
 def _csr_curvature(
     indptr: Any, indices: Any, data: Any, rows: Any, weight: Any, shift: Any, v: Any, out: Any
 ) -> Any:
