@@ -241,7 +241,8 @@ def set_per_machine(estimator: Any, **found: Any) -> None:
 def hyperplane_values(estimator: Any, X: Any) -> FloatArray:
     """Return X @ coef_.T + intercept_, one column per hyperplane."""
     X = check_X(estimator, X)
-    return np.asarray(safe_sparse_dot(X, estimator.coef_.T)) + estimator.intercept_
+    products = safe_sparse_dot(X, estimator.coef_.T, dense_output=True)
+    return np.asarray(products) + estimator.intercept_
 
 
 def of_given_rows(values: FloatArray, data: TrainingSet) -> FloatArray:

@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.multiclass import Sides, check_classes, class_pairs, rest_sides
 from widemargin._base.progress import Watch
@@ -60,7 +62,7 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
     Parameters
     ----------
     penalty : {"l2", "l1"}, default="l2"
-        Norm of w in the objective.
+        Norm of w in the objective; this version has no solver for "l1".
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         Loss function: the hinge loss, linear in the slack, or its square.
     dual : bool or "auto", default="auto"
@@ -71,7 +73,8 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         Cost per unit of slack, positive. The larger C, the weaker the regularisation.
     multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
         Decomposition of problems with more than two classes: one hyperplane per class against all
-        others ("ovr"), or per pair of classes ("ovo").
+        others ("ovr"), or per pair of classes ("ovo"). This version has no solver for
+        "crammer_singer".
     fit_intercept : bool, default=True
         Whether to fit an intercept b.
     intercept_scaling : float, default=None
@@ -321,7 +324,7 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
     ) -> None:
         """Store hyperplanes, history and certificates; warn if one has not converged."""
         self._one_vs_one_ = self.multi_class == "ovo"
-        self.coef_ = np.array([result.coef for result in results])
+        self.coef_: Any = np.array([result.coef for result in results])
         self.history_ = [list(result.history) for result in results]
         self.passes_ = float(sum(result.passes for result in results))
         self.n_iter_ = max(c.n_iter for c in certificates)
@@ -333,3 +336,28 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
 
     def _machine_values(self, X: Any) -> FloatArray:
         return hyperplane_values(self, X)
+
+    def sparsify(self) -> LinearSVC:
+        """Convert `coef_` to a sparse matrix, which saves memory if most weights are zero.
+
+        Returns
+        -------
+        self : LinearSVC
+            The model; predictions are the same.
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> LinearSVC:
+        """Convert `coef_` back to an array.
+
+        Returns
+        -------
+        self : LinearSVC
+            The model.
+        """
+        check_is_fitted(self)
+        if sp.issparse(self.coef_):
+            self.coef_ = self.coef_.toarray()
+        return self

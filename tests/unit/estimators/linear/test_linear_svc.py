@@ -276,3 +276,27 @@ def test_binary_takes_all_others_and_a_constant_feature() -> None:
     np.testing.assert_array_equal(taken[0], read[1:3])
     with pytest.raises(ValueError, match="positive must be one of the classes"):
         sources.from_arrays(*_cut(2, X, y)).binary("q", None)
+
+
+def test_sparse_weights_predict_the_same() -> None:
+    X, y = _data()
+    model = LinearSVC().fit(X, y)
+    values, distances = model.decision_function(X), margins.geometric(model, X, y)
+    assert sp.issparse(model.sparsify().coef_)
+    np.testing.assert_allclose(model.decision_function(X), values)
+    np.testing.assert_allclose(model.decision_function(sp.csr_array(X)), values)
+    np.testing.assert_allclose(margins.geometric(model, X, y), distances)
+    assert isinstance(model.densify().coef_, np.ndarray)
+
+
+# ---------------------------------------------------------------- saved models
+
+
+def test_a_model_saved_before_these_parameters_is_one_vs_one() -> None:
+    X, y = _data()
+    model = LinearSVC(multi_class="ovo").fit(X, y)
+    new = {"penalty", "dual", "multi_class", "intercept_scaling", "_one_vs_one_"}
+    old = LinearSVC.__new__(LinearSVC)
+    old.__setstate__({k: v for k, v in model.__getstate__().items() if k not in new})
+    assert old.get_params() == model.get_params()
+    np.testing.assert_array_equal(old.decision_function(X), model.decision_function(X))
