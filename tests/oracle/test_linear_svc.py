@@ -145,3 +145,28 @@ def test_the_signature_is_that_of_scikit_learn() -> None:
         if name != "intercept_scaling":
             assert ours[name].default == parameter.default
     assert ours["intercept_scaling"].default is None
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_many_sparse_features_with_a_penalised_intercept(loss: str) -> None:
+    """So many that conjugate gradients solve the Newton systems, about the constant feature."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((2_500, 3_000), density=0.01, format="csr", rng=rng)
+    X.data += 1.0
+    y = X @ rng.normal(size=3_000) + rng.normal(size=2_500) > 8.0
+    for scaling in (0.3, 1.0, 10.0):
+        parameters = {"loss": loss, "C": 0.1, "intercept_scaling": scaling}
+        model = LinearSVC(**parameters, tol=1e-6).fit(X, y)
+        theirs = sklearn.svm.LinearSVC(
+            **parameters, tol=1e-4, max_iter=1000, dual=loss == "hinge", random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            theirs.fit(X, y)
+        parameters |= {"fit_intercept": True, "class_weight": None}
+        own = _objective(model, X, y, None, parameters, penalised=True)[0]
+        other = _objective(theirs, X, y, None, parameters, penalised=True)[0]
+        assert model.certificate_.primal == pytest.approx(own, rel=1e-9)
+        assert model.certificate_.converged
+        assert model.certificate_.dual <= other * (1 + 1e-12)
+        assert own <= other * (1 + 2e-6)

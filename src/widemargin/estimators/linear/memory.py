@@ -129,7 +129,7 @@ def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
         )  # fmt: skip
         result = solve(
             problem, part, tol=plan.tol, budget=Budget(plan.max_iter, watch),
-            method=METHODS[plan.solver], seed=plan.seed,
+            method=METHODS[plan.solver], seed=plan.seed, constant=plan.constant is not None,
         )  # fmt: skip
         assert result.alpha is not None
         certificate = linear_certificate(

@@ -67,6 +67,7 @@ def solve(
     start: LinearResult | None = None,
     method: str = "auto",
     seed: int = 0,
+    constant: bool = False,
 ) -> LinearResult:
     """Solve soft-margin classification with a linear kernel.
 
@@ -88,6 +89,9 @@ def solve(
         have very different scales, "smoothed_newton" is used instead.
     seed : int
         Seed of the subsamples for the warm start.
+    constant : bool
+        Whether the last feature is constant: its weight is a regularised intercept. This changes
+        the conditioning of linear systems, not the problem.
 
     Returns
     -------
@@ -121,7 +125,7 @@ def solve(
         except np.linalg.LinAlgError:
             pass
         budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
-    return _solve_smoothed(problem, data, tol, budget, start, seed)
+    return _solve_smoothed(problem, data, tol, budget, start, seed, constant)
 
 
 def can_read(problem: SoftMargin, data: Matrix) -> bool:
@@ -157,6 +161,7 @@ def _solve_smoothed(
     budget: Budget,
     start: LinearResult | None,
     seed: int,
+    constant: bool,
 ) -> LinearResult:
     """Solve to a relative duality gap of tol by the smoothed Newton method."""
     supervisor = Supervisor(budget)
@@ -166,7 +171,7 @@ def _solve_smoothed(
         "squared_hinge" if squared else "hinge", 1.0, intercept=problem.n_groups > 0
     )
     with worker_threads() as threads, np.errstate(over="ignore", invalid="ignore"):
-        rows = LinearRows(X, supervisor.tick, threads=threads)
+        rows = LinearRows(X, supervisor.tick, threads=threads, constant=constant)
         level = Level(linear, rows, problem.target, cost)
         # Slightly below tol: the final evaluation differs by rounding.
         search = Search(level, 0.999 * tol, supervisor, budget.max_iter)

@@ -146,12 +146,20 @@ class LinearRows:
         Called by the calling thread inside long products; by default a no-op.
     threads : int
         Number of threads for long products; the results are identical to the last bit.
+    constant : bool
+        Whether the last feature is constant, with an intercept as its weight.
     """
 
     def __init__(
-        self, X: Matrix, tick: Callable[[], None] = lambda: None, *, threads: int = 1
+        self,
+        X: Matrix,
+        tick: Callable[[], None] = lambda: None,
+        *,
+        threads: int = 1,
+        constant: bool = False,
     ) -> None:
         self.X = X
+        self.constant = constant
         self.sparse = bool(sp.issparse(X))
         self.n_rows, self.n_features = X.shape
         self.n_values = int(X.nnz if self.sparse else X.size)
@@ -239,7 +247,7 @@ class LinearRows:
 
     def take(self, rows: IntArray) -> LinearRows:
         """Return a copy of some samples."""
-        return LinearRows(self.X[rows], self.tick, threads=self.threads)
+        return LinearRows(self.X[rows], self.tick, threads=self.threads, constant=self.constant)
 
     def size_of(self, rows: IntArray) -> int:
         """Return the number of stored values of some samples."""
