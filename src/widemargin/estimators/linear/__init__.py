@@ -205,8 +205,11 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         require_choice("multi_class", self.multi_class, MULTI_CLASS)
         # scikit-learn ignores penalty and loss for "crammer_singer".
         possible = self.penalty == "l2" or self.loss != "hinge"
-        fix = '"l2" with loss="hinge"; "l1" requires loss="squared_hinge"'
-        require(possible or self.multi_class == "crammer_singer", "penalty", self.penalty, fix)
+        if not possible and self.multi_class != "crammer_singer":
+            raise ValueError(
+                f"Unsupported set of arguments: penalty={self.penalty!r}, loss={self.loss!r}, "
+                f'dual={self.dual!r}; with loss="hinge" penalty must be "l2"'
+            )
         is_bool = isinstance(self.dual, bool | np.bool_)
         require(is_bool or self.dual == "auto", "dual", self.dual, 'True, False or "auto"')
         require_number("C", self.C, "a positive number")

@@ -30,7 +30,7 @@ def _data(n: int = 40, n_classes: int = 3, seed: int = 0, d: int = 3):
         ({"penalty": "l3"}, "penalty must be"),
         (
             {"penalty": "l1", "loss": "hinge"},
-            r'penalty must be "l2" with loss="hinge".*penalty=.l1',
+            "penalty='l1', loss='hinge'.*penalty must be",
         ),
         ({"loss": "epsilon"}, "loss must be"),
         ({"multi_class": "all"}, "multi_class must be"),
