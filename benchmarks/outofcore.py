@@ -93,7 +93,7 @@ def _fit_files(folder: Path, limit_mb: int) -> dict[str, Any]:
     engine = _Timed(paths, sources.Threads())
     start = time.perf_counter()
     dataset = sources.from_files(features, target=labels, engine=engine)
-    model = LinearSVC().fit(dataset)
+    model = LinearSVC(loss="hinge", tol=1e-9).fit(dataset)
     seconds = time.perf_counter() - start
     return {
         "rows": dataset.describe().n_rows,

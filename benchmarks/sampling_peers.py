@@ -108,10 +108,10 @@ def exact(source: Any, data: DataSet) -> Plane:
 
 
 def our_estimator(data: DataSet) -> Plane:
-    """Fit our LinearSVC with its defaults: its tolerance is a gap, and validation is included."""
+    """Fit our LinearSVC with its default tolerance, a gap; validation is included."""
     from widemargin import LinearSVC
 
-    model = LinearSVC(C=data.C).fit(data.X, data.y)
+    model = LinearSVC(C=data.C, loss="hinge").fit(data.X, data.y)
     return Plane(model.coef_[0], float(model.intercept_[0]), float("nan"))
 
 

@@ -49,7 +49,7 @@ WORKLOADS = {
     "SVC 600 x 10, 10 classes": ("fit(wm.SVC(), blobs(600, 10, classes=10))", 2),
     "SVC 5,000 x 10": ("fit(wm.SVC(), blobs(5_000, 10))", 1),
     "SVC 40,000 x 10": ("fit(wm.SVC(), blobs(40_000, 10))", 1),
-    "LinearSVC 1e6 x 20": ("fit(wm.LinearSVC(), blobs(1_000_000, 20))", 1),
+    "LinearSVC 1e6 x 20": ("fit(wm.LinearSVC(loss='hinge'), blobs(1_000_000, 20))", 1),
     "exact leave-one-out, n = 600": ("left_out(blobs(600, 10))", 3),
     "LPSVC n = 1,000": ("fit(wm.LPSVC(), blobs(1_000, 10))", 1),
     "OrdinalSVC 1e5 x 20": ("fit(wm.OrdinalSVC(kernel='linear'), ranks(100_000, 20))", 1),

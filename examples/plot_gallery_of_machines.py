@@ -35,7 +35,7 @@ y[WRONG] ^= 1
 # figure compares how the classifiers treat wrong labels, not how accurate they can be.
 
 MACHINES = {
-    "linear": LinearSVC(C=1.0),
+    "linear": LinearSVC(loss="hinge", C=1.0),
     "soft margin": SVC(C=10.0, gamma=1.0),
     "at most 20 % margin errors": NuSVC(nu=0.2, gamma=1.0),
     "reduced convex hulls": ReducedHullSVC(kernel="rbf", gamma=1.0, k=5),

@@ -79,7 +79,7 @@ print(f"the density integrates to {total:.6f}; no rule has an error below {best:
 # passes.
 
 MACHINES = {
-    "LinearSVC": LinearSVC(),
+    "LinearSVC": LinearSVC(loss="hinge"),
     "MaxMarginClassifier(norm=1)": MaxMarginClassifier(norm=1),
     "PerceptronClassifier": PerceptronClassifier(max_iter=100),
     'SVC(kernel="rbf")': SVC(gamma=0.25),

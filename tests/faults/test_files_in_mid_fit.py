@@ -51,7 +51,7 @@ def test_a_file_that_changes_in_mid_fit_is_named(kind, deed, task, tmp_path):
     write, open_files = KINDS[kind]
     path = write(tmp_path, 20_000)
     quiet = open_files(tmp_path)
-    expected = LinearSVC(random_state=0).fit(quiet)
+    expected = LinearSVC(loss="hinge", tol=1e-9, random_state=0).fit(quiet)
     meddling = sources.Dataset(
         quiet.rows,
         Meddling(task, lambda: DEEDS[deed](path)),
@@ -59,7 +59,9 @@ def test_a_file_that_changes_in_mid_fit_is_named(kind, deed, task, tmp_path):
         quiet.dtype,
         quiet.feature_names,
     )
-    model = LinearSVC(C=2.0, random_state=0, checkpoint=tmp_path / "fit.checkpoint")
+    model = LinearSVC(
+        loss="hinge", tol=1e-9, C=2.0, random_state=0, checkpoint=tmp_path / "fit.checkpoint"
+    )
     with pytest.raises((ValueError, FileNotFoundError), match=named(path)) as caught:
         model.fit(meddling)
     assert "again" in str(caught.value)  # the fix: make, copy or write it again
@@ -73,14 +75,18 @@ def test_a_wrong_bit_in_a_page_of_parquet_is_named_or_changes_nothing(tmp_path):
     path = write_parquet(tmp_path, 300)
     whole = path.read_bytes()
     contents = int.from_bytes(whole[-8:-4], "little") + 8
-    expected = LinearSVC(random_state=0).fit(open_parquet(tmp_path)).coef_.tobytes()
+    expected = (
+        LinearSVC(loss="hinge", tol=1e-9, random_state=0)
+        .fit(open_parquet(tmp_path))
+        .coef_.tobytes()
+    )
     rng = np.random.default_rng(0)
     named_ones = 0
     for place in rng.integers(0, len(whole) - contents, FLIPS):
         bit = whole[place] ^ (1 << int(rng.integers(8)))
         path.write_bytes(whole[:place] + bytes([bit]) + whole[place + 1 :])
         try:
-            model = LinearSVC(random_state=0).fit(open_parquet(tmp_path))
+            model = LinearSVC(loss="hinge", tol=1e-9, random_state=0).fit(open_parquet(tmp_path))
         except ValueError as error:
             named_ones += str(path) in str(error)
         else:
@@ -99,7 +105,7 @@ def test_a_wrong_bit_in_the_contents_of_parquet_never_breaks_out(tmp_path):
         bit = whole[place] ^ (1 << int(rng.integers(8)))
         path.write_bytes(whole[:place] + bytes([bit]) + whole[place + 1 :])
         try:
-            LinearSVC(random_state=0).fit(open_parquet(tmp_path))
+            LinearSVC(loss="hinge", tol=1e-9, random_state=0).fit(open_parquet(tmp_path))
         except (ValueError, TypeError) as error:
             refusals.append(str(error))
     assert refusals

@@ -156,9 +156,11 @@ def _wait(number):
 
 def test_all_workers_killed_in_mid_fit_change_nothing(client, files):
     """The cluster starts others in their place, which know nothing and need to know nothing."""
-    undisturbed = LinearSVC(random_state=0).fit(sources.from_files(files, target=6))
+    undisturbed = LinearSVC(loss="hinge", tol=1e-9, random_state=0).fit(
+        sources.from_files(files, target=6)
+    )
     dataset = sources.from_files(files, target=6, engine=KillsAll(client))
-    model = LinearSVC(random_state=0).fit(dataset)
+    model = LinearSVC(loss="hinge", tol=1e-9, random_state=0).fit(dataset)
     assert KillsAll.killed == 2
     assert bits(model) == bits(undisturbed)
     client.wait_for_workers(2, timeout=LOST)
@@ -170,7 +172,7 @@ def test_a_client_that_was_closed_is_an_error_at_once(client, files, tmp_path):
     other = Client(client.scheduler.address, set_as_default=False)
     dataset = sources.from_files(files, target=6, engine=DaskEngine(other))
     other.close()
-    model = LinearSVC(checkpoint=tmp_path / "fit.checkpoint")
+    model = LinearSVC(loss="hinge", tol=1e-9, checkpoint=tmp_path / "fit.checkpoint")
     with pytest.raises(Exception, match="Client is closed"):
         model.fit(dataset)
     assert not hasattr(model, "classes_")

@@ -102,12 +102,12 @@ FOUND = {
     ),
     # systems of equations that cannot be solved
     "tiny rows": (
-        LinearSVC(C=0.03, solver="sampling"),
+        LinearSVC(loss="hinge", C=0.03, solver="sampling", tol=1e-9),
         classes(5, 6, 193, "tiny", "fortran", labels="objects", n_classes=4, weights="uniform"),
         linear_truth,
     ),
     "scales apart": (
-        LinearSVC(C=11.2, solver="sampling"),
+        LinearSVC(loss="hinge", C=11.2, solver="sampling", tol=1e-9),
         classes(9, 2, 256250, "extreme", "fortran", manner="alternate", weights="whole"),
         linear_truth,
     ),

@@ -27,9 +27,20 @@ pytestmark = pytest.mark.fuzz
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "origin"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @short_or_profile()
-@given(problem=classifications(), C=powers(-6, 8), tol=st.sampled_from([1e-4, 1e-1, 1e-8]))
-def test_linear_svc(intercept: bool, loss: str, problem: Problem, C: float, tol: float) -> None:
-    model = LinearSVC(C=C, loss=loss, fit_intercept=intercept, tol=tol)
+@given(
+    problem=classifications(),
+    C=powers(-6, 8),
+    tol=st.sampled_from([1e-4, 1e-1, 1e-8]),
+    multi_class=st.sampled_from(["ovr", "ovo"]),
+    scaling=st.sampled_from([None, 1.0, 10.0]),
+)
+def test_linear_svc(
+    intercept: bool, loss: str, problem: Problem, C: float, tol: float, multi_class: str, scaling
+) -> None:
+    model = LinearSVC(
+        C=C, loss=loss, fit_intercept=intercept, tol=tol, multi_class=multi_class,
+        intercept_scaling=scaling,
+    )  # fmt: skip
     name = f"LinearSVC {loss}{'' if intercept else ' origin'}"
     judge(name, model, problem, linear_truth, probabilities=True, leave_one_out=True)
 
@@ -38,7 +49,7 @@ def test_linear_svc(intercept: bool, loss: str, problem: Problem, C: float, tol:
 @short_or_profile()
 @given(problem=classifications(containers=DENSE), C=powers(-6, 8))
 def test_linear_svc_by_sampling(intercept: bool, problem: Problem, C: float) -> None:
-    model = LinearSVC(C=C, fit_intercept=intercept, solver="sampling")
+    model = LinearSVC(loss="hinge", C=C, fit_intercept=intercept, solver="sampling", tol=1e-9)
     name = f"LinearSVC sampling{'' if intercept else ' origin'}"
     judge(name, model, problem, linear_truth, probabilities=True, leave_one_out=True)
 

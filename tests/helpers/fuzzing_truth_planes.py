@@ -38,6 +38,13 @@ def pair_labels(classes: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
     return [np.where(codes == i, 1.0, np.where(codes == j, -1.0, 0.0)) for i, j in pairs]
 
 
+def rest_labels(classes: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+    """Return the labels of each class's machine: 1, and -1 for all other classes."""
+    if len(classes) == 2:
+        return pair_labels(classes, y)
+    return [np.where(y == label, 1.0, -1.0) for label in classes]
+
+
 def length(vector: np.ndarray, p: float) -> float:
     """Return the l_p norm."""
     return float(np.linalg.norm(vector, ord=p))
@@ -70,21 +77,29 @@ def hinge_objective(
 
 def linear_truth(model: Any, problem: Problem) -> None:
     """Check LinearSVC: its primal, and its dual from above by other planes (it shows no dual)."""
-    for k, label in enumerate(pair_labels(model.classes_, problem.y)):
+    labels = pair_labels if model.multi_class == "ovo" else rest_labels
+    for k, label in enumerate(labels(model.classes_, problem.y)):
         rows = np.flatnonzero((label != 0) & (problem.weight > 0))
         X, y, cost = problem.values[rows], label[rows], model.C * problem.weight[rows]
         c, squared = model.certificates_[k], model.loss == "squared_hinge"
         w, b = model.coef_[k], float(model.intercept_[k])
         assert model.fit_intercept or b == 0.0
         primal, off = hinge_objective(w, b, X, y, cost, squared)
+        primal += _penalty(model, b)
         say(c.primal, primal, off, "primal")
         check_gap(c, off)
         assert c.converged == (c.relative_gap <= model.tol)
         for other, shift in _planes(X, y, cost, model, squared):
             value, value_off = hinge_objective(other, shift, X, y, cost, squared)
+            value += _penalty(model, shift)
             assert c.dual <= value + value_off + off + CLOSE * max(1.0, abs(value)), (
                 f"the dual {c.dual!r} is no lower bound: a plane has {value!r}"
             )
+
+
+def _penalty(model: Any, b: float) -> float:
+    """Return the penalty of the intercept, b = s v with the penalty v^2 / 2."""
+    return 0.0 if model.intercept_scaling is None else 0.5 * (b / model.intercept_scaling) ** 2
 
 
 def _planes(X: np.ndarray, y: np.ndarray, cost: np.ndarray, model: Any, squared: bool) -> Any:

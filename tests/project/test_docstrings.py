@@ -188,6 +188,8 @@ def test_parameters_that_machines_share_have_one_order():
         "tol", "class_weight", "cache_size", "max_iter", "time_limit", "random_state", "verbose",
     ]  # fmt: skip
     for name, machine in MACHINES.items():
+        if name == "LinearSVC":  # scikit-learn's order, also of positional parameters
+            continue
         shared = [p for p in inspect.signature(machine).parameters if p in order]
         assert shared == sorted(shared, key=order.index), name
 

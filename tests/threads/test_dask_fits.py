@@ -65,23 +65,25 @@ def _bits(model) -> tuple[bytes, bytes]:
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_a_cluster_gives_the_bits_of_threads(client, files, loss: str) -> None:
-    here = LinearSVC(loss=loss).fit(sources.from_files(files, target=6))
+    here = LinearSVC(loss=loss, tol=1e-9).fit(sources.from_files(files, target=6))
     dataset = sources.from_files(files, target=6, engine=DaskEngine(client))
-    there = LinearSVC(loss=loss).fit(dataset)
+    there = LinearSVC(loss=loss, tol=1e-9).fit(dataset)
     assert there.certificate_.converged
     assert _bits(there) == _bits(here)
     if loss == "hinge":
         X = np.concatenate([np.load(files.replace("*", str(k))) for k in range(6)])
-        held = LinearSVC(solver="sampling").fit(X[:, :6], X[:, 6])
+        held = LinearSVC(loss="hinge", tol=1e-9, solver="sampling").fit(X[:, :6], X[:, 6])
         assert there.certificate_.primal == pytest.approx(held.certificate_.primal, rel=1e-10)
 
 
 @pytest.mark.parametrize("scan", [2, 3, 4])
 @pytest.mark.slow
 def test_a_worker_killed_in_mid_fit_changes_nothing(client, files, scan: int) -> None:
-    undisturbed = LinearSVC().fit(sources.from_files(files, target=6))
+    undisturbed = LinearSVC(loss="hinge", tol=1e-9).fit(sources.from_files(files, target=6))
     killer = Killer(client, scan)
-    model = LinearSVC().fit(sources.from_files(files, target=6, engine=killer))
+    model = LinearSVC(loss="hinge", tol=1e-9).fit(
+        sources.from_files(files, target=6, engine=killer)
+    )
     assert len(killer.killed) == 1
     assert _bits(model) == _bits(undisturbed)
     client.wait_for_workers(2, timeout=LOST)
@@ -91,11 +93,13 @@ def test_collections_of_unknown_sizes_go_straight_in(client) -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(9_000, 3))
     y = np.where(X[:, 0] + rng.normal(size=9_000) > 0, "yes", "no")
-    held = LinearSVC(solver="sampling").fit(X[X[:, 1] < 1], y[X[:, 1] < 1])
+    held = LinearSVC(loss="hinge", tol=1e-9, solver="sampling").fit(X[X[:, 1] < 1], y[X[:, 1] < 1])
     rows = da.from_array(X, chunks=(2_000, 3))
     keep = rows[:, 1] < 1
     with dask.config.set(scheduler=client):
-        model = LinearSVC().fit(rows[keep], da.from_array(y, chunks=2_000)[keep])
+        model = LinearSVC(loss="hinge", tol=1e-9).fit(
+            rows[keep], da.from_array(y, chunks=2_000)[keep]
+        )
     np.testing.assert_allclose(model.coef_, held.coef_, rtol=1e-8)
     assert model.classes_.tolist() == ["no", "yes"]
     assert set(model.predict(X[:50])) <= {"no", "yes"}

@@ -27,7 +27,7 @@ LONG_FITS = {
     "small": "SVC(C=1e8, gamma=0.01, tol=1e-13, max_iter=10**12)",
     "NuSVC": "NuSVC(nu=0.9, gamma=0.05, tol=1e-13, max_iter=10**12)",
     "SVR": "SVR(C=1e6, gamma=0.05, epsilon=1e-6, tol=1e-13, max_iter=10**12)",
-    "LinearSVC": "LinearSVC(C=1e4, tol=1e-15, max_iter=10**9)",
+    "LinearSVC": "LinearSVC(loss='hinge', C=1e4, tol=1e-15, max_iter=10**9)",
 }
 
 PROGRAM = """
@@ -162,9 +162,9 @@ def test_float32_data_are_not_copied_to_float64(max_iter: int) -> None:
     program = (
         "X = rng.standard_normal(size=(400_000, 60), dtype=np.float32)\n"
         "y = (X[:, 0] > 0.1).astype(int)\n"
-        "LinearSVC(max_iter=1).fit(X[:2000], y[:2000])\n"
+        "LinearSVC(loss='hinge', max_iter=1).fit(X[:2000], y[:2000])\n"
         "before = peak()\n"
-        f"LinearSVC(max_iter={max_iter}).fit(X, y)\n"
+        f"LinearSVC(loss='hinge', max_iter={max_iter}).fit(X, y)\n"
         "print(before, peak())\n"
     )
     before, after = _numbers(DATA + program)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
+
+Sides: TypeAlias = tuple[int, int | None]
+"""Positive and negative class of a binary problem; None: all other classes."""
 
 
 def check_classes(y: Any) -> tuple[Any, IntArray]:
@@ -31,11 +34,32 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     return list(combinations(range(n_classes), 2))
 
 
-def pair_rows(codes: IntArray, pair: tuple[int, int]) -> tuple[IntArray, FloatArray]:
-    """Return the indices of the samples of two classes, and their labels +1 and -1."""
+def rest_sides(n_classes: int) -> list[Sides]:
+    """Return the sides of the one-vs-rest problems; two classes have one problem, their pair."""
+    if n_classes == 2:
+        return [(1, 0)]
+    return [(k, None) for k in range(n_classes)]
+
+
+def pair_rows(codes: IntArray, pair: Sides) -> tuple[IntArray, FloatArray]:
+    """Return the indices of the samples of a binary problem, and their labels +1 and -1."""
     positive, negative = pair
-    rows = np.flatnonzero((codes == positive) | (codes == negative))
-    return rows, np.where(codes[rows] == positive, 1.0, -1.0)
+    is_positive = codes == positive
+    if negative is None:
+        return np.arange(len(codes)), np.where(is_positive, 1.0, -1.0)
+    rows = np.flatnonzero(is_positive | (codes == negative))
+    return rows, np.where(is_positive[rows], 1.0, -1.0)
+
+
+def pair_factors(factors: FloatArray, codes: IntArray, pair: Sides) -> FloatArray:
+    """Return the cost factor of each sample in a binary problem, given those of the classes.
+
+    In one-vs-rest only the positive class has its factor, as in LIBLINEAR.
+    """
+    positive, negative = pair
+    if negative is None:
+        return np.where(codes == positive, factors[positive], 1.0)
+    return factors[codes]
 
 
 def rest_labels(codes: IntArray, n_classes: int) -> list[FloatArray]:

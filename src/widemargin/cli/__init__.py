@@ -80,7 +80,13 @@ def fit(
             show_default="0.1",
         ),
     ] = None,
-    tol: Annotated[float, typer.Option(help="KKT violation at which to stop.")] = 1e-3,
+    tol: Annotated[
+        float | None,
+        typer.Option(
+            help="Tolerance: KKT violation, or relative duality gap of a LinearSVC.",
+            show_default="0.001; 0.0001 for LinearSVC",
+        ),
+    ] = None,
     class_weight: Annotated[
         Literal["balanced"] | None, typer.Option(help="Give all classes equal weight.")
     ] = None,

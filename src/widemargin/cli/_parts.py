@@ -45,13 +45,11 @@ def fit_in_parts(
 
     check_writable(output)
     machine = wm.LinearSVC(
-        C=settings.C,
-        tol=settings.tol,
+        loss="hinge",  # and "ovo": the problem of SVC(kernel="linear"), as for data in memory
+        multi_class="ovo",
         class_weight=settings.class_weight,
-        time_limit=settings.time_limit,
         checkpoint=None if checkpoint is None else str(checkpoint),
-        random_state=0,
-        verbose=settings.verbose,
+        **settings.common(),
     )
     dataset = _dataset(data, target, drop)
     try:

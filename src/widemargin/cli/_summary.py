@@ -84,7 +84,8 @@ def describe_parameters(machine: Any) -> str:
         parts.append(f"coef0 = {machine.coef0:g}")
     if getattr(machine, "class_weight", None):
         parts.append("classes weighted equally")
-    return ", ".join([*parts, f"tol = {machine.tol:g}"])
+    criterion = "" if hasattr(machine, "kernel") else " (relative gap)"  # else KKT violation
+    return ", ".join([*parts, f"tol = {machine.tol:g}{criterion}"])
 
 
 def describe_certificate(certificate: Certificate, n_problems: int = 1) -> str:

@@ -30,10 +30,16 @@ class Settings:
     degree: int = 3
     coef0: float = 0.0
     epsilon: float | None = None
-    tol: float = 1e-3
+    tol: float | None = None  # None: the default of the estimator
     class_weight: str | None = None
     time_limit: float | None = None
     verbose: int = 0
+
+    def common(self) -> dict[str, Any]:
+        """Return the parameters that all estimators have."""
+        given = {} if self.tol is None else {"tol": self.tol}
+        shared = {"C": self.C, "time_limit": self.time_limit, "verbose": self.verbose}
+        return {**shared, "random_state": 0, **given}
 
     def gamma_value(self) -> str | float:
         """Return gamma as the parameter of the estimator: a keyword or a number."""
@@ -90,13 +96,7 @@ def _machine(task: Task, settings: Settings, *, n_rows: int) -> Any:
 
     import widemargin as wm
 
-    common: dict[str, Any] = {
-        "C": settings.C,
-        "tol": settings.tol,
-        "time_limit": settings.time_limit,
-        "random_state": 0,
-        "verbose": settings.verbose,
-    }
+    common = settings.common()
     kernel: dict[str, Any] = {
         "kernel": settings.kernel,
         "gamma": settings.gamma_value(),
@@ -113,6 +113,8 @@ def _machine(task: Task, settings: Settings, *, n_rows: int) -> Any:
     if settings.epsilon is not None:
         raise UserError("--epsilon is for regression; this is classification.")
     if settings.kernel == "linear" and n_rows > MOST_ROWS_OF_LINEAR_KERNEL:
+        # The problem of SVC(kernel="linear").
+        common |= {"loss": "hinge", "multi_class": "ovo"}
         return wm.LinearSVC(class_weight=settings.class_weight, **common)
     return wm.SVC(class_weight=settings.class_weight, **kernel, **common)
 

@@ -8,13 +8,14 @@ The subclasses are in modules named after their leave-one-out method: `by_path` 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from widemargin._base.messages import warn
-from widemargin._base.multiclass import combine, positive_classes
+from widemargin._base.multiclass import Sides, combine, positive_classes
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, require
 from widemargin.fitted.calibration import Calibration, fit_calibration
@@ -243,7 +244,7 @@ class FittedModel:
 
     # -- probabilities -------------------------------------------------------------------------
 
-    def sides(self, n_machines: int) -> list[tuple[int, int | None]]:
+    def sides(self, n_machines: int) -> list[Sides]:
         """Return the positive and negative class of each binary problem; None for the rest."""
         return [(positive, None) for positive in positive_classes(max(2, n_machines))]
 
@@ -268,25 +269,31 @@ class FittedModel:
 
 
 class PairedModel(FittedModel):
-    """Fitted one-vs-one classifier, with one binary submodel per pair of classes.
+    """Fitted classifier with one binary submodel per pair of classes, or per class.
 
     Attributes
     ----------
-    pairs : list of (int, int)
-        Positive and negative class of each submodel; empty for regression.
+    pairs : sequence of (int, int or None)
+        Positive and negative class of each submodel, with None for all other classes
+        (one-vs-rest); empty for regression.
     """
 
-    pairs: list[tuple[int, int]]
+    pairs: Sequence[Sides]
 
     def class_scores(self, values: FloatArray, codes: IntArray) -> tuple[FloatArray, float]:
-        """Aggregate pairwise votes into class scores; ties count against a sample's own class."""
+        """Return one-vs-rest values, or aggregate pairwise votes into class scores.
+
+        Ties of votes count against a sample's own class.
+        """
+        if self.pairs[0][1] is None:
+            return super().class_scores(values, codes)
         for k, (positive, negative) in enumerate(self.pairs):
             tied = np.abs(values[:, k]) <= TIE
             lost = np.where(codes == positive, -0.0, np.where(codes == negative, TIE, 0.0))
             values[tied, k] = lost[tied]
         return combine(values, len(self.classes())), 0.0
 
-    def sides(self, n_machines: int) -> list[tuple[int, int | None]]:
+    def sides(self, n_machines: int) -> list[Sides]:
         """Return the positive and negative class of each binary problem."""
         return list(self.pairs)
 

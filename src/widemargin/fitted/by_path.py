@@ -7,13 +7,14 @@ linear response is the first step of this path. Error bounds do not need a path.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from widemargin._base.multiclass import Sides
 from widemargin._base.threads import worker_threads
 from widemargin._base.tolerances import KERNEL_ROUNDING, SUM_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
@@ -101,7 +102,7 @@ class SharedMatrix:
 
 @dataclass(frozen=True, eq=False)
 class Training(PairedModel):
-    """Fitted soft-margin model: one submodel per pair of classes, or one for regression.
+    """Fitted soft-margin model: one submodel per pair or class, or one for regression.
 
     Attributes
     ----------
@@ -118,7 +119,7 @@ class Training(PairedModel):
     data: TrainingSet
     kernel: Kernel
     centre: FloatArray | None
-    pairs: list[tuple[int, int]]
+    pairs: Sequence[Sides]
     machines: list[Machine]
     intercept: bool
     refusal: str = ""
@@ -194,6 +195,11 @@ class Training(PairedModel):
         for machine in self.machines:
             if machine.refusal:
                 raise Refused(machine.refusal)
+        n = len(self.data.weight)
+        whole = len(self.machines) > 1 and all(len(m.rows) == n for m in self.machines)
+        if shared is None and whole and (exact or n <= DENSE_ROWS):  # one-vs-rest
+            with worker_threads() as threads:
+                shared = SharedMatrix(self, threads)
         values = self.values(everywhere=chosen is not None)
         events = retrained = 0
         optima = []
@@ -223,8 +229,8 @@ class Training(PairedModel):
     def bounded_errors(self, method: str) -> tuple[BoolArray, str]:
         """Return a mask of the user's samples that a bound counts as errors.
 
-        With several classes a sample counts if the bound counts it in any pair of its class: a
-        class that wins all its pairs is the predicted one.
+        With several classes a sample counts if the bound counts it in any submodel of its class: a
+        class that wins all its pairs, or is the only one with a positive value, is predicted.
         """
         if not self.pairs:
             raise ValueError(

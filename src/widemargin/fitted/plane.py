@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from widemargin._base.multiclass import Sides
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import PairedModel
@@ -92,7 +94,7 @@ class PlaneTraining(RefittedModel, PairedModel):
     """Fitted model with one hyperplane per pair of classes."""
 
     data: TrainingSet
-    pairs: list[tuple[int, int]]
+    pairs: Sequence[Sides]
     machines: list[NormMachine]
     seed: int
 

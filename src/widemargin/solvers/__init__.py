@@ -21,7 +21,7 @@ soft_margin      active set, warm-started from subsamples that      SVC, NuSVC, 
 linear           "smoothed_newton": always, except for the hinge    LinearSVC, LinearSVR;
                  with dense samples, n >= 500,000 and d <= 30:      MaxMarginClassifier with norm=2
                  "out_of_core"
-out_of_core      "implicit" (exact): hinge and hulls.               LinearSVC on data in parts
+out_of_core      "implicit": hinge and hulls.                       LinearSVC on data in parts
                  "newton": squared hinge
 reduced_hull     "qp": linear kernel, dense, d <= 100 and           ReducedHullSVC, TubeSVR
                  n <= 5,000. "implicit": the same, more samples.

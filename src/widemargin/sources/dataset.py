@@ -36,7 +36,7 @@ class TrainingSource:
     sizes : list of int
         Number of training samples of each part.
     n_features : int
-        Number of features.
+        Number of features, including the constant one.
     dtype : dtype
         Type of the features: float32 or float64.
     centre, scale : ndarray of shape (n_features,)
@@ -53,10 +53,12 @@ class TrainingSource:
 
     def __init__(self, dataset: Dataset, view: View, sizes: list[int]) -> None:
         self.sizes = sizes
-        self.n_features, self.dtype = dataset.n_features, dataset.dtype
-        nothing, unit = np.zeros(self.n_features), np.ones(self.n_features)
-        self.centre = nothing if view.centre is None else view.centre.astype(np.float64)
-        self.scale = unit if view.scale is None else view.scale.astype(np.float64)
+        more = 0 if view.constant is None else 1
+        self.n_features, self.dtype = dataset.n_features + more, dataset.dtype
+        nothing, unit = np.zeros(dataset.n_features), np.ones(dataset.n_features)
+        centre = nothing if view.centre is None else view.centre.astype(np.float64)
+        scale = unit if view.scale is None else view.scale.astype(np.float64)
+        self.centre, self.scale = np.pad(centre, (0, more)), np.append(scale, unit[:more])
         self._dataset, self._view = dataset, view
 
     @property
@@ -229,8 +231,9 @@ class Dataset:
         cost_factors: tuple[float, float] | None = None,
         centre: Any = None,
         scale: Any = None,
+        constant: float | None = None,
     ) -> TrainingSource:
-        """Return the samples of two classes, labelled +1 and -1.
+        """Return the samples of two classes, labelled +1 and -1, or of a class and all others.
 
         Samples of other classes are skipped while reading, and sample indices count only the
         samples of the two classes.
@@ -238,12 +241,14 @@ class Dataset:
         Parameters
         ----------
         positive, negative : label
-            The two classes.
+            The two classes. If `negative` is None, all classes but the positive one.
         cost_factors : (float, float), default=None
             Factors of the weights of the positive and of the negative samples.
         centre, scale : array-like of shape (n_features,), default=None
             Features are read as (x - centre) / scale. Both are rounded to the type of the data;
             the source has the rounded values as attributes.
+        constant : float, default=None
+            Value of a feature that is appended to those of the data: a penalised intercept.
 
         Returns
         -------
@@ -258,15 +263,22 @@ class Dataset:
         assert found.classes is not None
         assert found.class_sizes is not None
         labels = found.classes.tolist()
-        for name, label in (("positive", positive), ("negative", negative)):
+        given = {"positive": positive} if negative is None else {
+            "positive": positive, "negative": negative,
+        }  # fmt: skip
+        for name, label in given.items():
             require(label in labels, name, label, f"one of the classes {labels[:20]}")
         require(positive != negative, "negative", negative, "another class than positive")
         require(good, "cost_factors", cost_factors, "two numbers that are not negative")
-        pair = [labels.index(positive), labels.index(negative)]
+        # Labels of the description: Python scalars take the type of the targets.
+        pair = [labels.index(label) for label in given.values()]
+        plus, minus = labels[pair[0]], None if negative is None else labels[pair[1]]
+        everything = negative is None or len(labels) == 2
+        sizes = found.class_sizes if everything else found.class_sizes[:, pair]
         units = self._unit("centre", centre), self._unit("scale", scale)
-        plus, minus = (labels[k] for k in pair)  # Python scalars take the type of the targets
-        view = View(plus, minus, len(labels) == 2, (float(factors[0]), float(factors[1])), *units)
-        return TrainingSource(self, view, found.class_sizes[:, pair].sum(axis=1).tolist())
+        costs = float(factors[0]), float(factors[1])
+        view = View(plus, minus, everything, costs, *units, constant)
+        return TrainingSource(self, view, sizes.sum(axis=1).tolist())
 
     def regression(self, *, centre: Any = None, scale: Any = None) -> TrainingSource:
         """Return all samples with their numerical targets.

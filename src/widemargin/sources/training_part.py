@@ -24,7 +24,8 @@ class View:
     Attributes
     ----------
     positive, negative : label or None
-        The classes that become +1 and -1. Both are None in regression: the target is kept.
+        The classes that become +1 and -1. Both are None in regression: the target is kept. Only
+        `negative` is None in one-vs-rest: all other classes become -1.
     everything : bool
         Whether all rows belong to the two classes, so that none has to be skipped.
     cost_factors : tuple of float
@@ -32,6 +33,8 @@ class View:
     centre, scale : ndarray of shape (n_features,) or None
         Features become (x - centre) / scale. Both have the type of the data, so that the
         reported values are exactly those used.
+    constant : float or None
+        Value of a feature that is appended to those of the data, if any.
     """
 
     positive: Any
@@ -40,6 +43,7 @@ class View:
     cost_factors: tuple[float, float]
     centre: RealArray | None
     scale: RealArray | None
+    constant: float | None = None
 
     def kept(self, target: AnyArray) -> BoolArray | None:
         """Return the mask of the rows that belong to the two classes, or None if all do."""
@@ -61,14 +65,14 @@ class View:
         return y, weight
 
     def features(self, X: RealArray, buffer: RealArray) -> RealArray:
-        """Centre and scale features into the buffer; return X itself if neither applies."""
-        if self.centre is None and self.scale is None:
-            return X
+        """Centre and scale features into the buffer; return X itself if nothing applies."""
         block = buffer[: len(X)]
         if self.centre is not None:
             X = _for_each_row(np.subtract, X, self.centre, block)
         if self.scale is not None:
             X = _for_each_row(np.divide, X, self.scale, block)
+        if self.constant is not None:
+            X = np.column_stack([X, np.full(len(X), self.constant, dtype=X.dtype)])
         return X
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
+from widemargin._base.multiclass import check_classes, pair_factors, pair_rows
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
     canonical,
@@ -18,7 +18,7 @@ from widemargin._base.validation import (
     require_number,
     scale_gamma,
 )
-from widemargin.estimators._base.inspection import kernel_for
+from widemargin.estimators._base.inspection import has_threshold, kernel_for, sides_for
 from widemargin.estimators._base.kernel import check_range
 from widemargin.kernels import Kernel, Rows, is_mercer
 from widemargin.tuning.kernel_paths import (
@@ -155,14 +155,14 @@ class Task:
         weight, codes = self.data.weight[rows], self.codes[rows]
         cost = weight * self.factors[codes]
         path, base = self.path(rows)
-        intercept = bool(self.model.fit_intercept)
-        n_classes = len(self.factors)
+        intercept = has_threshold(self.model)
         parts: list[IntArray | None] = []
         pairs = []
-        for pair in class_pairs(n_classes):
+        for pair in sides_for(self.model, len(self.factors)):
             chosen, label = pair_rows(codes, pair)
-            parts.append(None if n_classes == 2 else chosen)
-            pairs.append(Pair(label, weight[chosen], cost[chosen], intercept))
+            own = weight * pair_factors(self.factors, codes, pair)
+            parts.append(None if len(chosen) == len(codes) else chosen)
+            pairs.append(Pair(label, weight[chosen], own[chosen], intercept))
         tune_cost = "C" in self.names or self.hinge
         scale = float(path.kernel(base).diagonal().mean()) * float(cost.mean())
         # The scale is zero if all samples are zero.

@@ -135,10 +135,16 @@ def test_kernel_and_linear_machine_agree(labels):
     X, y = load_iris(return_X_y=True)
     X, y = X[y >= 3 - labels], y[y >= 3 - labels]
     by_kernel = margins.geometric(SVC(kernel="linear", tol=1e-9).fit(X, y), X, y)
-    by_weights = margins.geometric(LinearSVC(tol=1e-11).fit(X, y), X, y)
+    by_weights = margins.geometric(
+        LinearSVC(loss="hinge", multi_class="ovo", tol=1e-11).fit(X, y), X, y
+    )
     K = X @ X.T
     looked_up = margins.geometric(SVC(kernel="precomputed", tol=1e-9).fit(K, y), K, y)
-    sparse = margins.geometric(LinearSVC(tol=1e-11).fit(sp.csr_array(X), y), sp.csr_array(X), y)
+    sparse = margins.geometric(
+        LinearSVC(loss="hinge", multi_class="ovo", tol=1e-11).fit(sp.csr_array(X), y),
+        sp.csr_array(X),
+        y,
+    )
     for found in (by_weights, looked_up, sparse):
         assert found == pytest.approx(by_kernel, abs=1e-6)
 

@@ -43,7 +43,9 @@ def test_many_files_are_fitted_standardised_and_saved(folder, tmp_path, pattern:
     whole = pa.concat_tables(tables).to_pandas()
     X, y = whole[["a", "b"]], whole["churned"].to_numpy()
     loaded = load_model(model)
-    machine = LinearSVC(solver="sampling").fit(loaded.pipeline[0].transform(X), y)
+    machine = LinearSVC(loss="hinge", multi_class="ovo", solver="sampling").fit(
+        loaded.pipeline[0].transform(X), y
+    )
     np.testing.assert_allclose(loaded.pipeline[-1].coef_, machine.coef_, rtol=1e-6)
     np.testing.assert_allclose(loaded.pipeline[0].mean_, X.mean().to_numpy(), rtol=1e-12)
     written = tmp_path / "out.csv"

@@ -414,7 +414,7 @@ def _contains(message: str, number: float) -> bool:
 def test_linear_machine_has_the_same_manners() -> None:
     X, y = _hard(2000)
     with pytest.warns(ConvergenceWarning) as caught:
-        model = LinearSVC(tol=1e-10, max_iter=1).fit(X * [1, 1e3, 1], y)
+        model = LinearSVC(loss="hinge", tol=1e-10, max_iter=1).fit(X * [1, 1e3, 1], y)
     assert model.certificate_.converged is False
     assert model.certificate_.primal >= model.certificate_.dual
     assert _contains(str(caught[0].message), model.certificate_.relative_gap)

@@ -185,7 +185,7 @@ def test_weights_in_l1_leave_features_out() -> None:
 def test_soft_euclidean_margin_is_that_of_linear_svc() -> None:
     X, y = load_iris(return_X_y=True)
     model = MaxMarginClassifier(2, C=0.7).fit(X, y)
-    other = LinearSVC(C=0.7, tol=1e-12).fit(X, y)
+    other = LinearSVC(loss="hinge", multi_class="ovo", C=0.7, tol=1e-12).fit(X, y)
     assert model.coef_ == pytest.approx(other.coef_, abs=1e-5)
     assert model.decision_function(X) == pytest.approx(other.decision_function(X), abs=1e-4)
     assert loo.decision_values(model) == pytest.approx(loo.decision_values(other), abs=1e-6)

@@ -167,7 +167,7 @@ def test_rings_grow_with_the_coefficients():
 
 def test_linear_machines_have_rings_too():
     X, y = moons()
-    model = LinearSVC(C=3, tol=1e-8).fit(X, y)
+    model = LinearSVC(loss="hinge", C=3, tol=1e-8).fit(X, y)
     kernel = SVC(C=3, kernel="linear", tol=1e-8).fit(X, y)
     rings = named(plot.decision_boundary(model, backend="plotly", resolution=12))["support vector"]
     assert same_rows(rings, X[kernel.support_])
@@ -510,7 +510,7 @@ def test_history_has_the_bounds_of_each_round(backend):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3))
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] + 0.5 * rng.normal(size=4000) > 0)
-    model = LinearSVC(solver="sampling", C=0.1).fit(X, y)
+    model = LinearSVC(loss="hinge", tol=1e-9, solver="sampling", C=0.1).fit(X, y)
     for k in (0, 1, 2):
         picture = plot.certificate_history(model, pair=k, backend=backend)
         if backend == "plotly":

@@ -122,12 +122,11 @@ class OneVsOneClassifier:
         """
         check_is_fitted(self)
         values = self._pair_values(X)
-        calibrations = record_of(self).calibrations(self.calibration)
-        each = [c.probability(values[:, k]) for k, c in enumerate(calibrations)]
-        if len(each) == 1:
-            return np.column_stack([1.0 - each[0], each[0]])
+        each = _calibrated(self, values)
+        if each.shape[1] == 1:
+            return np.column_stack([1.0 - each, each])
         n_classes = len(self.classes_)
-        coupled = couple(np.column_stack(each), class_pairs(n_classes), n_classes)
+        coupled = couple(each, class_pairs(n_classes), n_classes)
         return project_on_prediction(coupled, predicted_class(combine(values, n_classes)))
 
 
@@ -183,9 +182,66 @@ class CalibratedOneVsRest:
         """
         check_is_fitted(self)
         values: FloatArray = self._machine_values(X)  # type: ignore[attr-defined]
-        calibrations = record_of(self).calibrations(self.calibration)
-        each = np.column_stack([c.probability(values[:, k]) for k, c in enumerate(calibrations)])
-        return against_rest(each, values)
+        return against_rest(_calibrated(self, values), values)
+
+
+class RestOrPairsClassifier(CalibratedOneVsRest, OneVsRestClassifier):
+    """Mixin for classifiers that are fitted one-vs-rest or one-vs-one.
+
+    `fit` stores which of the two as `_one_vs_one_`.
+    """
+
+    _one_vs_one_: bool
+
+    def _pair_values(self, X: Any) -> FloatArray:
+        return self._machine_values(X)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the decision function, which is +1 and -1 on the margins of a binary problem.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive for ``classes_[1]``. More: one-vs-rest, the decision value of
+            each class against the others; one-vs-one, the number of pairs won plus a fraction that
+            grows with the sum of the margins. The largest score is the predicted class.
+        """
+        check_is_fitted(self)
+        way: Any = OneVsOneClassifier if self._one_vs_one_ else OneVsRestClassifier
+        return np.asarray(way.decision_function(self, X))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class, calibrated on leave-one-out decision values.
+
+        The first call computes the leave-one-out values of the training samples and caches them
+        (see :mod:`widemargin.loo`). With more than two classes the one-vs-rest probabilities are
+        normalised, and pairwise probabilities are coupled. The most probable class is always the
+        predicted one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of `classes_`.
+        """
+        check_is_fitted(self)
+        way: Any = OneVsOneClassifier if self._one_vs_one_ else CalibratedOneVsRest
+        return np.asarray(way.predict_proba(self, X))
+
+
+def _calibrated(estimator: Any, values: FloatArray) -> FloatArray:
+    """Return the probability of the positive class of each binary problem, one per column."""
+    calibrations = record_of(estimator).calibrations(estimator.calibration)
+    return np.column_stack([c.probability(values[:, k]) for k, c in enumerate(calibrations)])
 
 
 def set_per_machine(estimator: Any, **found: Any) -> None:
@@ -198,7 +254,8 @@ def set_per_machine(estimator: Any, **found: Any) -> None:
 def hyperplane_values(estimator: Any, X: Any) -> FloatArray:
     """Return X @ coef_.T + intercept_, one column per hyperplane."""
     X = check_X(estimator, X)
-    return np.asarray(safe_sparse_dot(X, estimator.coef_.T)) + estimator.intercept_
+    products = safe_sparse_dot(X, estimator.coef_.T, dense_output=True)
+    return np.asarray(products) + estimator.intercept_
 
 
 def of_given_rows(values: FloatArray, data: TrainingSet) -> FloatArray:

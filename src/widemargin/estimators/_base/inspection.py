@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from widemargin._base.multiclass import combine
+from widemargin._base.multiclass import Sides, class_pairs, combine
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
 from widemargin.kernels import Kernel, Rows
@@ -31,8 +31,19 @@ def training_set_for(est: Any, X: Any, y: Any, sample_weight: Any) -> TrainingSe
 
 def kernel_for(est: Any, X: Matrix, weight: FloatArray) -> Kernel:
     """Return the kernel that a fit on these samples would use, with numeric parameters."""
-    kernel: Kernel = est._resolved_kernel(X, weight) if hasattr(est, "kernel") else Kernel("linear")
+    kernel: Kernel = est._resolved_kernel(X, weight)
     return kernel
+
+
+def sides_for(est: Any, n_classes: int) -> list[Sides]:
+    """Return the positive and negative class of each binary problem of an estimator."""
+    own = getattr(est, "_sides", class_pairs)
+    return [*own(n_classes)]
+
+
+def has_threshold(est: Any) -> bool:
+    """Return whether an estimator has an intercept that is not penalised."""
+    return bool(est.fit_intercept) and getattr(est, "intercept_scaling", None) is None
 
 
 def problems_for(
@@ -69,7 +80,7 @@ def expansion_coefficients(est: Any) -> FloatArray:
 
 def votes_by_pairs(est: Any) -> bool:
     """Return whether multiclass problems are handled one-vs-one."""
-    return hasattr(est, "_pair_values")
+    return bool(getattr(est, "_one_vs_one_", hasattr(est, "_pair_values")))
 
 
 def class_scores(est: Any, scores: FloatArray) -> FloatArray:

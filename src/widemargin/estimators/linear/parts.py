@@ -7,65 +7,90 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from widemargin._base.multiclass import Sides
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray
+from widemargin._base.validation import require
 from widemargin.certificate import Certificate
+from widemargin.estimators.linear.memory import Plan
 from widemargin.fitted.calibration import Calibration, fit_calibration
 from widemargin.problems.linear_scan import LinearProblem
-from widemargin.solvers.base import Budget
-from widemargin.solvers.out_of_core import OutOfCoreResult, draw_sample, solve
+from widemargin.solvers.base import Budget, LinearResult
+from widemargin.solvers.out_of_core import draw_sample, solve
 from widemargin.sources import Checkpoint, Dataset, Description, TrainingSource
 
 CALIBRATION_ROWS = 20_000  # samples on which probabilities are calibrated
 
 
-def fit_pairs(
-    dataset: Dataset,
-    problem: LinearProblem,
-    pairs: list[tuple[int, int]],
-    *,
-    found: Description,
-    class_weight: Any,
-    factors: FloatArray,
-    tol: float,
-    max_iter: int,
-    seed: int,
-    checkpoint: Any,
-    watch: Watch,
-) -> list[tuple[OutOfCoreResult, Certificate, TrainingSource]]:
-    """Fit one hyperplane per pair of classes; remove its checkpoint once it has converged."""
-    classes = found.classes
-    assert classes is not None
-    centre = found.mean if problem.intercept else None
-    if isinstance(class_weight, Mapping):
-        class_weight = sorted((repr(label), float(w)) for label, w in class_weight.items())
-    fits = []
-    for i, j in pairs:
+def fit_in_parts(
+    plan: Plan, dataset: Dataset, class_weight: Any, checkpoint: Any, watch: Watch
+) -> tuple[list[LinearResult], list[Certificate], list[TrainingSource]]:
+    """Fit one hyperplane per pair of classes or per class; remove its checkpoint once converged."""
+    fix = '"l2" for data in parts'
+    require(plan.penalty == "l2", "penalty", plan.penalty, fix)
+    fix = '"ovr" or "ovo" for data in parts'
+    require(plan.multi_class != "crammer_singer", "multi_class", plan.multi_class, fix)
+    kind: Any = plan.loss
+    problem = LinearProblem(kind, plan.C, plan.intercept)
+    found = dataset.describe()
+    centre = found.mean if plan.intercept else None
+    results, certificates, sources = [], [], []
+    for pair in plan.sides:
         watch.next_part()
-        labels = classes[i], classes[j]
-        source = dataset.binary(*labels, cost_factors=(float(factors[i]), float(factors[j])))
+        source = _source(dataset, plan, pair)
         store = None
         if checkpoint is not None:
-            path = Path(os.fspath(checkpoint) + ("" if len(pairs) == 1 else f".{i}-{j}"))
-            belongs_to = {
-                "C": problem.cap,
-                "loss": problem.kind,
-                "fit_intercept": problem.intercept,
-                "tol": tol,
-                "class_weight": class_weight,
-                "seed": seed,
-                "classes": [repr(label) for label in labels],
-            }
-            store = Checkpoint(path, data=found.fingerprint(), parameters=belongs_to)
+            path = os.fspath(checkpoint) + ("" if len(plan.sides) == 1 else _suffix(pair))
+            depends_on = _dependencies(plan, found, pair, class_weight)
+            store = Checkpoint(Path(path), data=found.fingerprint(), parameters=depends_on)
         result = solve(
-            problem, source, tol=tol, budget=Budget(max_iter, watch), seed=seed, centre=centre,
-            checkpoint=store, observe=watch.observe,
+            problem, source, tol=plan.tol, budget=Budget(plan.max_iter, watch), seed=plan.seed,
+            centre=centre, checkpoint=store, observe=watch.observe,
         )  # fmt: skip
-        certificate = problem.certificate(result.evaluation, tol=tol, n_iter=result.n_iter)
+        certificate = problem.certificate(result.evaluation, tol=plan.tol, n_iter=result.n_iter)
         if store is not None and certificate.converged:
             store.path.unlink(missing_ok=True)
-        fits.append((result, certificate, source))
-    return fits
+        results.append(plan.split(result))
+        certificates.append(plan.named(certificate))
+        sources.append(source)
+    return results, certificates, sources
+
+
+def _source(dataset: Dataset, plan: Plan, pair: Sides) -> TrainingSource:
+    """Return the samples of a pair of classes, or of all classes with the labels of one-vs-rest."""
+    classes = dataset.describe().classes
+    assert classes is not None
+    positive, negative = pair
+    other = 1.0 if negative is None else float(plan.factors[negative])
+    return dataset.binary(
+        classes[positive],
+        None if negative is None else classes[negative],
+        cost_factors=(float(plan.factors[positive]), other),
+        constant=plan.constant,
+    )
+
+
+def _suffix(pair: Sides) -> str:
+    positive, negative = pair
+    return f".{positive}-{'rest' if negative is None else negative}"
+
+
+def _dependencies(plan: Plan, found: Description, pair: Sides, class_weight: Any) -> dict[str, Any]:
+    """Return the parameters that the state of a fit depends on, for its checkpoint."""
+    if isinstance(class_weight, Mapping):
+        class_weight = sorted((repr(label), float(w)) for label, w in class_weight.items())
+    assert found.classes is not None
+    labels = ["rest" if k is None else repr(found.classes[k]) for k in pair]
+    return {
+        "C": plan.C,
+        "loss": plan.loss,
+        "fit_intercept": plan.intercept or plan.constant is not None,
+        "intercept_scaling": plan.constant,
+        "tol": plan.tol,
+        "class_weight": class_weight,
+        "seed": plan.seed,
+        "classes": labels,
+    }
 
 
 def check_labels(found: Description) -> Any:
@@ -91,5 +116,6 @@ def calibrations_of(
     found = []
     for source, w, b in zip(sources, coef, intercept, strict=True):
         sample = draw_sample(source, min(CALIBRATION_ROWS, source.n_rows), 0)
-        found.append(fit_calibration(sample.X @ w + b, sample.y > 0, sample.weight, method))
+        values = sample.X[:, : len(w)] @ w + b  # without the constant feature
+        found.append(fit_calibration(values, sample.y > 0, sample.weight, method))
     return found

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._base.multiclass import class_pairs
 from widemargin._base.validation import require, require_bool
 from widemargin.assess.margins import margins as margins_of
 from widemargin.estimators._base.inspection import class_scores
@@ -284,8 +283,8 @@ def certificate_history(
         parts, many samples, or ``solver="sampling"``) or :class:`~widemargin.ReducedHullSVC` with
         ``solver="implicit"`` or ``"sampling"``; or a pipeline that ends in one.
     pair : int, default=None
-        Index of the pair of classes, in the order of `certificates_`. None selects the pair with
-        the most rounds.
+        Index of the binary problem (pair of classes, or class), in the order of `certificates_`.
+        None selects the one with the most rounds.
     ax, backend
         As for :func:`decision_boundary`.
 
@@ -299,7 +298,7 @@ def certificate_history(
     >>> import numpy as np
     >>> from widemargin import LinearSVC, plot
     >>> X = np.random.default_rng(0).normal(size=(2000, 3))
-    >>> model = LinearSVC(solver="sampling").fit(X, X[:, 0] + 0.5 * X[:, 1] > 0)
+    >>> model = LinearSVC(loss="hinge", solver="sampling").fit(X, X[:, 0] + 0.5 * X[:, 1] > 0)
     >>> figure = plot.certificate_history(model, backend="plotly")
     >>> [trace.name for trace in figure.data]
     ['upper bound', 'lower bound', 'objective of the model']
@@ -315,7 +314,7 @@ def certificate_history(
             'LinearSVC has them with solver="sampling" and on data in parts, ReducedHullSVC with '
             'solver="implicit" or "sampling"'
         )
-    n = len(class_pairs(len(machine.classes_)))
+    n = len(histories)
     number = isinstance(pair, int | np.integer) and not isinstance(pair, bool) and 0 <= pair < n
     require(pair is None or number, "pair", pair, f"None or an integer from 0 to {n - 1}")
     k = histories.index(longest) if pair is None else int(pair)

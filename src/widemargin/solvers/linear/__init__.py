@@ -8,7 +8,7 @@ not regularised.
 method             for
 =================  ================================================================================
 "smoothed_newton"  all problems, dense or sparse samples: to a duality gap of tol
-"out_of_core"      hinge loss of a classifier, dense samples: exact, by
+"out_of_core"      hinge loss of a classifier, dense samples, by
                    :mod:`widemargin.solvers.out_of_core`
 "auto"             "out_of_core" if it applies and there are at least 500,000 samples and at most 30
                    features: it takes no longer there than a gap of 1e-4 by "smoothed_newton"
@@ -69,6 +69,7 @@ def solve(
     start: LinearResult | None = None,
     method: str = "auto",
     seed: int = 0,
+    constant: bool = False,
 ) -> LinearResult:
     """Solve soft-margin classification, or regression with a tube, with a linear kernel.
 
@@ -90,6 +91,9 @@ def solve(
         have very different scales, "smoothed_newton" is used instead.
     seed : int
         Seed of the subsamples for the warm start.
+    constant : bool
+        Whether the last feature is constant: its weight is a regularised intercept. This changes
+        the conditioning of linear systems, not the problem.
 
     Returns
     -------
@@ -123,7 +127,7 @@ def solve(
         except np.linalg.LinAlgError:
             pass
         budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
-    return _solve_smoothed(problem, data, tol, budget, start, seed)
+    return _solve_smoothed(problem, data, tol, budget, start, seed, constant)
 
 
 def can_read(problem: SoftMargin, data: Matrix) -> bool:
@@ -141,7 +145,7 @@ def _solve_by_reads(
     start: LinearResult | None,
     seed: int,
 ) -> LinearResult:
-    """Solve the hinge problem exactly by the out-of-core method on samples in memory."""
+    """Solve the hinge problem by the out-of-core method on samples in memory."""
     y = problem.target
     source = Memory(X, y, problem.upper - problem.lower)
     reads = LinearProblem("hinge", 1.0, intercept=problem.n_groups > 0)
@@ -159,11 +163,13 @@ def _solve_smoothed(
     budget: Budget,
     start: LinearResult | None,
     seed: int,
+    constant: bool,
 ) -> LinearResult:
     """Solve to a relative duality gap of tol by the smoothed Newton method."""
     supervisor = Supervisor(budget)
     with worker_threads() as threads, np.errstate(over="ignore", invalid="ignore"):
-        level = _level(problem, LinearRows(X, supervisor.tick, threads=threads))
+        rows = LinearRows(X, supervisor.tick, threads=threads, constant=constant)
+        level = _level(problem, rows)
         # Slightly below tol: the final evaluation differs by rounding.
         search = Search(level, 0.999 * tol, supervisor, budget.max_iter)
         try:

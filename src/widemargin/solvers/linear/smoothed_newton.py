@@ -39,6 +39,7 @@ M is the maximum over :math:`|a| \le u_i` of the same expression minus :math:`\e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -347,16 +348,41 @@ class Level:
                 )
             except LinAlgError:
                 pass  # numerically singular: conjugate gradients still give a descent direction
-        diagonal = 1.0 + self.rows.spread(free, weight, middle)
         found = conjugate_gradients(
             lambda p: p + self.rows.curvature(free, weight, middle, p),
             right,
-            lambda r: r / diagonal,
+            self._preconditioner(free, weight, middle),
             goal=lambda size: FORCING**2 * size,
             most=MOST_PRODUCTS,
         )
         self.cg_steps = 0.5 * (self.cg_steps + found.n_products)
         return np.asarray(found.x)
+
+    def _preconditioner(
+        self, free: IntArray, weight: FloatArray, middle: FloatArray
+    ) -> Callable[[FloatArray], FloatArray]:
+        """Return the inverse of the diagonal, after elimination of a constant feature if any.
+
+        The constant feature s has the row (s sum_k weight_k x_k, 1 + s^2 sum_k weight_k) in the
+        Newton matrix. Eliminating it centres the others, as eliminating b does.
+        """
+        if not self.rows.constant:
+            diagonal = 1.0 + self.rows.spread(free, weight, middle)
+            return lambda r: r / diagonal
+        mass = float(weight.sum())
+        share = np.zeros(self.rows.n_rows)
+        share[free] = weight / mass
+        mean = self.rows.combine(share)
+        diagonal = 1.0 + self.rows.spread(free, weight, mean)
+        pivot, row = 1.0 + mass * mean[-1] ** 2, mass * mean[-1] * mean
+        row[-1] = 0.0
+
+        def solve(r: FloatArray) -> FloatArray:
+            found = (r - (r[-1] / pivot) * row) / diagonal
+            found[-1] = (r[-1] - float(row @ found)) / pivot
+            return found
+
+        return solve
 
     def _factor_is_cheaper(self, free: IntArray, order: int) -> bool:
         """Return whether a factorisation is cheaper than conjugate gradients.

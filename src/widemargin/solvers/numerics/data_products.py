@@ -77,11 +77,14 @@ def _dense_curvature(X: Any, rows: Any, weight: Any, shift: Any, v: Any, out: An
 
 @jit
 def _csr_dot(indptr: Any, indices: Any, data: Any, w: Any, out: Any) -> None:
-    """Compute out[i] = x_i . w."""
+    """Compute out[i] = x_i . w.
+
+    An unsigned index is faster in the loops over CSR samples: it needs no test for a negative one.
+    """
     for i in range(len(out)):
         s = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            s += data[p] * w[indices[p]]
+            s += data[p] * w[np.uintp(indices[p])]
         out[i] = s
 
 
@@ -92,10 +95,10 @@ def _csr_combine(indptr: Any, indices: Any, data: Any, coef: Any, out: Any) -> N
         c = coef[i]
         if c != 0.0:
             for p in range(indptr[i], indptr[i + 1]):
-                out[indices[p]] += c * data[p]
+                out[np.uintp(indices[p])] += c * data[p]
 
 
-@jit(fast=True)
+@jit  # with fast=True the compiler gathers vectors, which is slower than single loads
 def _csr_curvature(
     indptr: Any, indices: Any, data: Any, rows: Any, weight: Any, shift: Any, v: Any, out: Any
 ) -> Any:
@@ -106,11 +109,11 @@ def _csr_curvature(
         last = indptr[rows[k] + 1]
         z = -shift
         for p in range(first, last):
-            z += data[p] * v[indices[p]]
+            z += data[p] * v[np.uintp(indices[p])]
         z *= weight[k]
         total += z
         for p in range(first, last):
-            out[indices[p]] += z * data[p]
+            out[np.uintp(indices[p])] += z * data[p]
     return total
 
 
@@ -129,7 +132,7 @@ def _csr_squares(indptr: Any, indices: Any, data: Any, rows: Any, weight: Any, o
     """Add sum_k weight_k x_k^2, feature by feature, to out."""
     for k in range(len(rows)):
         for p in range(indptr[rows[k]], indptr[rows[k] + 1]):
-            out[indices[p]] += weight[k] * data[p] * data[p]
+            out[np.uintp(indices[p])] += weight[k] * data[p] * data[p]
 
 
 class LinearRows:
@@ -143,12 +146,20 @@ class LinearRows:
         Called by the calling thread inside long products; by default a no-op.
     threads : int
         Number of threads for long products; the results are identical to the last bit.
+    constant : bool
+        Whether the last feature is constant, with an intercept as its weight.
     """
 
     def __init__(
-        self, X: Matrix, tick: Callable[[], None] = lambda: None, *, threads: int = 1
+        self,
+        X: Matrix,
+        tick: Callable[[], None] = lambda: None,
+        *,
+        threads: int = 1,
+        constant: bool = False,
     ) -> None:
         self.X = X
+        self.constant = constant
         self.sparse = bool(sp.issparse(X))
         self.n_rows, self.n_features = X.shape
         self.n_values = int(X.nnz if self.sparse else X.size)
@@ -236,7 +247,7 @@ class LinearRows:
 
     def take(self, rows: IntArray) -> LinearRows:
         """Return a copy of some samples."""
-        return LinearRows(self.X[rows], self.tick, threads=self.threads)
+        return LinearRows(self.X[rows], self.tick, threads=self.threads, constant=self.constant)
 
     def size_of(self, rows: IntArray) -> int:
         """Return the number of stored values of some samples."""

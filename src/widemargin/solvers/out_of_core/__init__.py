@@ -3,7 +3,8 @@ r"""Out-of-core linear models: data in parts, read in a few passes.
 =============  ==================================  ============================================
 problem        method                              passes over the data
 =============  ==================================  ============================================
-hinge, hull    "implicit" (`implicit`): exact      about four
+hinge, hull    "implicit" (`implicit`): to a gap   about four to the exact solution
+               of tol (hinge), exact (hull)
 squared_hinge  "newton" (`squared`): to a duality  one per Newton step, about five from the
                gap of tol                          solution of a subsample
 =============  ==================================  ============================================
@@ -52,8 +53,8 @@ def solve(
     data : Source
         Samples with labels -1 and +1 and weights; samples of weight zero are ignored.
     tol : float
-        Largest relative duality gap. "implicit" continues to the exact optimum; a run that ends
-        early within tol has converged.
+        Largest relative duality gap. Reduced hulls are solved exactly; so is the hinge if tol is
+        at most 1e-9.
     budget : Budget
         Largest number of rounds (or passes of "newton"), and the monitor, which is called with
         (round, relative gap) after every round, and between steps of a round once a bound is

@@ -16,8 +16,9 @@ near the threshold are uncertain:
    widened around the best hyperplane so far.
 
 The method terminates when no sample is on the wrong side, after finitely many rounds because the
-explicit set only grows. The result does not depend on the subsample, on the parts or on the order
-of the samples.
+explicit set only grows. This result is exact: it does not depend on the subsample, on the parts or
+on the order of the samples. The hinge is solved to a relative gap of tol, which may be reached
+before; a tol up to 1e-9 demands the exact result.
 
 References: Balcázar et al. (2008), section 4, whose random sampling this replaces if there are
 many outliers.
@@ -60,14 +61,14 @@ def solve_implicit(
     checkpoint: Store | None,
     observe: Observer | None,
 ) -> OutOfCoreResult:
-    """Solve the hinge or reduced-hull problem exactly; see `solve` of the package."""
+    """Solve the hinge to a gap of tol, or reduced hulls exactly; see `solve` of the package."""
     with worker_threads(), np.errstate(over="ignore", invalid="ignore"):
         saved = checkpoint.load() if checkpoint is not None else None
         if saved is not None:
             rounds = resumed(source, problem, saved)
         else:
             rounds = _started(source, problem, seed, centre, start)
-        status = _run(rounds, budget, checkpoint, observe)
+        status = _run(rounds, tol, budget, checkpoint, observe)
         budget.used = rounds.at.round
         return _result(rounds, status, tol)
 
@@ -114,9 +115,18 @@ class _Stopped(Exception):
 
 
 def _run(
-    rounds: Rounds, budget: Budget, checkpoint: Store | None, observe: Observer | None
+    rounds: Rounds,
+    tol: float,
+    budget: Budget,
+    checkpoint: Store | None,
+    observe: Observer | None,
 ) -> Status:
-    """Repeat rounds until no sample is on the wrong side, or the budget or the monitor ends it."""
+    """Repeat rounds until the gap is at most tol, or the budget or the monitor ends the run.
+
+    The problem is solved exactly if no sample is on the wrong side, which a tol up to EXACT_GAP
+    demands. The objectives of reduced hulls are far smaller than one, so that the relative gap has
+    no meaning there: they are solved exactly.
+    """
     at, problem, monitor = rounds.at, rounds.problem, budget.monitor
 
     def save() -> None:
@@ -159,6 +169,8 @@ def _run(
                 small = found.primal - found.dual <= EXACT_GAP * abs(found.primal)
                 exact = found.gap <= EXACT_GAP and (at.solution.exact or small)
                 return "converged" if exact else "stalled"
+            if problem.kind != "hull" and at.checked.gap <= tol and tol > EXACT_GAP:
+                return "converged"
             if at.round >= budget.max_iter:
                 return "max_iter"
             rounds.correct(wrong)
@@ -176,7 +188,7 @@ def _result(rounds: Rounds, status: Status, tol: float) -> OutOfCoreResult:
         w, t, found = at.solution.w, at.solution.t, at.checked
         if problem.kind == "hull" and not w.any():  # was not evaluated: both objectives are 0
             found = Evaluation(0.0, 0.0)
-        else:
+        elif not at.wrong:
             middle = _middle_thresholds(rounds)
             if not np.array_equal(middle, t):
                 # One more pass: objectives and violation belong to the thresholds returned.

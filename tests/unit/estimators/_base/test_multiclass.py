@@ -147,11 +147,14 @@ def _pair_coefficients(model, i: int, j: int) -> np.ndarray:
     return beta
 
 
-def test_linear_machine_has_a_row_for_each_pair() -> None:
+def test_linear_machine_has_a_row_for_each_pair_or_class() -> None:
     X, y = _four_classes()
-    model = LinearSVC().fit(X, y)
+    model = LinearSVC(multi_class="ovo").fit(X, y)
     assert model.coef_.shape == (6, 2)
     assert model.intercept_.shape == (6,)
+    rest = LinearSVC().fit(X, y)
+    assert rest.coef_.shape == (4, 2)
+    assert rest.intercept_.shape == (4,)
     binary = LinearSVC().fit(X[y < 2], y[y < 2])
     assert binary.coef_.shape == (1, 2)
     np.testing.assert_allclose(

@@ -53,7 +53,7 @@ def test_the_hinge(kind: str, C: float, intercept: bool) -> None:
     if kind == "flat few":
         X, y, weight = np.array([[0.0], [3.0]]), np.array([-1.0, 1.0]), np.ones(2)
     dataset = _dataset(X, y, weight)
-    model = LinearSVC(C=C, fit_intercept=intercept).fit(dataset)
+    model = LinearSVC(loss="hinge", C=C, fit_intercept=intercept, tol=1e-9).fit(dataset)
     certificate = model.certificate_
     accurate = {"rel": 1e-9} if kind == "far" else EXACT
     assert certificate.primal == pytest.approx(_primal(model, X, y, weight), **accurate)

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import widemargin
 from widemargin import LinearSVC, loo, sources
 
+HINGE = {"loss": "hinge", "multi_class": "ovo", "tol": 1e-9}  # solved exactly
 SOURCE = str(Path(widemargin.__file__).parents[1])
 
 
@@ -40,12 +41,12 @@ def _assert_same(model, other, rtol: float = 1e-9) -> None:
 @pytest.fixture(scope="module")
 def held():
     X, y = _data()
-    return X, y, LinearSVC(solver="sampling").fit(X, y)
+    return X, y, LinearSVC(solver="sampling", **HINGE).fit(X, y)
 
 
 def test_the_exact_optimum_is_that_of_the_other_solver(held) -> None:
     X, y, model = held
-    newton = LinearSVC(solver="newton", tol=1e-9).fit(X, y)
+    newton = LinearSVC(solver="newton", **HINGE).fit(X, y)
     assert abs(model.certificate_.relative_gap) < 1e-11
     assert model.certificate_.primal == pytest.approx(newton.certificate_.primal, rel=1e-9)
     assert model.certificate_.primal <= newton.certificate_.primal * (1 + 1e-12)
@@ -60,7 +61,7 @@ def test_the_exact_optimum_is_that_of_the_other_solver(held) -> None:
 def test_parts_and_seeds_change_nothing(held, n_parts: int, seed: int) -> None:
     X, y, model = held
     dataset = sources.from_arrays(*_cut(n_parts, X, y))
-    read = LinearSVC(random_state=seed).fit(dataset)
+    read = LinearSVC(random_state=seed, **HINGE).fit(dataset)
     _assert_same(read, model)
     assert read.certificate_.converged
     assert abs(read.certificate_.relative_gap) < 1e-11
@@ -72,7 +73,7 @@ def test_rows_sorted_by_class_and_empty_parts(held) -> None:
     order = np.argsort(y, kind="stable")
     parts = [np.arange(0), *np.array_split(order, 5), np.arange(0)]
     dataset = sources.from_arrays([X[part] for part in parts], [y[part] for part in parts])
-    _assert_same(LinearSVC().fit(dataset), model)
+    _assert_same(LinearSVC(**HINGE).fit(dataset), model)
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet", "memmap"])
@@ -81,7 +82,7 @@ def test_files_give_the_model_of_the_array(held, kind: str, tmp_path) -> None:
     if kind == "npy":
         for k, (rows, labels) in enumerate(zip(*_cut(3, X, y), strict=True)):
             np.save(tmp_path / f"part{k}.npy", np.column_stack([rows, labels]))
-        read = LinearSVC().fit(str(tmp_path / "*.npy"), 4)
+        read = LinearSVC(**HINGE).fit(str(tmp_path / "*.npy"), 4)
     elif kind == "parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -90,12 +91,12 @@ def test_files_give_the_model_of_the_array(held, kind: str, tmp_path) -> None:
         for k, (rows, labels) in enumerate(zip(*_cut(3, X, y), strict=True)):
             table = pa.table({**dict(zip(names, rows.T, strict=True)), "label": labels})
             pq.write_table(table, tmp_path / f"part{k}.parquet", row_group_size=1000)
-        read = LinearSVC().fit(str(tmp_path / "*.parquet"), "label")
+        read = LinearSVC(**HINGE).fit(str(tmp_path / "*.parquet"), "label")
         assert read.feature_names_in_.tolist() == names
     else:
         np.save(tmp_path / "X.npy", X)
         mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-        read = LinearSVC().fit(sources.from_arrays(mapped, y))
+        read = LinearSVC(**HINGE).fit(sources.from_arrays(mapped, y))
     _assert_same(read, model)
     assert read.n_features_in_ == 4
 
@@ -117,8 +118,8 @@ def test_losses_weights_and_labels(loss: str, intercept: bool) -> None:
 
 def test_several_classes_and_balanced_weights() -> None:
     X, y = _data(9_000, n_classes=3)
-    read = LinearSVC(class_weight="balanced").fit(sources.from_arrays(*_cut(4, X, y)))
-    model = LinearSVC(class_weight="balanced", solver="sampling").fit(X, y)
+    read = LinearSVC(class_weight="balanced", **HINGE).fit(sources.from_arrays(*_cut(4, X, y)))
+    model = LinearSVC(class_weight="balanced", solver="sampling", **HINGE).fit(X, y)
     _assert_same(read, model)
     assert len(read.certificates_) == len(read.history_) == 3
     np.testing.assert_array_equal(read.predict(X), model.predict(X))
@@ -126,11 +127,11 @@ def test_several_classes_and_balanced_weights() -> None:
 
 def test_single_precision_and_a_distant_origin() -> None:
     X, y = _data(20_000)
-    model = LinearSVC(solver="sampling").fit(X, y)
-    single = LinearSVC().fit(sources.from_arrays(*_cut(3, X.astype(np.float32), y)))
-    exact = LinearSVC(solver="sampling").fit(X.astype(np.float32).astype(np.float64), y)
+    model = LinearSVC(solver="sampling", **HINGE).fit(X, y)
+    single = LinearSVC(**HINGE).fit(sources.from_arrays(*_cut(3, X.astype(np.float32), y)))
+    exact = LinearSVC(solver="sampling", **HINGE).fit(X.astype(np.float32).astype(np.float64), y)
     _assert_same(single, exact, 1e-9)
-    far = LinearSVC().fit(sources.from_arrays(*_cut(3, X + 1e6, y)))
+    far = LinearSVC(**HINGE).fit(sources.from_arrays(*_cut(3, X + 1e6, y)))
     np.testing.assert_allclose(
         far.coef_, model.coef_, rtol=0, atol=1e-6 * np.abs(model.coef_).max()
     )
@@ -139,7 +140,7 @@ def test_single_precision_and_a_distant_origin() -> None:
 
 def test_probabilities_are_found_by_a_sample_and_leave_one_out_is_refused(held) -> None:
     X, y, model = held
-    read = LinearSVC().fit(sources.from_arrays(*_cut(3, X, y)))
+    read = LinearSVC(**HINGE).fit(sources.from_arrays(*_cut(3, X, y)))
     p = read.predict_proba(X)
     np.testing.assert_array_equal(p[:, 1] > 0.5, read.predict(X) == 1)
     np.testing.assert_allclose(p, model.predict_proba(X), atol=0.02)
@@ -148,7 +149,7 @@ def test_probabilities_are_found_by_a_sample_and_leave_one_out_is_refused(held) 
     copy = pickle.loads(pickle.dumps(read))
     np.testing.assert_array_equal(copy.predict_proba(X), p)
     np.testing.assert_array_equal(copy.compact().predict(X), read.predict(X))
-    fresh = pickle.loads(pickle.dumps(LinearSVC().fit(sources.from_arrays(*_cut(3, X, y)))))
+    fresh = pickle.loads(pickle.dumps(LinearSVC(**HINGE).fit(sources.from_arrays(*_cut(3, X, y)))))
     with pytest.raises(ValueError, match="predict_proba"):
         fresh.predict_proba(X)
 
@@ -159,19 +160,19 @@ def test_what_cannot_be_is_said() -> None:
     with pytest.raises(
         ValueError, match=r"solver must be .* for data in parts; got solver='newton'"
     ):
-        LinearSVC(solver="newton").fit(dataset)
+        LinearSVC(solver="newton", **HINGE).fit(dataset)
     with pytest.raises(ValueError, match="checkpoint must be None for rows in memory"):
         LinearSVC(checkpoint="state").fit(X, y)
     with pytest.raises(ValueError, match="checkpoint must be the path of a file"):
         LinearSVC(checkpoint=3).fit(dataset)
     with pytest.raises(ValueError, match=r"solver must be .* sparse rows"):
-        LinearSVC(solver="sampling").fit(sp.csr_array(X), y)
+        LinearSVC(solver="sampling", **HINGE).fit(sp.csr_array(X), y)
     with pytest.raises(ValueError, match=r"solver must be .* squared hinge"):
         LinearSVC(solver="sampling", loss="squared_hinge").fit(X, y)
     with pytest.raises(ValueError, match="at least two classes"):
-        LinearSVC().fit(sources.from_arrays(*_cut(2, X, np.ones(200))))
+        LinearSVC(**HINGE).fit(sources.from_arrays(*_cut(2, X, np.ones(200))))
     with pytest.raises(ValueError, match="without y"):
-        LinearSVC().fit(dataset, y)
+        LinearSVC(**HINGE).fit(dataset, y)
 
 
 def test_a_budget_that_runs_out_leaves_a_model_and_a_warning() -> None:
@@ -179,10 +180,10 @@ def test_a_budget_that_runs_out_leaves_a_model_and_a_warning() -> None:
     X = rng.standard_t(2, (40_000, 4))  # heavy tails: a sample is often wrong
     y = np.where(X[:, 0] + rng.standard_t(2, 40_000) > 0, 1, 0)
     dataset = sources.from_arrays(*_cut(3, X, y))
-    best = LinearSVC().fit(dataset)
+    best = LinearSVC(**HINGE).fit(dataset)
     assert best.n_iter_ > 1
     with pytest.warns(ConvergenceWarning, match="max_iter was reached"):
-        model = LinearSVC(max_iter=1, tol=1e-12).fit(dataset)
+        model = LinearSVC(loss="hinge", max_iter=1, tol=1e-12).fit(dataset)
     certificate = model.certificate_
     assert not certificate.converged
     optimum = best.certificate_.primal
@@ -192,7 +193,7 @@ def test_a_budget_that_runs_out_leaves_a_model_and_a_warning() -> None:
 def test_a_bar_shows_reads_violators_and_bounds(held, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "250")
     X, y, _ = held
-    LinearSVC(verbose=1).fit(sources.from_arrays(*_cut(3, X, y)))
+    LinearSVC(verbose=1, **HINGE).fit(sources.from_arrays(*_cut(3, X, y)))
     shown = " ".join(capsys.readouterr().out.split())
     assert "reads" in shown
     assert "violators" in shown

@@ -82,5 +82,5 @@ def test_many_rows_with_a_linear_kernel_are_solved_exactly(C: float, intercept: 
     model = SVC(kernel="linear", C=C, fit_intercept=intercept).fit(X, y, weight)
     assert abs(model.certificate_.relative_gap) < 1e-10
     assert model.certificate_.kkt_violation < 1e-8
-    features = LinearSVC(C=C, fit_intercept=intercept, tol=1e-9).fit(X, y, weight)
+    features = LinearSVC(loss="hinge", C=C, fit_intercept=intercept, tol=1e-9).fit(X, y, weight)
     assert model.certificate_.primal == pytest.approx(features.certificate_.primal, rel=1e-8)

@@ -1,0 +1,143 @@
+"""Fit LinearSVC to samples in memory.
+
+`fit_in_memory` selects the function for the penalty and the decomposition. Each of them returns one
+result and one certificate per hyperplane, and the fitted model for leave-one-out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from widemargin._base.multiclass import Sides, pair_factors, pair_rows
+from widemargin._base.progress import Watch
+from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.validation import TrainingSet, require
+from widemargin.certificate import Certificate
+from widemargin.fitted.base import FittedModel
+from widemargin.fitted.by_path import Machine, Training
+from widemargin.kernels import Kernel
+from widemargin.problems.linear_scan import linear_certificate
+from widemargin.problems.soft_margin import c_classification
+from widemargin.solvers.base import Budget
+from widemargin.solvers.linear import LinearResult, LinearRows, can_read, solve
+
+METHODS = {"auto": "auto", "newton": "smoothed_newton", "sampling": "out_of_core"}
+
+Fitted: TypeAlias = tuple[list[LinearResult], list[Certificate], FittedModel]
+"""Results and certificates of the hyperplanes, and the fitted model for leave-one-out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Validated parameters of a LinearSVC, for data in memory and in parts.
+
+    Attributes
+    ----------
+    penalty, loss, multi_class, C, tol, max_iter, solver
+        As in LinearSVC.
+    sides : list of (int, int or None)
+        Positive and negative class of each hyperplane; None: all other classes.
+    factors : ndarray of shape (n_classes,)
+        Cost factor of each class.
+    intercept : bool
+        Whether there is an intercept that is not penalised.
+    constant : float or None
+        Value of the constant feature whose weight is a penalised intercept.
+    seed : int
+        Seed of the solver.
+    """
+
+    penalty: str
+    loss: str
+    multi_class: str
+    sides: list[Sides]
+    C: float
+    factors: FloatArray
+    intercept: bool
+    constant: float | None
+    tol: float
+    max_iter: int
+    solver: str
+    seed: int
+
+    def named(self, certificate: Certificate) -> Certificate:
+        """Return the certificate under the name of its problem: a penalised intercept is one."""
+        if self.constant is None:
+            return certificate
+        name = certificate.problem.replace("no intercept", "penalised intercept")
+        return replace(certificate, problem=name)
+
+    def split(self, result: LinearResult) -> LinearResult:
+        """Return a result whose last weight, that of the constant feature, is the intercept."""
+        if self.constant is None:
+            return result
+        intercept = self.constant * result.coef[-1:]
+        return replace(result, coef=result.coef[:-1], thresholds=intercept)
+
+
+def fit_in_memory(
+    plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int
+) -> Fitted:
+    """Fit and certify all hyperplanes; return also the fitted model for leave-one-out."""
+    if plan.multi_class == "crammer_singer":
+        fix = '"ovr" or "ovo": this version has no solver for "crammer_singer"'
+        require(False, "multi_class", plan.multi_class, fix)
+    if plan.penalty == "l1":
+        require(False, "penalty", plan.penalty, '"l2": this version has no solver for "l1"')
+    return _fit_l2(plan, data, codes, watch, threads)
+
+
+def linear_kernel(constant: float | None) -> Kernel:
+    """Return x'z, plus the square of the constant feature if there is one."""
+    if constant is None:
+        return Kernel("linear")
+    return Kernel("poly", gamma=1.0, degree=1, coef0=constant * constant)
+
+
+def with_constant(X: Matrix, constant: float | None) -> Matrix:
+    """Return samples with a constant feature appended; X itself if there is none."""
+    if constant is None:
+        return X
+    n, d = X.shape
+    if not sp.issparse(X):
+        return np.column_stack([X, np.full(n, constant, dtype=X.dtype)])
+    ends = X.indptr[1:]
+    entries = np.insert(X.data, ends, constant)
+    indices = np.insert(X.indices, ends, d)
+    return type(X)((entries, indices, X.indptr + np.arange(n + 1)), shape=(n, d + 1))
+
+
+def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int) -> Fitted:
+    """Fit one hyperplane per pair of classes or per class, with the l2 penalty."""
+    X = with_constant(data.X, plan.constant)
+    results, certificates, machines = [], [], []
+    for pair in plan.sides:
+        watch.next_part()
+        rows, label = pair_rows(codes, pair)
+        part = X if len(rows) == len(codes) else X[rows]
+        cost = (plan.C * data.weight * pair_factors(plan.factors, codes, pair))[rows]
+        problem = c_classification(
+            label, cost, squared=plan.loss == "squared_hinge", intercept=plan.intercept
+        )
+        require(
+            plan.solver != "sampling" or can_read(problem, part), "solver", plan.solver,
+            '"auto" or "newton" for the squared hinge and for sparse rows in memory',
+        )  # fmt: skip
+        result = solve(
+            problem, part, tol=plan.tol, budget=Budget(plan.max_iter, watch),
+            method=METHODS[plan.solver], seed=plan.seed, constant=plan.constant is not None,
+        )  # fmt: skip
+        assert result.alpha is not None
+        certificate = linear_certificate(
+            problem, LinearRows(part, threads=threads), result.coef, result.intercept,
+            result.alpha, tol=plan.tol, n_iter=result.n_iter,
+        )  # fmt: skip
+        results.append(plan.split(result))
+        certificates.append(plan.named(certificate))
+        machines.append(Machine(rows, problem, result.alpha, result.intercept))
+    kernel = linear_kernel(plan.constant)
+    return results, certificates, Training(data, kernel, None, plan.sides, machines, plan.intercept)
