@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
@@ -30,9 +29,9 @@ from widemargin._base.validation import (
 from widemargin.certificate import Certificate, warn_unconverged
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators.linear.memory import linear_kernel, with_constant
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
-from widemargin.kernels import Kernel
 from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import SoftMargin, epsilon_tube
 from widemargin.solvers.base import Budget
@@ -179,18 +178,19 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         X, y, weight = check_fit(self, X, y, sample_weight, numeric=True)
         check_scale(X)
         data = canonical(X, y.astype(np.float64), weight)
-        constant = float(self.intercept_scaling or 0.0) if self.fit_intercept else 0.0
-        if constant:
-            data = _with_constant(data, constant)
-        problem = self._problem(data, penalised=constant > 0)
+        penalised = bool(self.fit_intercept) and self.intercept_scaling is not None
+        constant = float(self.intercept_scaling) if penalised else None  # type: ignore[arg-type]
+        problem = self._problem(data, penalised=penalised)
         with (
             Watch("LinearSVR", self.tol, self.verbose, self.time_limit) as watch,
             worker_threads() as threads,
         ):
-            result, certificate = self._solve(problem, data.X, watch, threads)
+            samples = with_constant(data.X, constant)
+            result, certificate = self._solve(problem, samples, penalised, watch, threads)
         assert result.alpha is not None
         machine = Machine(np.arange(len(data.y)), problem, result.alpha, result.intercept)
-        training = Training(data, Kernel("linear"), None, [], [machine], problem.n_groups > 0)
+        kernel = linear_kernel(constant)
+        training = Training(data, kernel, None, [], [machine], problem.n_groups > 0)
         self._record_ = Record(training)
         self._keep(result, certificate, constant)
         warn_unconverged("LinearSVR", certificate, [result.status], self.tol, data.X, "gap")
@@ -206,13 +206,13 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         return replace(problem, name=name) if penalised else problem
 
     def _solve(
-        self, problem: SoftMargin, X: Matrix, watch: Watch, threads: int
+        self, problem: SoftMargin, X: Matrix, penalised: bool, watch: Watch, threads: int
     ) -> tuple[LinearResult, Certificate]:
         """Solve the problem and certify the model."""
         watch.next_part()
         result = solve(
             problem, X, tol=self.tol, budget=Budget(int(self.max_iter), watch),
-            seed=seed_of(self.random_state),
+            seed=seed_of(self.random_state), constant=penalised,
         )  # fmt: skip
         assert result.alpha is not None
         certificate = linear_certificate(
@@ -221,11 +221,11 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         )  # fmt: skip
         return result, certificate
 
-    def _keep(self, result: LinearResult, certificate: Certificate, constant: float) -> None:
+    def _keep(self, result: LinearResult, certificate: Certificate, constant: float | None) -> None:
         """Store the model and its certificate."""
         self.coef_ = result.coef
         self.intercept_: Any = np.array([result.intercept]) if self.fit_intercept else 0.0
-        if constant:
+        if constant is not None:
             self.coef_ = result.coef[:-1].copy()
             self.intercept_ = constant * result.coef[-1:]
         self.n_iter_ = certificate.n_iter
@@ -248,15 +248,3 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         check_is_fitted(self)
         X = check_X(self, X)
         return np.asarray(safe_sparse_dot(X, self.coef_)) + self.intercept_
-
-
-def _with_constant(data: TrainingSet, value: float) -> TrainingSet:
-    """Return the training set with an additional feature that has the same value everywhere."""
-
-    def extended(X: Matrix) -> Matrix:
-        column = np.full((X.shape[0], 1), value, dtype=X.dtype)
-        if sp.issparse(X):
-            return sp.csr_array(sp.hstack([X, sp.csr_array(column)], format="csr"))
-        return np.hstack([X, column])
-
-    return replace(data, X=extended(data.X), outside=extended(data.outside))
