@@ -48,8 +48,6 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin.certificate import Certificate, relative_gap
 
-SMALL_SHARE = 1e-8  # shares up to this size count as zero in the KKT violation
-
 
 @dataclass(frozen=True, eq=False)
 class CrammerSinger:
@@ -109,6 +107,12 @@ class CrammerSinger:
         gain = alpha[np.arange(len(alpha)), self.codes].sum()
         return float(gain - 0.5 * np.vdot(expansion, expansion))
 
+    def scale(self, alpha: FloatArray, expansion: FloatArray) -> float:
+        """Return the factor, at most 1, of feasible dual variables that maximises the dual."""
+        gain = float(alpha[np.arange(len(alpha)), self.codes].sum())
+        curve = float(np.vdot(expansion, expansion))
+        return min(1.0, gain / curve) if curve > 0.0 else 1.0
+
     def variables(self, shares: FloatArray) -> FloatArray:
         """Return the dual variables of shares p."""
         return (self.own - shares) * self.cost[:, None]
@@ -136,10 +140,13 @@ class CrammerSinger:
         return p
 
     def violation(self, shares: FloatArray, F: FloatArray) -> float:
-        """Return by how much a class with a positive share falls short of the largest G."""
+        """Return the largest violation of complementary slackness over the samples.
+
+        It is the slack of a sample minus what its shares give: zero if only classes with the
+        largest G have shares.
+        """
         G = self.rivals(F)
-        least = np.where(shares > SMALL_SHARE, G, np.inf).min(axis=1)
-        return float((G.max(axis=1) - least).max())
+        return float((G.max(axis=1) - (shares * G).sum(axis=1)).max())
 
     def certificate(
         self,

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin._base.validation import require_choice
 from widemargin.certificate import relative_gap
@@ -32,10 +33,12 @@ __all__ = ["CrammerSingerResult", "solve"]
 
 SOFT = 100.0  # largest curvature of a loss at the first level, for samples of norm one
 NARROWEST = 1e-12  # smallest width: rounding errors of decision values divided by it stay small
-SETTLED = 0.2  # Newton residual, as a fraction of the smoothing gap, at which a level ends
+# Newton residual, as a fraction of the smoothing gap or of the proximal term, at which a level ends.
+# Samples whose cost is no active bound have a proximal term that does not depend on it.
+SETTLED = 0.2
 LONGEST = 50  # Newton steps per level
-STALLED = 60  # steps without a better gap after which rounding errors dominate
-BETTER = 0.999  # a gap below this fraction of the best one is better
+STALLED = 200  # steps without a better gap after which rounding errors dominate
+BETTER = 1e-3  # part of the gap by which the model or the dual point must improve
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -107,11 +110,12 @@ def solve(
     """
     require_choice("method", method, ("auto", "newton"))
     X = data.astype(np.float64, copy=False)
-    search = _Search(problem, X)
-    if start is not None:
-        search.level.centre = problem.shares(start.alpha)
-        search.level.move_to(start.coef.copy(), start.intercepts.copy())
-    status = search.run(tol, budget)
+    with worker_threads():
+        search = _Search(problem, X)
+        if start is not None:
+            search.level.centre = problem.shares(start.alpha)
+            search.level.move_to(start.coef.copy(), start.intercepts.copy())
+        status = search.run(tol, budget)
     b = search.b - search.b.mean() if problem.intercept else np.zeros(problem.n_classes)
     return CrammerSingerResult(
         coef=search.W,
@@ -153,7 +157,7 @@ class _Search:
         """Solve levels of decreasing width until the relative gap is at most tol."""
         self.level.respond()
         self._evaluate()
-        best, improved = self.gap, budget.used
+        improved = budget.used
         ahead, since = False, budget.used
         while self.gap > 0.999 * tol:  # a certificate that is recomputed differs by rounding
             if not budget.spend(1, self.gap):
@@ -162,13 +166,13 @@ class _Search:
             if ahead and not moved:
                 moved = self.level.step(ahead=False)
             ahead = False
-            self._evaluate()
-            if self.gap < BETTER * best:
-                best, improved = self.gap, budget.used
+            if self._evaluate():
+                improved = budget.used
             elif budget.used - improved > STALLED:
                 return "stalled"
             steps = budget.used - since
-            if not moved or self.residual <= SETTLED * self.smoothing or steps >= LONGEST:
+            settled = self.residual <= SETTLED * min(self.smoothing, self.level.proximal_term())
+            if not moved or settled or steps >= LONGEST:
                 # Reduce the width faster, the fewer steps the last level took.
                 self._narrow(max(self.width * min(max(1, steps), 5) / 10.0, NARROWEST))
                 self.level.centre = self.level.p
@@ -187,18 +191,22 @@ class _Search:
         curving = max(width - 1.0, 0.0) * cost / float(cost.mean())
         self.level.h = np.maximum(curving, min(width, 1.0))
 
-    def _evaluate(self) -> None:
-        """Update the best points and split the gap into residual and smoothing."""
+    def _evaluate(self) -> bool:
+        """Update the best points and split the gap; return whether a best point improved."""
         level, problem = self.level, self.problem
         value = problem.primal(level.W, level.F)
         alpha, U = level.alpha, level.U
         if problem.intercept:
             alpha = problem.variables(problem.shares(alpha))
             U = level.expand(alpha)
-        bound = problem.dual(alpha, U)
         self.smoothing = level.smoothing_gap()
-        self.residual = value - bound - self.smoothing
+        self.residual = value - problem.dual(alpha, U) - self.smoothing
+        factor = problem.scale(alpha, U)
+        bound = problem.dual(factor * alpha, factor * U)
+        enough = BETTER * (self.primal_value - self.bound)
+        improved = max(self.primal_value - value, bound - self.bound) > enough
         if value < self.primal_value:
             self.primal_value, self.W, self.b = value, level.W, level.b
         if bound > self.bound:
-            self.bound, self.alpha = bound, alpha
+            self.bound, self.alpha = bound, factor * alpha
+        return improved

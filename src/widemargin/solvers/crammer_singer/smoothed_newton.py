@@ -101,6 +101,11 @@ class Level:
         G = self.problem.rivals(self.F)
         return float(self.problem.cost @ (G.max(axis=1) - (self.p * G).sum(axis=1)))
 
+    def proximal_term(self) -> float:
+        """Return twice the sum of the proximal terms."""
+        moved = self.p - self.centre
+        return float((self.problem.cost * self.h) @ (moved * moved).sum(axis=1))
+
     def _smoothed(self, W: FloatArray, F: FloatArray) -> tuple[float, FloatArray]:
         """Return psi and the shares."""
         G = self.problem.rivals(F)

@@ -23,12 +23,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.threads import worker_threads
+from widemargin._base.tolerances import SHORT_SUM_ROUNDING
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import require_choice
 from widemargin.certificate import relative_gap
 from widemargin.problems.l1_margin import L1Margin
 from widemargin.solvers.base import Budget, LinearResult, Status
-from widemargin.solvers.l1_margin.local_model import local_model, minimise, model_value
+from widemargin.solvers.l1_margin.local_model import build_model, minimise, model_value
 from widemargin.solvers.numerics.data_products import LinearRows
 
 __all__ = ["LinearResult", "LinearRows", "solve"]
@@ -37,6 +38,8 @@ ALL_FEATURES = 300  # up to this many features the working set has all of them
 FEWEST = 100  # features of zero weight in a smaller working set, at least
 SHORTEST = 2.0**-40  # step lengths below this change nothing
 SUFFICIENT = 1e-3  # decrease relative to that of the model
+BETTER = 0.999  # a gap below this fraction of the best one is better
+STALLED = 50  # steps without a better gap after which rounding errors dominate
 INEXACT = 1e-2  # violation of the model's minimiser relative to that of the problem
 FLOOR = 1e-14  # smallest violation that the model is solved to
 
@@ -142,13 +145,15 @@ class _Search:
     def run(self, tol: float, budget: Budget) -> Status:
         """Take Newton steps until the relative gap is at most tol; return the status."""
         self.evaluate()
+        best, since = np.inf, 0
         while True:
             gap = relative_gap(self.value, self.bound)
+            best, since = (gap, 0) if gap < BETTER * best else (best, since + 1)
             if gap <= 0.999 * tol:  # a certificate that is recomputed differs by rounding
                 return "converged"
             if not budget.spend(1, gap):
                 return "converged" if gap <= tol else budget.status
-            if not self.step():
+            if since > STALLED or not self.step():
                 return "converged" if gap <= tol else "stalled"
             self.evaluate()
 
@@ -175,7 +180,7 @@ class _Search:
         if not everything:
             rows = LinearRows(X.tocsr() if sp.issparse(X) else X, threads=self.threads)
         w, correlation = self.w[some], self.correlation[some]
-        model = local_model(
+        model = build_model(
             X, rows, used, 2.0 * self.problem.cost[used], -correlation, w,
             intercept=self.problem.intercept,
         )  # fmt: skip
@@ -192,7 +197,9 @@ class _Search:
             f = self.f + length * change
             b = self.problem.best_intercept(f, self.b)
             value = self.problem.primal(new, f, b)
-            if value < self.value - SUFFICIENT * length * max(decrease, 0.0):
+            enough = value < self.value - SUFFICIENT * length * max(decrease, 0.0)
+            # A full step may improve the dual point though the objective has all its digits.
+            if enough or (length == 1.0 and value <= self.value * (1.0 + SHORT_SUM_ROUNDING)):
                 self.w, self.b = new, b
                 return True
             length *= 0.5

@@ -36,8 +36,9 @@ from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin.solvers.numerics.data_products import LinearRows
 
 LARGEST_FACTOR = 2000  # largest order of a Gram matrix or factorisation: 32 MB
-SWEEPS = 10  # sweeps of coordinate descent between two Newton steps
-ROUNDS = 60  # largest number of Newton steps on one model
+SWEEPS = 10  # sweeps of coordinate descent between two Newton steps, at least
+MOST_SWEEPS = 300  # the same, at most: as many as take the time of a factorisation
+ROUNDS = 3  # largest number of Newton steps on one model; the next model is better than more
 RIDGE = 1e-12  # added to the diagonal of the Newton matrix, relative to it
 FULL = 5  # every fifth sweep visits all features, the others those with nonzero weights
 
@@ -183,10 +184,12 @@ class ColumnModel:
     def sweep(self, goal: float) -> float:
         """Run sweeps of coordinate descent; return the largest change in the last one."""
         Z = self.columns
+        ratio = np.count_nonzero(self.v) ** 3 // (300 * max(1, Z.nnz))
+        most = min(max(SWEEPS, ratio), MOST_SWEEPS)
         return float(
             _column_sweeps(
                 Z.indptr, Z.indices, Z.data, self.h, self.diagonal, self.slope, self.sums,
-                self.mass, self.v, self.q, self.total, SWEEPS, goal,
+                self.mass, self.v, self.q, self.total, most, goal,
             )
         )  # fmt: skip
 
@@ -213,7 +216,7 @@ class ColumnModel:
 LocalModel = GramModel | ColumnModel
 
 
-def local_model(
+def build_model(
     X: Matrix,
     rows: LinearRows,
     used: IntArray,
