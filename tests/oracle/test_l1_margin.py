@@ -124,7 +124,7 @@ def test_many_more_features_than_samples():
         for intercept in (False, True):
             problem = L1Margin(y, np.full(150, C), intercept)
             found, proof = certified(problem, X, tol=1e-8)
-            dense, same = certified(problem, X.toarray(), tol=1e-8)
+            _, same = certified(problem, X.toarray(), tol=1e-8)
             assert proof.primal == pytest.approx(same.primal, rel=1e-7)
             assert 0 < np.count_nonzero(found.coef) <= 160
     with warnings.catch_warnings():

@@ -126,6 +126,7 @@ class CrammerSinger:
         on to the classes with smaller totals, in proportion to what these lack.
         """
         p = np.maximum(self.own - alpha / self.cost[:, None], 0.0)
+        p = np.where(p.any(axis=1, keepdims=True), p, self.own)
         p /= p.sum(axis=1, keepdims=True)
         if not self.intercept:
             return p

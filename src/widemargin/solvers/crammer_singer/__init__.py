@@ -33,7 +33,7 @@ __all__ = ["CrammerSingerResult", "solve"]
 
 SOFT = 100.0  # largest curvature of a loss at the first level, for samples of norm one
 NARROWEST = 1e-12  # smallest width: rounding errors of decision values divided by it stay small
-# Newton residual, as a fraction of the smoothing gap or of the proximal term, at which a level ends.
+# Newton residual at which a level ends, relative to the smoothing gap and to the proximal term.
 # Samples whose cost is no active bound have a proximal term that does not depend on it.
 SETTLED = 0.2
 LONGEST = 50  # Newton steps per level

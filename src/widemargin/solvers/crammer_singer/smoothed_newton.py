@@ -32,7 +32,7 @@ from widemargin.problems.crammer_singer import CrammerSinger
 from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 
 LARGEST_FACTOR = 1500  # largest order of a Newton matrix that is factorised
-FORCING = 0.05  # relative residual of the linear system otherwise (inexact Newton)
+FORCING = 0.02  # relative residual of the linear system otherwise (inexact Newton)
 MOST_PRODUCTS = 300  # conjugate-gradient iterations per Newton step
 SUFFICIENT = 1e-3  # decrease relative to that of the slope
 SHORTEST = 1e-10  # step lengths below this change nothing
@@ -50,11 +50,13 @@ def project(Z: FloatArray) -> FloatArray:
     array([[0.7, 0.3, 0. ],
            [1. , 0. , 0. ]])
     """
+    Z = Z - Z.max(axis=1, keepdims=True)  # a common term does not change the projection
     ordered = -np.sort(-Z, axis=1)
     count = np.arange(1.0, Z.shape[1] + 1.0)
     levels = (np.cumsum(ordered, axis=1) - 1.0) / count
-    last = (ordered > levels).sum(axis=1) - 1
-    return np.maximum(Z - levels[np.arange(len(Z)), np.maximum(last, 0)][:, None], 0.0)
+    last = (ordered > levels).sum(axis=1) - 1  # at least 0, since the largest entry is zero
+    p = np.maximum(Z - levels[np.arange(len(Z)), last][:, None], 0.0)
+    return p / p.sum(axis=1, keepdims=True)  # rounding errors of large entries
 
 
 class Level:
@@ -109,7 +111,7 @@ class Level:
     def _smoothed(self, W: FloatArray, F: FloatArray) -> tuple[float, FloatArray]:
         """Return psi and the shares."""
         G = self.problem.rivals(F)
-        p = project(self.centre + G / self.h[:, None])
+        p = project(self.centre + (G - G.max(axis=1, keepdims=True)) / self.h[:, None])
         moved = p - self.centre
         inner = (p * G).sum(axis=1) - 0.5 * self.h * (moved * moved).sum(axis=1)
         inner -= F[np.arange(len(F)), self.problem.codes]
@@ -151,6 +153,8 @@ class Level:
         self, free: BoolArray, gradient: FloatArray, lack: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the Newton direction (dW, db) for a gradient with respect to W and b."""
+        if not self.problem.intercept:
+            lack = np.zeros_like(lack)
         some = np.flatnonzero(free.sum(axis=1) > 1)
         curvature = self.problem.cost[some] / self.h[some]
         system = _System(
