@@ -83,11 +83,11 @@ def solve(
     >>> from widemargin.problems.l1_margin import L1Margin
     >>> from widemargin.solvers.base import Budget
     >>> from widemargin.solvers.l1_margin import solve
-    >>> X = np.array([[-2.0, 1.0], [0.0, -1.0], [1.0, 0.5], [3.0, 0.0]])
+    >>> X = np.array([[-1.0, 1.0], [-1.0, -1.0], [1.0, 1.0], [1.0, -1.0]])
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> found = solve(L1Margin(y, np.full(4, 10.0)), X, tol=1e-9, budget=Budget(100))
     >>> found.coef.round(6), round(found.intercept, 6), found.status
-    (array([1.65, 0.3 ]), -0.75, 'converged')
+    (array([0.9875, 0.    ]), 0.0, 'converged')
     """
     require_choice("method", method, ("auto", "newton"))
     with worker_threads() as threads:

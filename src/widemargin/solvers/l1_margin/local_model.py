@@ -38,8 +38,9 @@ from widemargin.solvers.numerics.data_products import LinearRows
 LARGEST_FACTOR = 2000  # largest order of a Gram matrix or factorisation: 32 MB
 SWEEPS = 10  # sweeps of coordinate descent between two Newton steps, at least
 MOST_SWEEPS = 300  # the same, at most: as many as take the time of a factorisation
-ROUNDS = 3  # largest number of Newton steps on one model; the next model is better than more
-RIDGE = 1e-12  # added to the diagonal of the Newton matrix, relative to it
+ROUNDS = 5  # largest number of times that sweeps and Newton steps alternate on one model
+CHEAP = 3000  # Newton steps in a row that end at a change of sign: this over the nonzero weights
+RIDGE = 1e-12  # added to the unit diagonal of the scaled Newton matrix
 FULL = 5  # every fifth sweep visits all features, the others those with nonzero weights
 
 
@@ -250,37 +251,54 @@ def model_value(model: LocalModel) -> float:
 
 
 def minimise(model: LocalModel, goal: float) -> None:
-    """Minimise the model until a sweep changes no coordinate's gradient by more than goal."""
+    """Minimise the model until a sweep changes no coordinate's gradient by more than goal.
+
+    The number of Newton steps is limited, more for many nonzero weights: the next model of the
+    problem then gains more than further steps on this one.
+    """
     for _ in range(ROUNDS):
         if model.sweep(goal) <= goal:
             return
-        _newton(model)
+        for _ in range(max(1, CHEAP // max(1, np.count_nonzero(model.v)))):
+            if not _newton(model):
+                break
 
 
-def _newton(model: LocalModel) -> None:
-    """Take a Newton step on the nonzero weights, with their signs fixed."""
+def _newton(model: LocalModel) -> bool:
+    """Take a Newton step on the nonzero weights; return whether it ended at a change of sign.
+
+    The matrix is scaled to a unit diagonal. If it is singular, the ridge makes the step long in
+    directions that only change the penalty, and it ends where the first weight becomes zero.
+    """
     some = np.flatnonzero(model.v)
     if not 0 < len(some) <= LARGEST_FACTOR:
-        return
+        return False
     v, g = model.v[some], model.gradient()[some]
     H = model.hessian(some)
-    diagonal = np.diag_indices_from(H)
-    H[diagonal] += RIDGE * float(H[diagonal].max()) + np.finfo(np.float64).tiny
+    root = np.sqrt(np.diag(H))
+    if not root.all():
+        return False
+    H /= np.outer(root, root)
+    H[np.diag_indices_from(H)] += RIDGE
     try:
-        factor = cho_factor(H, check_finite=False)
+        factor = cho_factor(H, overwrite_a=True, check_finite=False)
     except LinAlgError:
-        return
-    step = -cho_solve(factor, g + np.sign(v), check_finite=False)
+        return False
+    step = -cho_solve(factor, (g + np.sign(v)) / root, check_finite=False) / root
     if not np.isfinite(step).all():
-        return
+        return False
     before = model_value(model)
     new = v + step
     crossed = np.sign(new) != np.sign(v)
+    if not crossed.any():
+        model.move(some, new)
+        return False
     model.move(some, np.where(crossed, 0.0, new))
-    if model_value(model) < before or not crossed.any():
-        return
+    if model_value(model) < before:
+        return True
     lengths = np.where(crossed, -v / np.where(step == 0.0, 1.0, step), np.inf)
     first = int(np.argmin(lengths))
     new = v + float(lengths[first]) * step
     new[first] = 0.0
     model.move(some, new)
+    return True
