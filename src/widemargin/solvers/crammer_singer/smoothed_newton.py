@@ -36,7 +36,8 @@ FORCING = 0.02  # relative residual of the linear system otherwise (inexact Newt
 MOST_PRODUCTS = 300  # conjugate-gradient iterations per Newton step
 SUFFICIENT = 1e-3  # decrease relative to that of the slope
 SHORTEST = 1e-10  # step lengths below this change nothing
-STEADY = 1e-6  # ridge of the intercepts relative to the mean curvature, which may be singular
+DAMPING = 1e-15, 1e-6, 1e-2  # least, first and largest ridge of the intercepts, see `Level`
+STEADY = 1e-6  # ridge of the intercepts relative to their typical curvature
 
 
 def project(Z: FloatArray) -> FloatArray:
@@ -71,6 +72,8 @@ class Level:
     alpha, U, s : dual variables of these shares, X'alpha of shape (n_classes, n_features), and the
         sums of alpha per class
     value : psi
+    damping : ridge of the intercepts, which may have no curvature, relative to their mean
+        curvature; larger after short steps, smaller after full ones
     """
 
     def __init__(self, problem: CrammerSinger, X: Matrix) -> None:
@@ -79,6 +82,7 @@ class Level:
         self.W, self.b = np.zeros((problem.n_classes, d)), np.zeros(problem.n_classes)
         self.F = np.zeros((n, problem.n_classes))
         self.centre, self.h = problem.own.copy(), np.ones(n)
+        self.damping = DAMPING[1]
         self.respond()
 
     def move_to(self, W: FloatArray, b: FloatArray) -> None:
@@ -142,6 +146,8 @@ class Level:
             value, _ = self._smoothed(W, self.F + length * change)
             if value <= self.value + SUFFICIENT * length * slope:
                 self.move_to(W, self.b + length * db)
+                change_by = 0.1 if length == 1.0 else 10.0 if length < 0.3 else 1.0
+                self.damping = min(max(self.damping * change_by, DAMPING[0]), DAMPING[2])
                 return True
             # Minimiser of the parabola through both values and the slope, within limits.
             bend = 2.0 * (value - self.value - length * slope)
@@ -159,7 +165,7 @@ class Level:
         curvature = self.problem.cost[some] / self.h[some]
         system = _System(
             self.X[some], free[some], curvature, self.problem.intercept,
-            float((self.problem.cost / self.h).mean()),
+            float((self.problem.cost / self.h).mean()), self.damping,
         )  # fmt: skip
         if self.W.size + self.b.size <= LARGEST_FACTOR:
             try:
@@ -183,12 +189,24 @@ class _System:
     """
 
     def __init__(
-        self, X: Matrix, free: BoolArray, curvature: FloatArray, intercept: bool, typical: float
+        self,
+        X: Matrix,
+        free: BoolArray,
+        curvature: FloatArray,
+        intercept: bool,
+        typical: float,
+        damping: float,
     ) -> None:
         self.X, self.free, self.curvature, self.intercept = X, free, curvature, intercept
-        # All intercepts may grow together, and those of classes without free samples at all.
-        mean = float(curvature.sum()) / free.shape[1]
-        self.ridge = STEADY * mean + (0.0 if mean > 0.0 else typical)
+        # Changing all intercepts together has no curvature, so that of the others is added to it.
+        # Where the weights can follow an intercept, its curvature is about 1 / |x|^2; that of a
+        # class without free samples is zero.
+        self.common = float(curvature.sum()) / free.shape[1]
+        squares = X.data @ X.data if sp.issparse(X) else np.vdot(X, X)
+        follow = STEADY * X.shape[0] / float(squares) if squares > 0.0 else self.common
+        self.ridge = max(damping * self.common, min(STEADY * self.common, follow))
+        if self.common == 0.0:
+            self.ridge = typical
 
     def factorised(self, right: FloatArray, lack: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Solve the system by a Cholesky factorisation."""
@@ -204,6 +222,8 @@ class _System:
                     weight = self.curvature[both] * (float(k == other) - 1.0 / count[both])
                     part = Z[both]
                     H[k, :, other] = (part * weight[:, None]).T @ part
+        if self.intercept:
+            H[:, -1, :, -1] += self.common / K
         H = H.reshape(K * (d + 1), K * (d + 1))
         ridge = np.ones((K, d + 1))
         if self.intercept:
@@ -227,7 +247,7 @@ class _System:
             out = V.copy()
             out[:, :-1] += np.asarray(self.X.T @ T).T
             if self.intercept:
-                out[:, -1] = self.ridge * V[:, -1] + T.sum(axis=0)
+                out[:, -1] = self.ridge * V[:, -1] + T.sum(axis=0) + self.common * V[:, -1].mean()
             return out.ravel()
 
         share = self.free * (1.0 - 1.0 / np.maximum(self.free.sum(axis=1), 1))[:, None]
@@ -236,7 +256,7 @@ class _System:
         diagonal = np.ones((K, d + 1))
         diagonal[:, :-1] += np.asarray(squares.T @ share).T
         if self.intercept:
-            diagonal[:, -1] = self.ridge + share.sum(axis=0)
+            diagonal[:, -1] = self.ridge + share.sum(axis=0) + self.common / K
         found = conjugate_gradients(
             times,
             np.hstack([right, lack[:, None]]).ravel(),

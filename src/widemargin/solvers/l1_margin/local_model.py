@@ -259,7 +259,7 @@ def minimise(model: LocalModel, goal: float) -> None:
     for _ in range(ROUNDS):
         if model.sweep(goal) <= goal:
             return
-        for _ in range(max(1, CHEAP // max(1, np.count_nonzero(model.v)))):
+        for _ in range(max(1, CHEAP // max(1, int(np.count_nonzero(model.v))))):
             if not _newton(model):
                 break
 
