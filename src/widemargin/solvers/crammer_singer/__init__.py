@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin._base.validation import require_choice
-from widemargin.certificate import relative_gap
+from widemargin.certificate import gap_scale, relative_gap
 from widemargin.problems.crammer_singer import CrammerSinger
 from widemargin.solvers.base import Budget, Result, Status
 from widemargin.solvers.crammer_singer.smoothed_newton import Level
@@ -36,6 +36,7 @@ NARROWEST = 1e-12  # smallest width: rounding errors of decision values divided 
 # Newton residual at which a level ends, relative to the smoothing gap and to the proximal term.
 # Samples whose cost is no active bound have a proximal term that does not depend on it.
 SETTLED = 0.2
+NEGLIGIBLE = 0.01  # the same, relative to the gap to reach
 LONGEST = 50  # Newton steps per level
 STALLED = 200  # steps without a better gap after which rounding errors dominate
 BETTER = 1e-3  # part of the gap by which the model or the dual point must improve
@@ -171,7 +172,9 @@ class _Search:
             elif budget.used - improved > STALLED:
                 return "stalled"
             steps = budget.used - since
-            settled = self.residual <= SETTLED * min(self.smoothing, self.level.proximal_term())
+            enough = SETTLED * min(self.smoothing, self.level.proximal_term())
+            negligible = NEGLIGIBLE * tol * gap_scale(self.primal_value)
+            settled = self.residual <= max(enough, negligible)
             if not moved or settled or steps >= LONGEST:
                 # Reduce the width faster, the fewer steps the last level took.
                 self._narrow(max(self.width * min(max(1, steps), 5) / 10.0, NARROWEST))
