@@ -185,7 +185,7 @@ class ColumnModel:
     def sweep(self, goal: float) -> float:
         """Run sweeps of coordinate descent; return the largest change in the last one."""
         Z = self.columns
-        ratio = np.count_nonzero(self.v) ** 3 // (300 * max(1, Z.nnz))
+        ratio = np.count_nonzero(self.v) ** 3 // (100 * max(1, Z.nnz))
         most = min(max(SWEEPS, ratio), MOST_SWEEPS)
         return float(
             _column_sweeps(
