@@ -10,6 +10,7 @@ from widemargin.estimators.gp import MeanFieldGPClassifier
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.linear.regression import LinearSVR
+from widemargin.estimators.linear.smallest_c import l1_min_c
 from widemargin.estimators.lp import LPSVC, NuLPSVC
 from widemargin.estimators.lp.adaptive import LOOSVC, AdaptiveMarginSVC
 from widemargin.estimators.max_margin import MaxMarginClassifier
@@ -51,6 +52,7 @@ __all__ = [
     "TubeSVR",
     "bounds",
     "kernels",
+    "l1_min_c",
     "loo",
     "margins",
     "metrics",

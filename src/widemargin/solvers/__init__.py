@@ -21,6 +21,9 @@ soft_margin      active set, warm-started from subsamples that      SVC, NuSVC, 
 linear           "smoothed_newton": always, except for the hinge    LinearSVC, LinearSVR;
                  with dense samples, n >= 500,000 and d <= 30:      MaxMarginClassifier with norm=2
                  "out_of_core"
+l1_margin        proximal Newton steps on working sets of features  LinearSVC with penalty="l1"
+crammer_singer   Newton's method on a smoothed loss                 LinearSVC with
+                                                                    multi_class="crammer_singer"
 out_of_core      "implicit": hinge and hulls.                       LinearSVC on data in parts
                  "newton": squared hinge
 reduced_hull     "qp": linear kernel, dense, d <= 100 and           ReducedHullSVC, TubeSVR

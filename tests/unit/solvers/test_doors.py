@@ -8,7 +8,9 @@ import pytest
 from widemargin.problems.linear_scan import LinearProblem
 from widemargin.solvers import (
     boosting,
+    crammer_singer,
     cumulative,
+    l1_margin,
     linear,
     linear_program,
     mean_field,
@@ -26,7 +28,9 @@ from widemargin.sources.memory import Memory
 BEFORE_ANY_WORK = [
     adatron,
     boosting,
+    crammer_singer,
     cumulative,
+    l1_margin,
     linear,
     linear_program,
     mean_field,
