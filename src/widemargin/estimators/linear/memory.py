@@ -10,18 +10,23 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 
+from widemargin._base.features import with_constant
 from widemargin._base.multiclass import Sides, pair_factors, pair_rows
 from widemargin._base.progress import Watch
-from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, require
 from widemargin.certificate import Certificate
 from widemargin.fitted.base import FittedModel
 from widemargin.fitted.by_path import Machine, Training
+from widemargin.fitted.crammer_singer import CrammerSingerMachine, CrammerSingerTraining
+from widemargin.fitted.plane import L1Machine, PlaneTraining
 from widemargin.kernels import Kernel
+from widemargin.problems.crammer_singer import CrammerSinger
+from widemargin.problems.l1_margin import L1Margin
 from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import c_classification
+from widemargin.solvers import crammer_singer, l1_margin
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear import LinearResult, LinearRows, can_read, solve
 
@@ -84,10 +89,9 @@ def fit_in_memory(
 ) -> Fitted:
     """Fit and certify all hyperplanes; return also the fitted model for leave-one-out."""
     if plan.multi_class == "crammer_singer":
-        fix = '"ovr" or "ovo": this version has no solver for "crammer_singer"'
-        require(False, "multi_class", plan.multi_class, fix)
+        return _fit_crammer_singer(plan, data, codes, watch)
     if plan.penalty == "l1":
-        require(False, "penalty", plan.penalty, '"l2": this version has no solver for "l1"')
+        return _fit_l1(plan, data, codes, watch, threads)
     return _fit_l2(plan, data, codes, watch, threads)
 
 
@@ -96,19 +100,6 @@ def linear_kernel(constant: float | None) -> Kernel:
     if constant is None:
         return Kernel("linear")
     return Kernel("poly", gamma=1.0, degree=1, coef0=constant * constant)
-
-
-def with_constant(X: Matrix, constant: float | None) -> Matrix:
-    """Return samples with a constant feature appended; X itself if there is none."""
-    if constant is None:
-        return X
-    n, d = X.shape
-    if not sp.issparse(X):
-        return np.column_stack([X, np.full(n, constant, dtype=X.dtype)])
-    ends = X.indptr[1:]
-    entries = np.insert(X.data, ends, constant)
-    indices = np.insert(X.indices, ends, d)
-    return type(X)((entries, indices, X.indptr + np.arange(n + 1)), shape=(n, d + 1))
 
 
 def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int) -> Fitted:
@@ -141,3 +132,51 @@ def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
         machines.append(Machine(rows, problem, result.alpha, result.intercept))
     kernel = linear_kernel(plan.constant)
     return results, certificates, Training(data, kernel, None, plan.sides, machines, plan.intercept)
+
+
+def _fit_l1(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int) -> Fitted:
+    """Fit one hyperplane per pair of classes or per class, with the l1 penalty."""
+    X = with_constant(data.X, plan.constant)
+    results, certificates, machines = [], [], []
+    for pair in plan.sides:
+        watch.next_part()
+        rows, label = pair_rows(codes, pair)
+        part = X if len(rows) == len(codes) else X[rows]
+        cost = (plan.C * data.weight * pair_factors(plan.factors, codes, pair))[rows]
+        problem = L1Margin(label, cost, plan.intercept)
+        budget = Budget(plan.max_iter, watch)
+        result = l1_margin.solve(problem, part, tol=plan.tol, budget=budget)
+        assert result.alpha is not None
+        certificate = problem.certificate(
+            LinearRows(part, threads=threads), result.coef, result.intercept, result.alpha,
+            tol=plan.tol, n_iter=result.n_iter,
+        )  # fmt: skip
+        results.append(plan.split(result))
+        certificates.append(plan.named(certificate))
+        machines.append(L1Machine(rows, problem, result, plan.tol, plan.max_iter))
+    return (
+        results,
+        certificates,
+        PlaneTraining(data, plan.sides, machines, plan.seed, plan.constant),
+    )
+
+
+def _fit_crammer_singer(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch) -> Fitted:
+    """Fit the hyperplanes of all classes together."""
+    X = with_constant(data.X, plan.constant)
+    watch.next_part()
+    cost = plan.C * data.weight * plan.factors[codes]
+    problem = CrammerSinger(codes, cost, len(plan.factors), plan.intercept)
+    budget = Budget(plan.max_iter, watch)
+    found = crammer_singer.solve(problem, X, tol=plan.tol, budget=budget)
+    certificate = problem.certificate(
+        X, found.coef, found.intercepts, found.alpha, tol=plan.tol, n_iter=found.n_iter
+    )
+    machine = CrammerSingerMachine(problem, found, plan.tol, plan.max_iter)
+    plane = machine.fitted
+    results = [
+        LinearResult(coef=w, thresholds=np.array([b]), n_iter=found.n_iter, status=found.status)
+        for w, b in zip(plane.coef, plane.intercepts, strict=True)
+    ]
+    model = CrammerSingerTraining(data, [machine], plan.seed, plan.constant)
+    return [plan.split(result) for result in results], [plan.named(certificate)], model

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._base.features import with_constant
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, Matrix
@@ -29,7 +30,7 @@ from widemargin._base.validation import (
 from widemargin.certificate import Certificate, warn_unconverged
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators.linear.memory import linear_kernel, with_constant
+from widemargin.estimators.linear.memory import linear_kernel
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
 from widemargin.problems.linear_scan import linear_certificate
