@@ -62,7 +62,8 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
     Parameters
     ----------
     penalty : {"l2", "l1"}, default="l2"
-        Norm of w in the objective; this version has no solver for "l1".
+        Norm of w in the objective: 1/2 the square of the l2 norm, or the l1 norm, which makes many
+        weights zero (squared hinge and data in memory only; see :func:`l1_min_c`).
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         Loss function: the hinge loss, linear in the slack, or its square.
     dual : bool or "auto", default="auto"
@@ -73,8 +74,9 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         Cost per unit of slack, positive. The larger C, the weaker the regularisation.
     multi_class : {"ovr", "ovo", "crammer_singer"}, default="ovr"
         Decomposition of problems with more than two classes: one hyperplane per class against all
-        others ("ovr"), or per pair of classes ("ovo"). This version has no solver for
-        "crammer_singer".
+        others ("ovr"), or per pair of classes ("ovo"). "crammer_singer" minimises a joint loss, the
+        largest violation of a sample over all other classes; as in scikit-learn it ignores
+        `penalty` and `loss`. Data in memory only.
     fit_intercept : bool, default=True
         Whether to fit an intercept b.
     intercept_scaling : float, default=None
