@@ -211,9 +211,9 @@ class RestOrPairsClassifier(CalibratedOneVsRest, OneVsRestClassifier):
             each class against the others; one-vs-one, the number of pairs won plus a fraction that
             grows with the sum of the margins. The largest score is the predicted class.
         """
-        check_is_fitted(self)
-        way: Any = OneVsOneClassifier if self._one_vs_one_ else OneVsRestClassifier
-        return np.asarray(way.decision_function(self, X))
+        if not self._is_one_vs_one():
+            return super().decision_function(X)
+        return combine(self._pair_values(X), len(self.classes_))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, calibrated on leave-one-out decision values.
@@ -233,9 +233,12 @@ class RestOrPairsClassifier(CalibratedOneVsRest, OneVsRestClassifier):
         ndarray of shape (n_samples, n_classes)
             Probabilities in the order of `classes_`.
         """
-        check_is_fitted(self)
-        way: Any = OneVsOneClassifier if self._one_vs_one_ else CalibratedOneVsRest
+        way: Any = OneVsOneClassifier if self._is_one_vs_one() else CalibratedOneVsRest
         return np.asarray(way.predict_proba(self, X))
+
+    def _is_one_vs_one(self) -> bool:
+        check_is_fitted(self)
+        return self._one_vs_one_
 
 
 def _calibrated(estimator: Any, values: FloatArray) -> FloatArray:
