@@ -10,6 +10,8 @@ Problem: :class:`~widemargin.problems.l1_margin.L1Margin`. There is one method, 
    (`l1_margin.local_model`);
 4. moves to the model's minimiser, or halves the step until the objective decreases.
 
+With many features the costs grow to their values in a sequence of warm starts.
+
 The objective is piecewise quadratic, and the model is exact as long as the samples with a slack
 stay the same, so that the number of steps hardly depends on tol.
 
@@ -18,6 +20,8 @@ Massias, Gramfort and Salmon (2018), "Celer: a fast solver for the lasso with du
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +40,9 @@ __all__ = ["LinearResult", "LinearRows", "solve"]
 
 ALL_FEATURES = 300  # up to this many features the working set has all of them
 FEWEST = 100  # features of zero weight in a smaller working set, at least
+FIRST = 10.0  # first cost of the sequence, relative to that of the empty model
+GROWTH = 3.0  # ratio of its costs
+ROUGH = 1e-2  # relative gap at which the next cost follows
 SHORTEST = 2.0**-40  # step lengths below this change nothing
 SUFFICIENT = 1e-3  # decrease relative to that of the model
 BETTER = 0.999  # a gap below this fraction of the best one is better
@@ -92,9 +99,10 @@ def solve(
     require_choice("method", method, ("auto", "newton"))
     with worker_threads() as threads:
         search = _Search(problem, data, threads)
-        if start is not None:
-            search.w = start.coef.copy()
-            search.b = start.intercept
+        if start is None:
+            search.approach(budget)
+        else:
+            search.w, search.b = start.coef.copy(), start.intercept
         status = search.run(tol, budget)
     return LinearResult(
         coef=search.w,
@@ -127,6 +135,26 @@ class _Search:
         self.w, self.b = np.zeros(self.rows.n_features), 0.0
         self.alpha, self.bound = np.zeros(self.rows.n_rows), 0.0
         self.value = np.inf
+
+    def approach(self, budget: Budget) -> None:
+        """Move to the optima of a sequence of growing costs, if there are many features.
+
+        With large costs and more features than samples the first models would have far more
+        nonzero weights than the optimum.
+        """
+        problem = self.problem
+        if self.rows.n_features <= min(ALL_FEATURES, self.rows.n_rows):
+            return
+        signed = problem.y * problem.balanced(problem.empty_model()[1])
+        largest = float(np.abs(self.rows.combine(signed)).max(initial=0.0))
+        factor = FIRST / largest if largest > 0.0 else 1.0
+        while factor < 1.0 / GROWTH and budget.status == "converged":
+            self.problem = replace(problem, cost=factor * problem.cost)
+            self.bound = 0.0
+            self.run(ROUGH, budget)
+            factor *= GROWTH
+        self.problem = problem
+        self.alpha, self.bound = np.zeros(self.rows.n_rows), 0.0
 
     def evaluate(self) -> None:
         """Re-optimise b and update everything that depends on the model."""
@@ -175,10 +203,12 @@ class _Search:
         if len(used) == 0:  # only the penalty is left: shrink all weights
             return self._shrink()
         everything = len(some) == self.rows.n_features
-        X = self.columns if everything else self.columns[:, some]
-        rows = self.rows
+        X, rows = self.columns, self.rows
         if not everything:
-            rows = LinearRows(X.tocsr() if sp.issparse(X) else X, threads=self.threads)
+            X = X[:, some]
+            rows = LinearRows(
+                X.tocsr() if rows.sparse else np.ascontiguousarray(X), threads=self.threads
+            )
         w, correlation = self.w[some], self.correlation[some]
         model = build_model(
             X, rows, used, 2.0 * self.problem.cost[used], -correlation, w,
