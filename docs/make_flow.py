@@ -15,7 +15,10 @@ IMAGES = Path(__file__).parent / "images"
 CLASSIFIER = "estimators.svm.support.SupportClassifier"
 STATIONS = [
     (f"{CLASSIFIER}.fit", "the steps below, in this order"),
-    ("estimators.svm.SVC._check_parameters", "validates all parameters, before the data"),
+    (
+        "estimators.svm.classification.SVC._check_parameters",
+        "validates all parameters, before the data",
+    ),
     ("_base.validation.check_fit", "validates X, y and sample_weight"),
     ("_base.validation.canonical", "drops zero weights, merges equal samples, sorts"),
     ("problems.soft_margin.c_classification", "states the problem: targets, bounds, threshold"),

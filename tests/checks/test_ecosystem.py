@@ -127,8 +127,8 @@ def test_a_second_fit_forgets_the_first(estimator) -> None:
 def test_parameters_are_checked_at_fit_and_not_before() -> None:
     model = SVC(C=-1.0)
     assert model.get_params()["C"] == -1.0
-    with pytest.raises(TypeError, match="probability"):
-        SVC(probability=True)
+    with pytest.raises(TypeError, match="costs"):
+        SVC(costs=1.0)
     with pytest.raises(TypeError, match="positional"):
         SVC(1.0)
 

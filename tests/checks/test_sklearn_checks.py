@@ -108,7 +108,7 @@ EXPECTED_WARNINGS = [
     "ignore:the ranks are strings",
     # Classes drawn at random may have no margin at nu = 0.2, or nothing to learn.
     "ignore:nu=0.2 leaves no margin",
-    "ignore:nu=0.5 is infeasible with these weights",
+    "ignore:nu=.* is infeasible with this class_weight",
     "ignore:lam=.* is not below lam_max_",
     # Others pass features around 100 +- 1, where a cubic kernel has no digits left to converge.
     "ignore::sklearn.exceptions.ConvergenceWarning",

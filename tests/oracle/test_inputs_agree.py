@@ -33,7 +33,7 @@ MACHINES = {
     "SVC": lambda **k: SVC(tol=TIGHT, **k),
     "squared": lambda **k: SVC(loss="squared_hinge", tol=TIGHT, **k),
     "origin": lambda **k: SVC(fit_intercept=False, tol=TIGHT, **k),
-    "NuSVC": lambda **k: NuSVC(tol=TIGHT, **k),
+    "NuSVC": lambda **k: NuSVC(nu=0.2, tol=TIGHT, **k),
     "SVR": lambda **k: SVR(tol=TIGHT, **k),
     "NuSVR": lambda **k: NuSVR(tol=TIGHT, **k),
 }

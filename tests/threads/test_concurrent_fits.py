@@ -25,7 +25,8 @@ def _data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def _bits(model, X) -> list[np.ndarray]:
     model_arrays = [model.intercept_, model.n_iter_]
     if hasattr(model, "dual_coef_"):
-        model_arrays += [model.support_, model.dual_coef_]
+        dual = model.dual_coef_
+        model_arrays += [model.support_, dual.toarray() if sp.issparse(dual) else dual]
     else:
         model_arrays += [model.coef_]
     scores = model.decision_function if hasattr(model, "decision_function") else model.predict

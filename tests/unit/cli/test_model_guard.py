@@ -183,7 +183,7 @@ def test_a_pickle_by_another_name_is_refused():
     [
         ("JsonNode", "os", "system"),  # a plain node with a name that is not its own
         ("TypeNode", "subprocess", "Popen"),
-        ("DictNode", "widemargin.estimators.svm", "SVC"),
+        ("DictNode", "widemargin.estimators.svm.classification", "SVC"),
         ("FunctionNode", "scipy.special._ufuncs", "expit"),  # skops would trust it
         ("ObjectNode", "numpy", "ndarray"),
         ("NoSuchNode", "builtins", "dict"),
@@ -197,9 +197,9 @@ def test_a_type_may_be_read_in_its_own_way_only(loader, module, name):
 
 
 def test_a_method_of_ours_is_refused_too():
-    node = {"__module__": "widemargin.estimators.svm", "__class__": "SVC"}
+    node = {"__module__": "widemargin.estimators.svm.classification", "__class__": "SVC"}
     made = schema_with(**node, __loader__="MethodNode", content={"func": "fit", "obj": {}})
-    refused(made, "widemargin.estimators.svm.SVC (MethodNode)")
+    refused(made, "widemargin.estimators.svm.classification.SVC (MethodNode)")
     pipeline = fitted()
     refused(skops.io.dumps(content(target=pipeline[-1].fit)), "was not loaded", "SVC'")
 

@@ -212,8 +212,8 @@ class NuSVC(LinearCoefficients, SupportClassifier):
         As for :class:`SVC`.
     class_weight : dict or "balanced", default=None
         Factor of the sample weights per class label; "balanced" uses inverse class frequencies. If
-        nu is infeasible only because of weights, it is lowered to the largest feasible value with a
-        warning.
+        nu is infeasible only because of these factors, it is lowered to the largest feasible value
+        with a warning.
     cache_size, max_iter, time_limit
         As for :class:`SVC`.
     random_state, verbose, decision_function_shape, break_ties, probability, shrinking
@@ -284,9 +284,10 @@ class NuSVC(LinearCoefficients, SupportClassifier):
         _check_compatibility(self)
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
+        by_nu.check_feasible(self.nu, codes, weight)
         self.class_weight_ = class_costs(self.class_weight, self.classes_, codes, weight)
         weight = weight * self.class_weight_[codes]
-        by_nu.check_feasible(self.nu, codes, weight)
+        by_nu.warn_if_lowered(self.nu, codes, weight)
         return weight
 
     def _problem(self, y: FloatArray, cost: FloatArray) -> problems.SoftMargin:

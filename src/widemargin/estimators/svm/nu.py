@@ -28,21 +28,21 @@ def check_nu(nu: float) -> None:
 
 
 def check_feasible(nu: float, codes: IntArray, weight: FloatArray) -> None:
-    """Raise if the classes make nu infeasible; warn if only their weights do.
-
-    nu must not exceed twice the share of the smaller class in any pair of classes. Equal samples
-    have been merged into weights, so that weights and repeated samples are treated alike.
-    """
-    largest = _largest_of_pairs(codes, np.ones_like(weight))
+    """Raise if nu exceeds twice the share of the smaller class in any pair of classes."""
+    largest = _largest_of_pairs(codes, weight)
     if nu > largest * ROUNDED:
         raise ValueError(
-            f"nu={nu} is infeasible: with these classes it must be at most {largest:.6g}, twice "
-            "the share of the smaller class in its pair"
+            f"nu={nu} is infeasible: with these class weights it must be at most "
+            f"{largest:.6g}, twice the share of the smaller class in its pair"
         )
+
+
+def warn_if_lowered(nu: float, codes: IntArray, weight: FloatArray) -> None:
+    """Warn if class_weight, a factor of the sample weights, makes nu infeasible."""
     largest = _largest_of_pairs(codes, weight)
     if nu > largest * ROUNDED:
         warn(
-            f"nu={nu} is infeasible with these weights and is lowered where necessary, to "
+            f"nu={nu} is infeasible with this class_weight and is lowered where necessary, to "
             f"{largest:.6g} at least: twice the weighted share of the smaller class in its pair"
         )
 

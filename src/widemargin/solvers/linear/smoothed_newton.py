@@ -41,14 +41,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.linear_scan import LinearProblem
+from widemargin.solvers.linear.loops import respond, stationary
 from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
 from widemargin.solvers.numerics.data_products import LinearRows
 
@@ -57,99 +56,6 @@ SMALL_FACTOR = 200  # up to this order factorisation is always used
 NEAR = 0.02  # line search: slope at the end relative to the slope at the start
 FORCING = 0.1  # relative residual of the linear system (inexact Newton)
 MOST_PRODUCTS = 500  # conjugate-gradient iterations per Newton step
-
-
-@jit(fast=True)
-def _stationary(
-    v: Any, e: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, tube: Any,
-    slope: Any, curve: Any, t: Any, near: Any,
-) -> Any:  # fmt: skip
-    """Solve abs(slope + curve t - sum_i a_i(v_i - t e_i) e_i) <= near for t, from a guess of t.
-
-    The function in abs() is nondecreasing and piecewise linear in t, so Newton's method terminates
-    at a root; bisection safeguards it where the function is flat.
-    """
-    # v, e, centre, cost, h: one value per sample, read only; v the slacks at t = 0 and e their
-    # rates, the others as in the formulas of the module. bounded: the hinge (u = cost), else
-    # u is infinite. tube: eps of regression, else None; branches on None are resolved when the
-    # function is compiled. Invariant: the root is between low and high.
-    low = -np.inf
-    high = np.inf
-    stride = 1.0
-    for _ in range(200):
-        value = slope + curve * t
-        size = abs(slope) + abs(curve * t)
-        rate = curve
-        for i in range(len(v)):
-            scale = 1.0 / (h[i] + rho)
-            raw = (h[i] * centre[i] + cost[i] * (v[i] - t * e[i])) * scale
-            if tube is None:
-                a = max(raw, 0.0)
-                if bounded:
-                    a = min(a, cost[i])
-                free = a == raw
-            else:
-                shift = tube * cost[i] * scale
-                raw = max(raw - shift, 0.0) + min(raw + shift, 0.0)
-                a = raw
-                if bounded:
-                    a = max(min(a, cost[i]), -cost[i])
-                free = a == raw and a != 0.0
-            value -= a * e[i]
-            size += abs(a * e[i])
-            rate += cost[i] * e[i] * e[i] * scale if free else 0.0
-        # size is the sum of absolute terms, so 1e-15 * size is the rounding error of value.
-        if abs(value) <= max(near, 1e-15 * size):
-            break
-        if value < 0.0:
-            low = t
-        else:
-            high = t
-        new = t - value / rate if rate > 0.0 else low
-        if not low < new < high:
-            # Not bracketed yet: walk outwards with growing strides. Bracketed: bisect.
-            if high == np.inf:
-                new = t + stride
-            elif low == -np.inf:
-                new = t - stride
-            else:
-                new = 0.5 * (low + high)
-            stride *= 4.0
-        if new == t or not low <= new <= high:
-            break
-        t = new
-    return t
-
-
-@jit
-def _respond(
-    v: Any, centre: Any, cost: Any, bounded: Any, h: Any, rho: Any, tube: Any, a_out: Any
-) -> Any:
-    """Write a(v); return the sums of the losses, of the losses' gaps and of 1/2 rho a^2 / c."""
-    # Compiled without fast=True: these sums enter the duality gap.
-    loss = 0.0
-    gap = 0.0
-    ridge = 0.0
-    for i in range(len(v)):
-        z = h[i] * centre[i] + cost[i] * v[i]
-        if tube is None:
-            a = max(z / (h[i] + rho), 0.0)
-            up = max(v[i], 0.0)
-        else:
-            shift = tube * cost[i]
-            a = (max(z - shift, 0.0) + min(z + shift, 0.0)) / (h[i] + rho)
-            up = max(abs(v[i]) - tube, 0.0)
-        if bounded:
-            a = max(min(a, cost[i]), -cost[i])
-        a_out[i] = a
-        phi = cost[i] * up if bounded else cost[i] * up * up
-        own = 0.5 * rho * a * a / cost[i]
-        loss += phi
-        gap += phi - a * v[i] + own
-        if tube is not None:
-            gap += tube * abs(a)
-        ridge += own
-    return loss, gap, ridge
 
 
 @dataclass
@@ -252,7 +158,7 @@ class Level:
         bare = np.zeros_like(self.cost)
         v = self.target - self.y * (f + guess)
         smoothing = bare, self.cost, False, bare, self.rho, self.tube
-        t = float(_stationary(v, self.y, *smoothing, 0.0, 0.0, 0.0, 0.0))
+        t = float(stationary(v, self.y, *smoothing, 0.0, 0.0, 0.0, 0.0))
         if self.tube is not None and (np.abs(v - t) <= self.tube).all():
             t = 0.5 * float(v.max() + v.min())  # no loss on an interval: its midpoint
         return guess + t
@@ -260,11 +166,11 @@ class Level:
     def respond(self) -> None:
         """Re-optimise b, then update a, u and the objectives."""
         if self.intercept:
-            t = _stationary(self.v, self.y, *self._smoothing(), -self.screened.sum, 0.0, 0.0, 0.0)
+            t = stationary(self.v, self.y, *self._smoothing(), -self.screened.sum, 0.0, 0.0, 0.0)
             self.b += t
             self.v -= t * self.y
         a = np.empty_like(self.a)
-        loss, smoothing_gap, ridge = _respond(self.v, *self._smoothing(), a)
+        loss, smoothing_gap, ridge = respond(self.v, *self._smoothing(), a)
         # Only samples whose a changed are read: the product skips zero coefficients.
         self.u = self.u + self.rows.combine(self.y * (a - self.a))
         self.a = a
@@ -302,7 +208,7 @@ class Level:
             return  # overflow: the outer loop stops after `STALLED` steps without progress
         slope = float((self.w - self.screened.vector) @ dw) - self.screened.sum * db
         near = NEAR * abs(float((self.w - self.u) @ dw))
-        t = _stationary(self.v, e, *self._smoothing(), slope, float(dw @ dw), 1.0, near)
+        t = stationary(self.v, e, *self._smoothing(), slope, float(dw @ dw), 1.0, near)
         self.w = self.w + t * dw
         self.b += t * db
         self.v -= t * e

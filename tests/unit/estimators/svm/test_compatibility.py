@@ -127,7 +127,7 @@ def test_class_weight_multiplies_sample_weights_of_nu():
 
 
 def test_class_weight_lowers_nu_with_a_warning():
-    with pytest.warns(UserWarning, match="nu=0.5 is infeasible with these weights"):
+    with pytest.warns(UserWarning, match="nu=0.5 is infeasible with this class_weight"):
         model = NuSVC(class_weight={0: 20.0}).fit(X, y)
     assert model.certificate_.converged
     assert model.score(X, y) > 0.9
