@@ -67,6 +67,7 @@ answer = {}
 for name in sys.argv[1:]:
     kind = getattr(wm, name)
     make = (lambda: kind(wm.SVC(), {"C": [0.5, 2.0]})) if name == "LOOSearch" else kind
+    make = (lambda: kind(nu=0.2)) if name == "NuSVC" else make  # 0.5 is infeasible here
     whole = make().fit(X, y)
     expected, before = bits(whole), bits(make().fit(*other))
     length = duration(lambda: make().fit(X, y))

@@ -38,10 +38,15 @@ def scale_gamma(X, weight=None):
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
+def dense(values):
+    """Return coefficients as an array; those of models of sparse samples are sparse."""
+    return values.toarray() if sp.issparse(values) else np.asarray(values)
+
+
 def row_coefficients(model, n_rows):
     """Spread a binary model's or regressor's dual_coef_ over the training rows."""
     beta = np.zeros(n_rows)
-    beta[model.support_] = np.asarray(model.dual_coef_).ravel()
+    beta[model.support_] = dense(model.dual_coef_).ravel()
     return beta
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.helpers.byhand import Hinge, Nu, NuTube, SquaredHinge, Tube, gram
+from tests.helpers.byhand import Hinge, Nu, NuTube, SquaredHinge, Tube, dense, gram
 from tests.helpers.fuzzing_containers import SPARSE
 from tests.helpers.fuzzing_counts import note_error
 from tests.helpers.fuzzing_data import Problem
@@ -116,8 +116,9 @@ def pair_machines(model: Any, problem: Problem) -> Iterator[tuple[int, np.ndarra
     """
     codes = np.searchsorted(model.classes_, problem.y)
     n_classes = len(model.classes_)
-    spread = np.zeros((len(model.dual_coef_), problem.n))
-    spread[:, model.support_] = model.dual_coef_
+    dual = dense(model.dual_coef_)
+    spread = np.zeros((len(dual), problem.n))
+    spread[:, model.support_] = dual
     if n_classes == 2:
         yield 0, np.where(codes == 1, 1.0, -1.0), spread[0]
         return
@@ -250,7 +251,7 @@ def regressor_truth(matrix: np.ndarray | None = None) -> Any:
         y = problem.y.astype(np.float64)
         few = merged(problem.values, y, problem.weight, apart=matrix is not None)
         beta = np.zeros(problem.n)
-        beta[model.support_] = model.dual_coef_[0]
+        beta[model.support_] = dense(model.dual_coef_)[0]
         part, cost = seen(model, problem, matrix).part(few.rows), model.C * few.weight
         if hasattr(model, "nu"):
             by_hand: Any = NuTube(part.K, y[few.rows], cost, model.nu)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC as LibSVM
 
+from tests.helpers.byhand import dense
 from tests.helpers.fuzzing_containers import SPARSE
 from tests.helpers.fuzzing_counts import note_error
 from tests.helpers.fuzzing_data import Problem
@@ -186,7 +187,7 @@ def perceptron_truth(matrix: np.ndarray | None = None) -> Any:
                 off = (problem.d + 4) * EPS * (np.abs(problem.values) @ np.abs(model.coef_[k]))
             else:
                 beta = np.zeros(problem.n)
-                beta[model.support_] = model.dual_coef_[k]
+                beta[model.support_] = dense(model.dual_coef_)[k]
                 kernel = seen(model, problem, matrix)
                 values, off = kernel.K @ beta, kernel.sums(beta)
                 steps = np.abs(beta).sum() / model.eta
@@ -267,7 +268,7 @@ def tube_truth(matrix: np.ndarray | None = None) -> Any:
         t = problem.y.astype(np.float64)
         few = merged(problem.values, t, problem.weight, apart=matrix is not None)
         beta = np.zeros(problem.n)
-        beta[model.support_] = model.dual_coef_[0]
+        beta[model.support_] = dense(model.dual_coef_)[0]
         folded = few.fold(beta)
         part = seen(model, problem, matrix, centred=True).part(few.rows)
         sigma = float(mass_limits(np.ones(1), model.k_)[0]) / model.equivalent_C_

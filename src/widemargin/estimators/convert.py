@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin.estimators._base.inspection import fitted_kernel, votes_by_pairs
+
 KERNEL_ESTIMATORS = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 LINEAR_ESTIMATORS = ("LinearSVC", "LinearSVR")
 # Fitted attributes that have the same name, shape and meaning in both libraries.
@@ -49,11 +51,13 @@ def to_sklearn(model: Any) -> BaseEstimator:
     >>> type(plain).__module__.split(".")[0], bool((plain.predict(X) == model.predict(X)).all())
     ('sklearn', True)
     """
-    name = type(model).__name__
-    if name not in KERNEL_ESTIMATORS + LINEAR_ESTIMATORS:
+    known = KERNEL_ESTIMATORS + LINEAR_ESTIMATORS
+    ours = [c.__name__ for c in type(model).__mro__ if c.__module__.startswith("widemargin.")]
+    name = next((name for name in ours if name in known), None)
+    if name is None:
         raise TypeError(
-            f"scikit-learn has no estimator for {name}; to_sklearn converts "
-            f"{', '.join(KERNEL_ESTIMATORS + LINEAR_ESTIMATORS)}"
+            f"to_sklearn converts models of widemargin: {', '.join(known)}; got "
+            f"{type(model).__name__}"
         )
     import sklearn.svm  # imported late, as it loads much of scikit-learn
 
@@ -75,6 +79,19 @@ def _unfitted(model: Any, kind: Any) -> Any:
     # `probability` would announce probabilities that are not converted.
     shared = {k: v for k, v in model.get_params(deep=False).items() if k in known}
     shared.pop("probability", None)
+    if "kernel" in shared:  # of the fit; the parameters may have been changed since
+        kernel = fitted_kernel(model)
+        assert kernel is not None
+        if kernel.name == "callable":
+            fix = "scikit-learn's callables need the training samples"
+            raise ValueError(f"kernel must be a name: {fix}")
+        degree = 3 if kernel.name != "poly" else int(kernel.degree)
+        if kernel.name == "poly" and degree != kernel.degree:
+            raise ValueError(
+                f"degree must be an integer: LIBSVM truncates {kernel.degree}; fit with degree="
+                f"{degree} or {degree + 1}"
+            )
+        shared |= {"kernel": kernel.name, "degree": degree, "coef0": float(kernel.coef0)}
     if shared.get("intercept_scaling", 1) is None:
         shared.pop("intercept_scaling")  # affects the fit only
     return kind(**shared)
@@ -82,12 +99,12 @@ def _unfitted(model: Any, kind: Any) -> Any:
 
 def _fill_linear(plain: Any, model: Any) -> None:
     """Set the fitted attributes of LinearSVC or LinearSVR."""
-    if getattr(model, "multi_class", "ovr") == "ovo" and len(model.classes_) > 2:
+    if len(getattr(model, "classes_", ())) > 2 and votes_by_pairs(model):
         raise ValueError(
             'multi_class="ovo" has one hyperplane per pair of classes, which scikit-learn\'s '
             'LinearSVC cannot hold: fit with multi_class="ovr", or use SVC(kernel="linear")'
         )
-    plain.coef_ = np.array(model.coef_)
+    plain.coef_ = model.coef_.copy()
     plain.intercept_ = np.array(model.intercept_)
 
 
@@ -106,7 +123,7 @@ def _fill_kernel(plain: Any, model: Any) -> None:
     sparse = sp.issparse(model.support_vectors_)
     support, dual = model.support_vectors_, model.dual_coef_
     if sparse:
-        support, dual = sp.csr_matrix(support), _with_zeros(dual.toarray())
+        support, dual = sp.csr_matrix(support, dtype=np.float64), _with_zeros(dual.toarray())
     else:
         support, dual = np.array(support, dtype=np.float64), np.array(dual)
     # With two classes LIBSVM counts the first one as positive; scikit-learn keeps both signs.
@@ -133,5 +150,5 @@ def _with_zeros(dual: np.ndarray[Any, Any]) -> sp.csr_matrix:
     """Return a CSR matrix that stores all entries: LIBSVM reads its data as a full matrix."""
     n_rows, n_columns = dual.shape
     indices = np.tile(np.arange(n_columns, dtype=np.int32), n_rows)
-    ends = np.arange(0, dual.size + 1, max(1, n_columns), dtype=np.int32)[: n_rows + 1]
+    ends = np.arange(n_rows + 1, dtype=np.int32) * np.int32(n_columns)
     return sp.csr_matrix((dual.ravel(), indices, ends), shape=dual.shape)

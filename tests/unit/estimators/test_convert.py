@@ -47,6 +47,25 @@ def test_the_same_values(name, n_classes, container, settings):
         np.testing.assert_allclose(theirs, ours, atol=1e-9)
 
 
+def test_the_parameters_are_those_of_the_fit():
+    model = SVC(kernel="poly", degree=2, coef0=1.0).fit(X, y)
+    expected = model.predict(X)
+    plain = to_sklearn(model.set_params(degree=3, coef0=0.0, kernel="rbf"))
+    np.testing.assert_array_equal(plain.predict(X), expected)
+    linear = LinearSVC().fit(X, y).set_params(multi_class="ovo")
+    np.testing.assert_array_equal(to_sklearn(linear).predict(X), linear.predict(X))
+
+
+def test_sparse_float32_no_support_and_sparsified_weights():
+    single = sp.csr_matrix(X.astype(np.float32))
+    model = SVC().fit(single, y)
+    np.testing.assert_array_equal(to_sklearn(model).predict(single), model.predict(single))
+    constant = widemargin.SVR(epsilon=100.0).fit(sp.csr_matrix(X), y)
+    assert (to_sklearn(constant).predict(sp.csr_matrix(X)) == constant.predict(X)).all()
+    weights = LinearSVC(C=0.1).fit(X, y).sparsify()
+    np.testing.assert_array_equal(to_sklearn(weights).predict(X), weights.predict(X))
+
+
 def test_precomputed():
     K = X @ X.T
     model = SVC(kernel="precomputed").fit(K, y)
@@ -62,9 +81,14 @@ def test_linear(name, container):
     np.testing.assert_allclose(values(plain, container(X)), values(model, container(X)), atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:kernel='poly' with these parameters")
 def test_what_cannot_be_converted():
-    with pytest.raises(TypeError, match="no estimator for LPSVC"):
+    with pytest.raises(TypeError, match="got LPSVC"):
         to_sklearn(LPSVC().fit(X, y))
+    with pytest.raises(TypeError, match="models of widemargin"):
+        to_sklearn(sklearn.svm.SVC().fit(X, y))
+    with pytest.raises(ValueError, match="degree must be an integer"):
+        to_sklearn(SVC(kernel="poly", degree=2.5, coef0=1.0).fit(np.abs(X), y))
     with pytest.raises(ValueError, match="one value per feature"):
         to_sklearn(SVC(gamma=[1.0, 2.0, 3.0, 4.0]).fit(X, y))
     with pytest.raises(ValueError, match="kernel must be a name"):

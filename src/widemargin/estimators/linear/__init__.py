@@ -257,10 +257,9 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         data = canonical(X, y, weight)
         self.classes_, codes = check_classes(data.y)
         factors = class_costs(self.class_weight, self.classes_, codes, data.weight)
-        with self._watch() as watch, worker_threads() as threads:
-            results, certificates, model = fit_in_memory(
-                self._plan(factors, data.X.dtype), data, codes, watch, threads
-            )
+        plan = self._plan(factors, data.X.dtype)
+        with self._watch(plan) as watch, worker_threads() as threads:
+            results, certificates, model = fit_in_memory(plan, data, codes, watch, threads)
         self._record_ = Record(model)
         self._keep(results, certificates, data.X)
         return self
@@ -270,6 +269,9 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         require(
             self.solver != "newton", "solver", self.solver, '"auto" or "sampling" for data in parts'
         )
+        require(self.penalty == "l2", "penalty", self.penalty, '"l2" for data in parts')
+        fix = '"ovr" or "ovo" for data in parts'
+        require(self.multi_class != "crammer_singer", "multi_class", self.multi_class, fix)
         found = dataset.describe()
         self.classes_ = check_labels(found)
         check_scale(np.hypot(found.mean, found.std))
@@ -279,11 +281,11 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         self.n_features_in_ = dataset.n_features
         if dataset.feature_names is not None:
             self.feature_names_in_ = np.asarray(dataset.feature_names, dtype=object)
-        with self._watch() as watch:
+        plan = self._plan(factors, dataset.dtype)
+        with self._watch(plan) as watch:
             results, certificates, read = fit_in_parts(
-                self._plan(factors, dataset.dtype), dataset, self.class_weight, self.checkpoint,
-                watch,
-            )  # fmt: skip
+                plan, dataset, found, self.class_weight, self.checkpoint, watch
+            )
         self._keep(results, certificates, found.scale[None, :])
         calibrate = partial(calibrations_of, read, self.coef_, self.intercept_)
         self._record_ = Record(ReadTraining(calibrate))
@@ -305,6 +307,7 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
 
     def _plan(self, factors: FloatArray, dtype: Any) -> Plan:
         """Return the parameters of the fit, with the cost factor of each class."""
+        constant = self._constant(dtype)
         return Plan(
             penalty=self.penalty,
             loss=self.loss,
@@ -313,16 +316,15 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
             C=float(self.C),
             factors=factors,
             intercept=bool(self.fit_intercept) and self.intercept_scaling is None,
-            constant=self._constant(dtype),
+            constant=constant,
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             solver=self.solver,
             seed=seed_of(self.random_state),
         )
 
-    def _watch(self) -> Watch:
-        parts = len(self._sides(len(self.classes_)))
-        return Watch("LinearSVC", self.tol, self.verbose, self.time_limit, parts)
+    def _watch(self, plan: Plan) -> Watch:
+        return Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(plan.sides))
 
     def _keep(
         self, results: list[LinearResult], certificates: list[Certificate], X: Matrix

@@ -69,6 +69,17 @@ class Plan:
     solver: str
     seed: int
 
+    def tolerance(self, positive: float, negative: float) -> float:
+        """Return the relative gap to reach, given the total costs of both classes.
+
+        A relative gap is measured against max(1, objective). With small costs the objective is
+        below 1 even for w = 0, and any model would be within `tol`; the gap is then measured
+        against the objective of w = 0, which is at most twice the cost of the rarer class (with an
+        intercept), or the total cost.
+        """
+        empty = 2.0 * min(positive, negative) if self.intercept else positive + negative
+        return self.tol * min(1.0, empty)
+
     def named(self, certificate: Certificate) -> Certificate:
         """Return the certificate under the name of its problem: a penalised intercept is one."""
         if self.constant is None:
@@ -88,9 +99,14 @@ def fit_in_memory(
     plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int
 ) -> Fitted:
     """Fit and certify all hyperplanes; return also the fitted model for leave-one-out."""
-    if plan.multi_class == "crammer_singer":
+    joint, sparse = plan.multi_class == "crammer_singer", plan.penalty == "l1"
+    require(
+        plan.solver != "sampling" or not (joint or sparse), "solver", plan.solver,
+        '"auto" or "newton" for penalty="l1" and multi_class="crammer_singer"',
+    )  # fmt: skip
+    if joint:
         return _fit_crammer_singer(plan, data, codes, watch)
-    if plan.penalty == "l1":
+    if sparse:
         return _fit_l1(plan, data, codes, watch, threads)
     return _fit_l2(plan, data, codes, watch, threads)
 
@@ -114,18 +130,19 @@ def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
         problem = c_classification(
             label, cost, squared=plan.loss == "squared_hinge", intercept=plan.intercept
         )
+        tol = plan.tolerance(float(cost[label > 0].sum()), float(cost[label < 0].sum()))
         require(
             plan.solver != "sampling" or can_read(problem, part), "solver", plan.solver,
             '"auto" or "newton" for the squared hinge and for sparse rows in memory',
         )  # fmt: skip
         result = solve(
-            problem, part, tol=plan.tol, budget=Budget(plan.max_iter, watch),
+            problem, part, tol=tol, budget=Budget(plan.max_iter, watch),
             method=METHODS[plan.solver], seed=plan.seed, constant=plan.constant is not None,
         )  # fmt: skip
         assert result.alpha is not None
         certificate = linear_certificate(
             problem, LinearRows(part, threads=threads), result.coef, result.intercept,
-            result.alpha, tol=plan.tol, n_iter=result.n_iter,
+            result.alpha, tol=tol, n_iter=result.n_iter,
         )  # fmt: skip
         results.append(plan.split(result))
         certificates.append(plan.named(certificate))
@@ -145,15 +162,16 @@ def _fit_l1(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
         cost = (plan.C * data.weight * pair_factors(plan.factors, codes, pair))[rows]
         problem = L1Margin(label, cost, plan.intercept)
         budget = Budget(plan.max_iter, watch)
-        result = l1_margin.solve(problem, part, tol=plan.tol, budget=budget)
+        tol = plan.tolerance(float(cost[label > 0].sum()), float(cost[label < 0].sum()))
+        result = l1_margin.solve(problem, part, tol=tol, budget=budget)
         assert result.alpha is not None
         certificate = problem.certificate(
             LinearRows(part, threads=threads), result.coef, result.intercept, result.alpha,
-            tol=plan.tol, n_iter=result.n_iter,
+            tol=tol, n_iter=result.n_iter,
         )  # fmt: skip
         results.append(plan.split(result))
         certificates.append(plan.named(certificate))
-        machines.append(L1Machine(rows, problem, result, plan.tol, plan.max_iter))
+        machines.append(L1Machine(rows, problem, result, tol, plan.max_iter))
     return (
         results,
         certificates,
@@ -168,11 +186,13 @@ def _fit_crammer_singer(plan: Plan, data: TrainingSet, codes: IntArray, watch: W
     cost = plan.C * data.weight * plan.factors[codes]
     problem = CrammerSinger(codes, cost, len(plan.factors), plan.intercept)
     budget = Budget(plan.max_iter, watch)
-    found = crammer_singer.solve(problem, X, tol=plan.tol, budget=budget)
+    totals = np.bincount(codes, weights=cost)
+    tol = plan.tolerance(float(totals.max()), float(totals.sum() - totals.max()))
+    found = crammer_singer.solve(problem, X, tol=tol, budget=budget)
     certificate = problem.certificate(
-        X, found.coef, found.intercepts, found.alpha, tol=plan.tol, n_iter=found.n_iter
+        X, found.coef, found.intercepts, found.alpha, tol=tol, n_iter=found.n_iter
     )
-    machine = CrammerSingerMachine(problem, found, plan.tol, plan.max_iter)
+    machine = CrammerSingerMachine(problem, found, tol, plan.max_iter)
     plane = machine.fitted
     results = [
         LinearResult(coef=w, thresholds=np.array([b]), n_iter=found.n_iter, status=found.status)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from widemargin._base.multiclass import Sides
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray
-from widemargin._base.validation import require
 from widemargin.certificate import Certificate
 from widemargin.estimators.linear.memory import Plan
 from widemargin.fitted.calibration import Calibration, fit_calibration
@@ -23,16 +24,16 @@ CALIBRATION_ROWS = 20_000  # samples on which probabilities are calibrated
 
 
 def fit_in_parts(
-    plan: Plan, dataset: Dataset, class_weight: Any, checkpoint: Any, watch: Watch
+    plan: Plan,
+    dataset: Dataset,
+    found: Description,
+    class_weight: Any,
+    checkpoint: Any,
+    watch: Watch,
 ) -> tuple[list[LinearResult], list[Certificate], list[TrainingSource]]:
     """Fit one hyperplane per pair of classes or per class; remove its checkpoint once converged."""
-    fix = '"l2" for data in parts'
-    require(plan.penalty == "l2", "penalty", plan.penalty, fix)
-    fix = '"ovr" or "ovo" for data in parts'
-    require(plan.multi_class != "crammer_singer", "multi_class", plan.multi_class, fix)
     kind: Any = plan.loss
     problem = LinearProblem(kind, plan.C, plan.intercept)
-    found = dataset.describe()
     centre = found.mean if plan.intercept else None
     results, certificates, sources = [], [], []
     for pair in plan.sides:
@@ -43,11 +44,12 @@ def fit_in_parts(
             path = os.fspath(checkpoint) + ("" if len(plan.sides) == 1 else _suffix(pair))
             depends_on = _dependencies(plan, found, pair, class_weight)
             store = Checkpoint(Path(path), data=found.fingerprint(), parameters=depends_on)
+        tol = plan.tolerance(*_total_costs(plan, found, pair))
         result = solve(
-            problem, source, tol=plan.tol, budget=Budget(plan.max_iter, watch), seed=plan.seed,
+            problem, source, tol=tol, budget=Budget(plan.max_iter, watch), seed=plan.seed,
             centre=centre, checkpoint=store, observe=watch.observe,
         )  # fmt: skip
-        certificate = problem.certificate(result.evaluation, tol=plan.tol, n_iter=result.n_iter)
+        certificate = problem.certificate(result.evaluation, tol=tol, n_iter=result.n_iter)
         if store is not None and certificate.converged:
             store.path.unlink(missing_ok=True)
         results.append(plan.split(result))
@@ -68,6 +70,18 @@ def _source(dataset: Dataset, plan: Plan, pair: Sides) -> TrainingSource:
         cost_factors=(float(plan.factors[positive]), other),
         constant=plan.constant,
     )
+
+
+def _total_costs(plan: Plan, found: Description, pair: Sides) -> tuple[float, float]:
+    """Return the sums of the costs of the positive and of the negative samples."""
+    positive, negative = pair
+    assert found.class_weights is not None
+    weights = plan.C * np.asarray(found.class_weights, dtype=np.float64)
+    if negative is None:
+        rest = float(weights.sum() - weights[positive])
+    else:
+        rest = float(plan.factors[negative] * weights[negative])
+    return float(plan.factors[positive] * weights[positive]), rest
 
 
 def _suffix(pair: Sides) -> str:

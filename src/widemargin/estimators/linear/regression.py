@@ -187,7 +187,8 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
             worker_threads() as threads,
         ):
             samples = with_constant(data.X, constant)
-            result, certificate = self._solve(problem, samples, penalised, watch, threads)
+            tol = self._tolerance(data)
+            result, certificate = self._solve(problem, samples, tol, penalised, watch, threads)
         assert result.alpha is not None
         machine = Machine(np.arange(len(data.y)), problem, result.alpha, result.intercept)
         kernel = linear_kernel(constant)
@@ -206,19 +207,37 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         name = problem.name.replace("no intercept", "penalised intercept")
         return replace(problem, name=name) if penalised else problem
 
+    def _tolerance(self, data: TrainingSet) -> float:
+        """Return the relative gap to reach: tol, or smaller if the objective is below 1.
+
+        A relative gap is measured against max(1, objective). If the objective of w = 0 is smaller
+        than 1, because of small costs or targets, the gap is measured against that.
+        """
+        centre = float(data.weight @ data.y) / float(data.weight.sum()) if self.fit_intercept else 0
+        excess = np.maximum(np.abs(data.y - centre) - self.epsilon, 0.0)
+        losses = excess if self.loss == LOSSES[0] else excess * excess
+        empty = self.C * float(data.weight @ losses)
+        return self.tol * min(1.0, empty) if empty > 0 else self.tol
+
     def _solve(
-        self, problem: SoftMargin, X: Matrix, penalised: bool, watch: Watch, threads: int
+        self,
+        problem: SoftMargin,
+        X: Matrix,
+        tol: float,
+        penalised: bool,
+        watch: Watch,
+        threads: int,
     ) -> tuple[LinearResult, Certificate]:
         """Solve the problem and certify the model."""
         watch.next_part()
         result = solve(
-            problem, X, tol=self.tol, budget=Budget(int(self.max_iter), watch),
+            problem, X, tol=tol, budget=Budget(int(self.max_iter), watch),
             seed=seed_of(self.random_state), constant=penalised,
         )  # fmt: skip
         assert result.alpha is not None
         certificate = linear_certificate(
             problem, LinearRows(X, threads=threads), result.coef, result.intercept, result.alpha,
-            tol=self.tol, n_iter=result.n_iter,
+            tol=tol, n_iter=result.n_iter,
         )  # fmt: skip
         return result, certificate
 

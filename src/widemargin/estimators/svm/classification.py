@@ -184,7 +184,11 @@ class SVC(LinearCoefficients, SupportClassifier):
         require_bool("fit_intercept", self.fit_intercept)
         check_calibration(self.calibration)
         require_choice("solver", self.solver, ("auto", "smo", "sampling", "adatron"))
-        _check_compatibility(self)
+        require_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        require_bool("break_ties", self.break_ties)
+        require_bool("shrinking", self.shrinking)
+        require(self.probability in (True, False, "deprecated"), "probability", self.probability,
+                "True or False")  # fmt: skip
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
         self.class_weight_ = class_costs(self.class_weight, self.classes_, codes, weight)
@@ -281,14 +285,17 @@ class NuSVC(LinearCoefficients, SupportClassifier):
         super()._check_parameters()
         check_calibration(self.calibration)
         by_nu.check_nu(self.nu)
-        _check_compatibility(self)
+        require_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        require_bool("break_ties", self.break_ties)
+        require_bool("shrinking", self.shrinking)
+        require(self.probability in (True, False, "deprecated"), "probability", self.probability,
+                "True or False")  # fmt: skip
 
     def _costs(self, codes: IntArray, weight: FloatArray) -> FloatArray:
-        by_nu.check_feasible(self.nu, codes, weight)
         self.class_weight_ = class_costs(self.class_weight, self.classes_, codes, weight)
-        weight = weight * self.class_weight_[codes]
-        by_nu.warn_if_lowered(self.nu, codes, weight)
-        return weight
+        weighted = weight * self.class_weight_[codes]
+        by_nu.check_feasible(self.nu, codes, weight, weighted)
+        return weighted
 
     def _problem(self, y: FloatArray, cost: FloatArray) -> problems.SoftMargin:
         return problems.nu_classification(y, cost, min(self.nu, by_nu.largest_feasible(y, cost)))
@@ -299,12 +306,3 @@ class NuSVC(LinearCoefficients, SupportClassifier):
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
         super()._keep_machines(data, codes, machines)
         self.rho_ = np.array([by_nu.margin(machine) for machine in machines])
-
-
-def _check_compatibility(est: SVC | NuSVC) -> None:
-    """Validate the parameters that exist for compatibility with scikit-learn."""
-    require_choice("decision_function_shape", est.decision_function_shape, ("ovr", "ovo"))
-    require_bool("break_ties", est.break_ties)
-    require_bool("shrinking", est.shrinking)
-    good = isinstance(est.probability, bool | np.bool_) or est.probability == "deprecated"
-    require(good, "probability", est.probability, "True or False")

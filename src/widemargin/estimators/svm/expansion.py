@@ -41,7 +41,6 @@ class SoftMarginFit:
     tol: float
     random_state: Any
     certificate_: Certificate
-    n_features_in_: int
     _kernel_: Kernel
     _centre_: FloatArray | None
     _indefinite: bool
@@ -100,11 +99,6 @@ class SoftMarginFit:
         self._record_ = Record(
             Training(data, self._kernel_, self._centre_, pairs, machines, intercept, refusal)
         )
-
-    def _keep_libsvm_facts(self, data: TrainingSet) -> None:
-        """Store the attributes of scikit-learn's estimators that describe a fit by LIBSVM."""
-        self.shape_fit_ = (len(data.given_weight), self.n_features_in_)
-        self.fit_status_ = 0 if self.certificate_.converged else 1
 
     def _warn_unconverged(self, statuses: list[str], X: Matrix) -> None:
         """Warn if the worst certificate exceeds tol."""

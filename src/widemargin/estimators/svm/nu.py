@@ -27,24 +27,25 @@ def check_nu(nu: float) -> None:
     require_number("nu", nu, "in (0, 1]", most=1.0)
 
 
-def check_feasible(nu: float, codes: IntArray, weight: FloatArray) -> None:
-    """Raise if nu exceeds twice the share of the smaller class in any pair of classes."""
+def check_feasible(nu: float, codes: IntArray, weight: FloatArray, weighted: FloatArray) -> None:
+    """Raise if nu is infeasible; warn if only class_weight makes it so.
+
+    nu must not exceed twice the share of the smaller class in any pair of classes. The sample
+    weights are given without (`weight`) and with (`weighted`) the factors of `class_weight`.
+    """
+    possible = _largest_of_pairs(codes, weighted)
+    if nu <= possible * ROUNDED:
+        return
     largest = _largest_of_pairs(codes, weight)
     if nu > largest * ROUNDED:
         raise ValueError(
-            f"nu={nu} is infeasible: with these class weights it must be at most "
-            f"{largest:.6g}, twice the share of the smaller class in its pair"
+            f"nu={nu} is infeasible: it must be at most {max(largest, possible):.6g}, twice the "
+            "share of the smaller class in its pair"
         )
-
-
-def warn_if_lowered(nu: float, codes: IntArray, weight: FloatArray) -> None:
-    """Warn if class_weight, a factor of the sample weights, makes nu infeasible."""
-    largest = _largest_of_pairs(codes, weight)
-    if nu > largest * ROUNDED:
-        warn(
-            f"nu={nu} is infeasible with this class_weight and is lowered where necessary, to "
-            f"{largest:.6g} at least: twice the weighted share of the smaller class in its pair"
-        )
+    warn(
+        f"nu={nu} is infeasible with this class_weight and is lowered where necessary, to "
+        f"{possible:.6g} at least: twice the weighted share of the smaller class in its pair"
+    )
 
 
 def largest_feasible(y: FloatArray, weight: FloatArray) -> float:

@@ -172,7 +172,6 @@ class OneClassSVM(
         error = PRODUCT_ROUNDING * self._largest_score  # see `fitted.one_class`
         machine = replace(machine, intercept=machine.intercept + error)
         self._keep_machine(data, machine)
-        self._keep_libsvm_facts(data)
         self._keep_model(data, machine, self.tol * self._unit(problem, rows))
         self._warn_unconverged([machine.status], data.X)
         return self

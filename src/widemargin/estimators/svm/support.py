@@ -21,7 +21,7 @@ from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.fitted.by_path import Machine
-from widemargin.kernels import Rows
+from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
 
 Part: TypeAlias = tuple[IntArray, SoftMargin]
@@ -31,20 +31,21 @@ Part: TypeAlias = tuple[IntArray, SoftMargin]
 class LinearCoefficients:
     """Mixin that adds `coef_` to estimators with a linear kernel; first of their bases."""
 
-    kernel: Any
     support_vectors_: Any
+    _kernel_: Kernel
 
     @property
     def coef_(self) -> Any:
         """Weights of the features, one row per decision function; linear kernel only."""
         check_is_fitted(self)
-        if self.kernel != "linear":
+        if self._kernel_.name != "linear":
             raise AttributeError(
-                f"coef_ is only available when using a linear kernel; got kernel={self.kernel!r}"
+                "coef_ is only available when using a linear kernel; got "
+                f"kernel={self._kernel_.name!r}"
             )
         coef = self._pair_coefficients().T @ self.support_vectors_  # type: ignore[attr-defined]
         if sp.issparse(self.support_vectors_):
-            coef = sp.csr_array(coef)
+            coef = type(self.support_vectors_)(coef)
             coef.data.flags.writeable = False
         else:
             coef.flags.writeable = False  # a change would have no effect on predictions
@@ -84,7 +85,6 @@ class SupportClassifier(
         with Watch(name, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
             machines = [self._fit_pair(rows, chosen, part, watch) for chosen, part in problems]
         self._keep_machines(data, codes, machines)
-        self._keep_libsvm_facts(data)
         self._keep_record(data, [machine.machine for machine in machines], pairs)
         self._warn_unconverged([machine.status for machine in machines], data.X)
         return self
@@ -148,11 +148,12 @@ class SupportClassifier(
             row = np.where(owner[at] == low, high - 1, low) if n_classes > 2 else 0
             self.dual_coef_[row, at] = machine.beta
         if sp.issparse(self.support_vectors_):
-            self.dual_coef_ = sp.csr_array(self.dual_coef_)
+            self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.intercept_ = np.array([m.intercept for m in machines])
         self.certificates_ = [m.certificate for m in machines]
         self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
         self.certificate_ = worst(self.certificates_)
+        _keep_fit_facts(self, data)
 
     def _pair_coefficients(self) -> FloatArray:
         """Return the coefficients of the support vectors, one column per pair of classes."""
@@ -184,11 +185,12 @@ class SingleExpansion:
         self.n_support_ = np.array([len(machine.rows)], dtype=np.int32)
         self.dual_coef_ = machine.beta[None, :]
         if sp.issparse(self.support_vectors_):
-            self.dual_coef_ = sp.csr_array(self.dual_coef_)
+            self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.intercept_ = np.array([machine.intercept])
         self.certificates_ = [machine.certificate]
         self.certificate_ = machine.certificate
         self.n_iter_ = machine.certificate.n_iter
+        _keep_fit_facts(self, data)
 
     def _values(self, X: Any) -> FloatArray:
         return self._expansion_values(X, self._pair_coefficients()[:, 0]) + self.intercept_[0]
@@ -229,7 +231,6 @@ class SupportRegressor(
         with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
             machine = self._expansion(problem, rows, watch)
         self._keep_machine(data, machine)
-        self._keep_libsvm_facts(data)
         self._keep_record(data, [self._loo_machine(machine)], [])
         self._warn_unconverged([machine.status], data.X)
         return self
@@ -261,6 +262,12 @@ class SupportRegressor(
         """
         check_is_fitted(self)
         return self._values(X)
+
+
+def _keep_fit_facts(est: Any, data: TrainingSet) -> None:
+    """Store the attributes of scikit-learn's estimators that describe a fit."""
+    est.shape_fit_ = (len(data.given_weight), est.n_features_in_)
+    est.fit_status_ = 0 if est.certificate_.converged else 1
 
 
 def dense(coefficients: Any) -> FloatArray:

@@ -86,6 +86,19 @@ def test_coef_reproduces_the_decision_values(machine, container):
     np.testing.assert_allclose(X @ coef.T + model.intercept_, values, atol=1e-9)
 
 
+def test_coef_is_that_of_the_fit():
+    model = SVC().fit(X, y).set_params(kernel="linear")
+    with pytest.raises(AttributeError, match="linear kernel"):
+        _ = model.coef_
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
+def test_sparse_attributes_have_one_container(container):
+    model = SVC(kernel="linear").fit(container(X), y)
+    kinds = {type(a) for a in (model.support_vectors_, model.dual_coef_, model.coef_)}
+    assert kinds == {container}
+
+
 def test_coef_is_read_only_and_for_linear_kernels():
     model = SVC(kernel="linear").fit(X, y)
     with pytest.raises(ValueError, match="read-only"):
@@ -136,7 +149,13 @@ def test_class_weight_lowers_nu_with_a_warning():
 def test_an_infeasible_nu_is_an_error_even_with_class_weights():
     some = np.r_[0:50, 50:60]
     with pytest.raises(ValueError, match=r"nu=0.5 is infeasible: .* at most 0.333333"):
-        NuSVC(class_weight="balanced").fit(X[some], y[some])
+        NuSVC(class_weight={0: 2.0}).fit(X[some], y[some])
+
+
+def test_class_weight_can_make_nu_feasible():
+    some = np.r_[0:50, 50:60]
+    model = NuSVC(class_weight="balanced").fit(X[some], y[some])
+    assert model.score(X[some], y[some]) == 1.0
 
 
 def test_a_kernel_may_return_a_sparse_matrix():
