@@ -118,6 +118,13 @@ def linear_kernel(constant: float | None) -> Kernel:
     return Kernel("poly", gamma=1.0, degree=1, coef0=constant * constant)
 
 
+def _side_costs(label: FloatArray, cost: FloatArray) -> tuple[float, float]:
+    """Return the sums of the costs of the samples labelled +1 and -1."""
+    total, difference, least = float(cost.sum()), float(label @ cost), float(cost.min())
+    # Each side has a sample; rounding must not make the cost of a rare class vanish.
+    return max(0.5 * (total + difference), least), max(0.5 * (total - difference), least)
+
+
 def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int) -> Fitted:
     """Fit one hyperplane per pair of classes or per class, with the l2 penalty."""
     X = with_constant(data.X, plan.constant)
@@ -130,7 +137,7 @@ def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
         problem = c_classification(
             label, cost, squared=plan.loss == "squared_hinge", intercept=plan.intercept
         )
-        tol = plan.tolerance(float(cost[label > 0].sum()), float(cost[label < 0].sum()))
+        tol = plan.tolerance(*_side_costs(label, cost))
         require(
             plan.solver != "sampling" or can_read(problem, part), "solver", plan.solver,
             '"auto" or "newton" for the squared hinge and for sparse rows in memory',
@@ -162,7 +169,7 @@ def _fit_l1(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
         cost = (plan.C * data.weight * pair_factors(plan.factors, codes, pair))[rows]
         problem = L1Margin(label, cost, plan.intercept)
         budget = Budget(plan.max_iter, watch)
-        tol = plan.tolerance(float(cost[label > 0].sum()), float(cost[label < 0].sum()))
+        tol = plan.tolerance(*_side_costs(label, cost))
         result = l1_margin.solve(problem, part, tol=tol, budget=budget)
         assert result.alpha is not None
         certificate = problem.certificate(
