@@ -127,7 +127,9 @@ def test_two_classes_are_a_binary_problem():
     X, codes = load_iris(return_X_y=True)
     X, codes = X[50:], codes[50:] - 1
     _, both = certified(CrammerSinger(codes, np.ones(100), 2, intercept=False), X)
-    reference = LinearSVC(loss="hinge", C=2.0, tol=1e-7, max_iter=1_000_000, fit_intercept=False)
+    reference = LinearSVC(
+        loss="hinge", C=2.0, tol=1e-7, max_iter=1_000_000, fit_intercept=False, random_state=0
+    )
     w = reference.fit(X, codes).coef_[0]
     hinge = np.maximum(0.0, 1.0 - (2 * codes - 1) * (X @ w)).sum()
     assert both.primal == pytest.approx(0.25 * w @ w + hinge, rel=1e-4)

@@ -101,7 +101,13 @@ def test_the_optimum_is_liblinears(C, sparse):
     X = rng.normal(size=(120, 30)) * (rng.random((120, 30)) < 0.4)
     y = np.where(X[:, :3].sum(axis=1) + 0.3 * rng.normal(size=120) > 0.2, 1.0, -1.0)
     reference = LinearSVC(
-        penalty="l1", dual=False, C=C, tol=1e-8, max_iter=20_000, intercept_scaling=2.0
+        penalty="l1",
+        dual=False,
+        C=C,
+        tol=1e-8,
+        max_iter=20_000,
+        intercept_scaling=2.0,
+        random_state=0,
     ).fit(X, y)
     Z = np.hstack([X, np.full((120, 1), 2.0)])  # LIBLINEAR penalises the intercept
     w = np.append(reference.coef_[0], reference.intercept_[0] / 2.0)
@@ -129,7 +135,10 @@ def test_many_more_features_than_samples():
             assert 0 < np.count_nonzero(found.coef) <= 160
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        reference = LinearSVC(penalty="l1", dual=False, C=1.0, tol=1e-6, fit_intercept=False)
+        reference = LinearSVC(
+            penalty="l1", dual=False, tol=1e-6, fit_intercept=False, max_iter=20_000,
+            random_state=0,
+        )  # fmt: skip
         u = reference.fit(X, y).coef_[0]
     problem = L1Margin(y, np.ones(150), intercept=False)
     _, proof = certified(problem, X, tol=1e-8)

@@ -152,7 +152,9 @@ def test_a_penalised_intercept_is_that_of_liblinear(scaling, loss):
         ours = LinearSVR(**options, tol=1e-8).fit(X, y, sample_weight=weight)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            theirs = Liblinear(**options, tol=1e-8, max_iter=20_000).fit(X, y, weight)
+            theirs = Liblinear(**options, tol=1e-8, max_iter=20_000, random_state=0).fit(
+                X, y, weight
+            )
         b = theirs.intercept_[0]
         value = primal(theirs.coef_, b, X, y, cost, 0.2, loss, penalised=b / scaling)
         # LIBLINEAR's tolerance is that of its projected gradient, not of the objective.
