@@ -257,8 +257,11 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         data = canonical(X, y, weight)
         self.classes_, codes = check_classes(data.y)
         factors = class_costs(self.class_weight, self.classes_, codes, data.weight)
-        plan = self._plan(factors, data.X.dtype)
-        with self._watch(plan) as watch, worker_threads() as threads:
+        plan = self._plan(factors, seed_of(self.random_state), data.X.dtype)
+        with (
+            Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(plan.sides)) as watch,
+            worker_threads() as threads,
+        ):
             results, certificates, model = fit_in_memory(plan, data, codes, watch, threads)
         self._record_ = Record(model)
         self._keep(results, certificates, data.X)
@@ -278,13 +281,15 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         codes = np.arange(len(self.classes_))
         assert found.class_weights is not None
         factors = class_costs(self.class_weight, self.classes_, codes, found.class_weights)
+        seed = seed_of(self.random_state)
         self.n_features_in_ = dataset.n_features
         if dataset.feature_names is not None:
             self.feature_names_in_ = np.asarray(dataset.feature_names, dtype=object)
-        plan = self._plan(factors, dataset.dtype)
-        with self._watch(plan) as watch:
+        plan = self._plan(factors, seed, dataset.dtype)
+        tolerances = plan.tolerances(found.class_weights)
+        with Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(plan.sides)) as watch:
             results, certificates, read = fit_in_parts(
-                plan, dataset, found, self.class_weight, self.checkpoint, watch
+                plan, tolerances, dataset, found, self.class_weight, self.checkpoint, watch
             )
         self._keep(results, certificates, found.scale[None, :])
         calibrate = partial(calibrations_of, read, self.coef_, self.intercept_)
@@ -305,7 +310,7 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
             return None
         return float(np.dtype(dtype).type(self.intercept_scaling))
 
-    def _plan(self, factors: FloatArray, dtype: Any) -> Plan:
+    def _plan(self, factors: FloatArray, seed: int, dtype: Any) -> Plan:
         """Return the parameters of the fit, with the cost factor of each class."""
         constant = self._constant(dtype)
         return Plan(
@@ -320,11 +325,8 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             solver=self.solver,
-            seed=seed_of(self.random_state),
+            seed=seed,
         )
-
-    def _watch(self, plan: Plan) -> Watch:
-        return Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(plan.sides))
 
     def _keep(
         self, results: list[LinearResult], certificates: list[Certificate], X: Matrix

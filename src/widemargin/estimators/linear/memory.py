@@ -80,6 +80,18 @@ class Plan:
         empty = 2.0 * min(positive, negative) if self.intercept else positive + negative
         return self.tol * min(1.0, empty)
 
+    def tolerances(self, weights: FloatArray) -> list[float]:
+        """Return the gap to reach per hyperplane, given the sum of sample weights per class."""
+        found = []
+        for positive, negative in self.sides:
+            own = self.factors[positive] * weights[positive]
+            if negative is None:
+                rest = weights.sum() - weights[positive]
+            else:
+                rest = self.factors[negative] * weights[negative]
+            found.append(self.tolerance(self.C * float(own), self.C * float(rest)))
+        return found
+
     def named(self, certificate: Certificate) -> Certificate:
         """Return the certificate under the name of its problem: a penalised intercept is one."""
         if self.constant is None:

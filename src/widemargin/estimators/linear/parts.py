@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from widemargin._base.multiclass import Sides
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray
@@ -25,6 +23,7 @@ CALIBRATION_ROWS = 20_000  # samples on which probabilities are calibrated
 
 def fit_in_parts(
     plan: Plan,
+    tolerances: list[float],
     dataset: Dataset,
     found: Description,
     class_weight: Any,
@@ -34,17 +33,24 @@ def fit_in_parts(
     """Fit one hyperplane per pair of classes or per class; remove its checkpoint once converged."""
     kind: Any = plan.loss
     problem = LinearProblem(kind, plan.C, plan.intercept)
+    assert found.classes is not None
     centre = found.mean if plan.intercept else None
     results, certificates, sources = [], [], []
-    for pair in plan.sides:
+    for pair, tol in zip(plan.sides, tolerances, strict=True):
         watch.next_part()
-        source = _source(dataset, plan, pair)
+        positive, negative = pair
+        other = 1.0 if negative is None else float(plan.factors[negative])
+        source = dataset.binary(
+            found.classes[positive],
+            None if negative is None else found.classes[negative],
+            cost_factors=(float(plan.factors[positive]), other),
+            constant=plan.constant,
+        )
         store = None
         if checkpoint is not None:
             path = os.fspath(checkpoint) + ("" if len(plan.sides) == 1 else _suffix(pair))
             depends_on = _dependencies(plan, found, pair, class_weight)
             store = Checkpoint(Path(path), data=found.fingerprint(), parameters=depends_on)
-        tol = plan.tolerance(*_total_costs(plan, found, pair))
         result = solve(
             problem, source, tol=tol, budget=Budget(plan.max_iter, watch), seed=plan.seed,
             centre=centre, checkpoint=store, observe=watch.observe,
@@ -52,36 +58,13 @@ def fit_in_parts(
         certificate = problem.certificate(result.evaluation, tol=tol, n_iter=result.n_iter)
         if store is not None and certificate.converged:
             store.path.unlink(missing_ok=True)
-        results.append(plan.split(result))
-        certificates.append(plan.named(certificate))
+        model: LinearResult = result
+        if plan.constant is not None:
+            model, certificate = plan.split(result), plan.named(certificate)
+        results.append(model)
+        certificates.append(certificate)
         sources.append(source)
     return results, certificates, sources
-
-
-def _source(dataset: Dataset, plan: Plan, pair: Sides) -> TrainingSource:
-    """Return the samples of a pair of classes, or of all classes with the labels of one-vs-rest."""
-    classes = dataset.describe().classes
-    assert classes is not None
-    positive, negative = pair
-    other = 1.0 if negative is None else float(plan.factors[negative])
-    return dataset.binary(
-        classes[positive],
-        None if negative is None else classes[negative],
-        cost_factors=(float(plan.factors[positive]), other),
-        constant=plan.constant,
-    )
-
-
-def _total_costs(plan: Plan, found: Description, pair: Sides) -> tuple[float, float]:
-    """Return the sums of the costs of the positive and of the negative samples."""
-    positive, negative = pair
-    assert found.class_weights is not None
-    weights = plan.C * np.asarray(found.class_weights, dtype=np.float64)
-    if negative is None:
-        rest = float(weights.sum() - weights[positive])
-    else:
-        rest = float(plan.factors[negative] * weights[negative])
-    return float(plan.factors[positive] * weights[positive]), rest
 
 
 def _suffix(pair: Sides) -> str:
