@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from widemargin._base.enclosure import Enclosure
 from widemargin._base.messages import warn
 from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import Matrix
 
 CROSSED = 1e-9  # a lower bound above the objective by this fraction is invalid, see sure_bound
+# Rounding errors are reduced by more precise sums if they exceed both this fraction of the gap and
+# this fraction of the objective.
+BLUR, NEGLIGIBLE = 0.1, 1e-7
 
 
 @dataclass(frozen=True)
 class Certificate:
     """Certificate of a convex fit: bounds on the optimum of its problem.
 
-    All values are recomputed in float64 from the coefficients of the model and the data, not
-    copied from the state of the solver. By weak duality the optimum is between `dual` and
-    `primal`, so that `gap` bounds the error of the objective.
+    All values are recomputed from the coefficients of the model and the data, not copied from the
+    state of the solver, and their rounding errors are counted: `primal` is not below the objective
+    of the model in exact arithmetic, and `dual` is not above the optimum. The optimum is between
+    the two, and `gap` bounds the error of the objective.
 
     Attributes
     ----------
     problem : str
         Name of the formulation, e.g. ``"C-hinge"``.
-    primal, dual : float
-        Primal objective at the model, and dual objective at its dual variables.
+    primal : float
+        Primal objective at the model, rounded up.
+    dual : float
+        Dual objective at feasible dual variables, rounded down: a lower bound on the optimum. If
+        rounding errors are so large that nothing can be proved, it is the trivial bound, which
+        holds for any model.
     gap : float
-        ``primal - dual``.
+        ``primal - dual``, rounded up.
     relative_gap : float
-        ``gap / max(1, abs(primal))``.
+        ``gap / max(1, abs(primal))``, rounded up.
     kkt_violation : float
         Largest violation of the optimality conditions as defined by LIBSVM: the difference between
         two thresholds that are equal at the optimum. NaN if it was not computed for data in parts;
@@ -44,6 +53,8 @@ class Certificate:
         Number of iterations of the solver.
     kernel_evaluations : int
         Number of kernel values computed during the fit (0 without a kernel).
+    rounding : float
+        Part of `gap` that bounds the rounding errors of the certificate itself.
 
     Examples
     --------
@@ -63,6 +74,7 @@ class Certificate:
     converged: bool
     n_iter: int
     kernel_evaluations: int = 0
+    rounding: float = 0.0
 
     @classmethod
     def from_objectives(
@@ -75,6 +87,7 @@ class Certificate:
         converged: bool,
         n_iter: int,
         kernel_evaluations: int = 0,
+        rounding: float = 0.0,
     ) -> Certificate:
         """Build a certificate and compute both gaps from the two objectives.
 
@@ -92,6 +105,8 @@ class Certificate:
             Number of iterations of the solver.
         kernel_evaluations : int, default=0
             Number of kernel values computed during the fit.
+        rounding : float, default=0.0
+            Part of the gap that bounds rounding errors.
 
         Returns
         -------
@@ -102,12 +117,13 @@ class Certificate:
             problem=problem,
             primal=float(primal),
             dual=float(dual),
-            gap=float(primal - dual),
+            gap=rounded_up_gap(float(primal), float(dual)),
             relative_gap=float(relative_gap(primal, dual)),
             kkt_violation=float(kkt_violation),
             converged=bool(converged),
             n_iter=int(n_iter),
             kernel_evaluations=int(kernel_evaluations),
+            rounding=float(rounding),
         )
 
     def __str__(self) -> str:
@@ -125,10 +141,66 @@ def gap_scale(primal: float) -> float:
     return max(1.0, abs(primal))
 
 
-def relative_gap(primal: float, dual: float) -> float:
-    """Return (primal - dual) / max(1, abs(primal)), or infinity if either is infinite."""
+def rounded_up_gap(primal: float, dual: float) -> float:
+    """Return primal - dual, rounded up if the difference is not exact."""
     gap = primal - dual
-    return gap if np.isinf(gap) else gap / gap_scale(primal)
+    if not np.isfinite(gap):
+        return np.inf
+    exact = primal - gap == dual and gap + dual == primal
+    return gap if exact else float(np.nextafter(gap, np.inf))
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """Return (primal - dual) / max(1, abs(primal)) rounded up; infinity if either is infinite."""
+    gap, scale = rounded_up_gap(primal, dual), gap_scale(primal)
+    return gap if scale == 1.0 or np.isinf(gap) else float(np.nextafter(gap / scale, np.inf))
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """Bounds on the optimum that hold in exact arithmetic.
+
+    Attributes
+    ----------
+    primal, dual : float
+        Upper bound of the objective of a model, and lower bound of the optimum.
+    rounding : float
+        Part of primal - dual that bounds rounding errors.
+    """
+
+    primal: float
+    dual: float
+    rounding: float
+
+    @classmethod
+    def of(cls, primal: Enclosure, dual: Enclosure, trivial: float = -np.inf) -> Bracket:
+        """Round the enclosed objectives outwards; `trivial` is a lower bound that always holds."""
+        above, below = primal.upper(), dual.lower()
+        rounding = (above - float(primal.hi)) + (float(dual.hi) - below)
+        return cls(above, max(below, trivial), rounding if rounding >= 0.0 else np.inf)
+
+    @property
+    def is_blurred(self) -> bool:
+        """Whether rounding is a notable part of the gap, so that more digits would help."""
+        gap = self.primal - self.dual
+        return not self.rounding <= max(BLUR * gap, NEGLIGIBLE * gap_scale(self.primal))
+
+
+def tightest(evaluate: Callable[[bool], Bracket]) -> Bracket:
+    """Return the bracket of float64 arithmetic or, if rounding blurs it, of more precise sums.
+
+    `evaluate` is called with False, and again with True if the first bracket is blurred. Both are
+    valid, so the smaller primal and the larger dual are returned.
+    """
+    first = evaluate(False)
+    if not first.is_blurred:
+        return first
+    second = evaluate(True)
+    return Bracket(
+        min(first.primal, second.primal),
+        max(first.dual, second.dual),
+        min(first.rounding, second.rounding),
+    )
 
 
 def in_print(relative_gap: float) -> float:

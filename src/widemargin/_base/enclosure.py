@@ -1,0 +1,200 @@
+r"""Numbers with a proved error bound, from which the bounds of certificates are computed.
+
+An :class:`Enclosure` is an array of unknown real numbers, each within `error` of the unevaluated sum
+hi + lo of two float64 numbers. Arithmetic works on hi + lo with about 32 digits (double-double,
+see :mod:`widemargin._base.double_double`) and adds what it rounds to `error`, so that the exact
+result of the same formula over real numbers is always enclosed. At the end, `upper` and `lower`
+round outwards: upper() is a float above, lower() a float below the exact value.
+
+An infinite or NaN bound is legal and means that nothing is known; `upper` and `lower` then return
+an infinity. No step raises or warns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from widemargin._base.double_double import CHARGE, SPLITTER, U
+from widemargin._base.typing import FloatArray
+
+SLOP = 1.0 + 64.0 * U  # covers the rounding of the error terms themselves
+DUST = 1e-300  # covers underflow of the low parts
+ROUNDED = CHARGE * U * U
+
+Operand: TypeAlias = "Enclosure | float | FloatArray"
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosure:
+    """Array of real numbers within `error` of hi + lo.
+
+    Attributes
+    ----------
+    hi, lo, error : ndarray
+        Three arrays of the same shape; the error is not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from widemargin._base.enclosure import Enclosure
+    >>> tenth = Enclosure.exact(np.array([0.1, 0.2, -0.3]))
+    >>> tenth.sum().lower() < 2.7755575615628914e-17 < tenth.sum().upper()
+    True
+    """
+
+    hi: FloatArray
+    lo: FloatArray
+    error: FloatArray
+
+    @classmethod
+    def exact(cls, values: Any) -> Enclosure:
+        """Return the given float64 numbers, without error."""
+        hi = np.asarray(values, dtype=np.float64)
+        return cls(hi, np.zeros_like(hi), np.zeros_like(hi))
+
+    @classmethod
+    def within(cls, values: Any, error: Any) -> Enclosure:
+        """Return numbers that are within `error` of the given float64 numbers."""
+        hi = np.asarray(values, dtype=np.float64)
+        return cls(hi, np.zeros_like(hi), np.broadcast_to(np.asarray(error, np.float64), hi.shape))
+
+    def __getitem__(self, index: Any) -> Enclosure:
+        """Return a part of the array."""
+        return Enclosure(self.hi[index], self.lo[index], self.error[index])
+
+    def __neg__(self) -> Enclosure:
+        return Enclosure(-self.hi, -self.lo, self.error)
+
+    def __add__(self, other: Operand) -> Enclosure:
+        other = _enclosed(other)
+        with np.errstate(all="ignore"):
+            hi, low = _two_sum(self.hi, other.hi)
+            small, rest = _two_sum(self.lo, other.lo)
+            hi, low = _fast_two_sum(hi, low + small)
+            hi, low = _fast_two_sum(hi, rest + low)
+            return Enclosure(hi, low, _charged(self.error + other.error, hi))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Operand) -> Enclosure:
+        return self + (-_enclosed(other))
+
+    def __rsub__(self, other: Operand) -> Enclosure:
+        return -self + other
+
+    def __mul__(self, other: Operand) -> Enclosure:
+        other = _enclosed(other)
+        with np.errstate(all="ignore"):
+            p, e = _two_product(self.hi, other.hi)
+            cross = e + (self.hi * other.lo + self.lo * other.hi)
+            hi, lo = _fast_two_sum(p, cross)
+            mine, theirs = np.abs(self.hi), np.abs(other.hi)
+            # |x y - x'y'| <= |x'| dy + |y'| dx + dx dy; the low parts are within 2 U of the high.
+            error = mine * other.error + theirs * self.error
+            error = error * (1.0 + 4.0 * U) + self.error * other.error
+            exact = (self.error == 0) & (other.error == 0)  # 0 times an infinite value is NaN
+            return Enclosure(hi, lo, _charged(np.where(exact, 0.0, error), hi))
+
+    __rmul__ = __mul__
+
+    def widened(self, error: Any) -> Enclosure:
+        """Return the same numbers with a larger error."""
+        with np.errstate(all="ignore"):
+            return Enclosure(self.hi, self.lo, (self.error + np.asarray(error)) * SLOP)
+
+    def blurred(self, relative: float) -> Enclosure:
+        """Return the same numbers with an additional relative error."""
+        return self.widened(np.abs(self.hi) * relative * (1.0 + 8.0 * U) + self.error * relative)
+
+    def positive_part(self) -> Enclosure:
+        """Return max(0, x); numbers that are surely not positive become exactly zero."""
+        with np.errstate(all="ignore"):
+            surely = self.hi + self.lo + self.error * SLOP <= -4.0 * U * np.abs(self.hi)
+            below = self.hi < 0.0
+            hi, lo = np.where(below, 0.0, self.hi), np.where(below, 0.0, self.lo)
+            return Enclosure(hi, lo, np.where(surely, 0.0, self.error))
+
+    def __abs__(self) -> Enclosure:
+        sign = np.where(self.hi < 0.0, -1.0, 1.0)
+        return Enclosure(sign * self.hi, sign * self.lo, self.error)
+
+    def sum(self) -> Enclosure:
+        """Return the sum of all entries."""
+        with np.errstate(all="ignore"):
+            n = self.hi.size
+            size = np.sum(np.abs(self.hi))
+            error = np.sum(self.error) * (1.0 + n * U)
+            hi, lo = self.hi.ravel(), self.lo.ravel()
+            while len(hi) > 1:  # pairwise, with double-doubles
+                half = len(hi) // 2
+                odd = hi[2 * half :], lo[2 * half :]
+                added = Enclosure(hi[:half], lo[:half], hi[:half] * 0.0) + Enclosure(
+                    hi[half : 2 * half], lo[half : 2 * half], hi[:half] * 0.0
+                )
+                hi, lo = np.append(added.hi, odd[0]), np.append(added.lo, odd[1])
+            hi, lo = (hi[0], lo[0]) if n else (np.float64(0.0), np.float64(0.0))
+            levels = max(1, int(n).bit_length() + 1)
+            rounded = ROUNDED * levels * size * (1.0 + 2.0 * n * U)
+            return Enclosure(
+                np.asarray(hi), np.asarray(lo), np.asarray((error + rounded) * SLOP + DUST * n)
+            )
+
+    def dot(self, other: Operand) -> Enclosure:
+        """Return the inner product with another array."""
+        return (self * other).sum()
+
+    def upper(self) -> Any:
+        """Return float64 numbers that are not below the enclosed ones."""
+        with np.errstate(all="ignore"):
+            up = self.hi + (self.lo + self.error * SLOP)
+            return _or(np.nextafter(up + 4.0 * U * np.abs(up), np.inf), np.inf)
+
+    def lower(self) -> Any:
+        """Return float64 numbers that are not above the enclosed ones."""
+        return -(-self).upper()
+
+    def size(self) -> Any:
+        """Return upper bounds of the absolute values."""
+        return abs(self).upper()
+
+
+def _enclosed(value: Operand) -> Enclosure:
+    return value if isinstance(value, Enclosure) else Enclosure.exact(value)
+
+
+def _charged(error: FloatArray, hi: FloatArray) -> FloatArray:
+    """Add the rounding error of one operation with the given result."""
+    return error * SLOP + (ROUNDED * np.abs(hi) + DUST)
+
+
+def _or(value: Any, instead: float) -> Any:
+    found = np.where(np.isnan(value), instead, value)
+    return float(found) if found.ndim == 0 else found
+
+
+def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def _fast_two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a + b and its rounding error, for abs(a) >= abs(b)."""
+    s = a + b
+    return s, b - (s - a)
+
+
+def _two_product(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    p = a * b
+    ah, al = _split(a)
+    bh, bl = _split(b)
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+def _split(a: FloatArray) -> tuple[FloatArray, FloatArray]:
+    t = SPLITTER * a
+    high = t - (t - a)
+    return high, a - high
