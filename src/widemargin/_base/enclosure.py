@@ -1,7 +1,7 @@
 r"""Numbers with a proved error bound, from which the bounds of certificates are computed.
 
-An :class:`Enclosure` is an array of unknown real numbers, each within `error` of the unevaluated sum
-hi + lo of two float64 numbers. Arithmetic works on hi + lo with about 32 digits (double-double,
+An :class:`Enclosure` is an array of unknown real numbers, each within `error` of the unevaluated
+sum hi + lo of two float64 numbers. Arithmetic has about 32 digits (double-double,
 see :mod:`widemargin._base.double_double`) and adds what it rounds to `error`, so that the exact
 result of the same formula over real numbers is always enclosed. At the end, `upper` and `lower`
 round outwards: upper() is a float above, lower() a float below the exact value.

@@ -1,8 +1,8 @@
 r"""Products of a data matrix with a vector, with proved error bounds.
 
 `times` encloses Xw, `combine` X'a. Without `precise` they are float64 products, whose error is at
-most :math:`\gamma_k |X| |w|` for sums of k terms in any order (Higham 2002, section 3.5), bounded by
-norms; with `precise` they are double-double sums, whose error is negligible.
+most :math:`\gamma_k |X| |w|` for sums of k terms in any order (Higham 2002, section 3.5), bounded
+by norms; with `precise` they are double-double sums, whose error is negligible.
 """
 
 from __future__ import annotations

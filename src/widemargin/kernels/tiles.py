@@ -25,7 +25,7 @@ KEPT_VALUES = 20_000_000  # 80 MB; operands of larger data are recomputed for ea
 
 # Half the squared norm, in units of the kernel width, beyond which rounding changes a kernel value
 # by more than 1e-9 (1e-3 in float32, which only guides solvers).
-FAR_NORM = {np.float64: 2.0**20, np.float32: 2.0**13}
+FAR_NORM = {np.float64: 2.0**13, np.float32: 2.0**13}
 
 Transform = Callable[[RealArray], None]
 
