@@ -18,6 +18,7 @@ CROSSED = 1e-9  # a lower bound above the objective by this fraction is invalid,
 # Rounding errors are reduced by more precise sums if they exceed both this fraction of the gap and
 # this fraction of the objective.
 BLUR, NEGLIGIBLE = 0.1, 1e-7
+USEFUL_GAP = 1e-2  # relative gap above which a small KKT violation does not count as convergence
 
 
 @dataclass(frozen=True)

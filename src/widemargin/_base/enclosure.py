@@ -65,6 +65,18 @@ class Enclosure:
         """Return a part of the array."""
         return Enclosure(self.hi[index], self.lo[index], self.error[index])
 
+    def replaced(self, index: Any, other: Enclosure) -> Enclosure:
+        """Return a copy in which some entries are those of another enclosure."""
+        parts = []
+        for mine, theirs in zip(self._parts(), other._parts(), strict=True):
+            part = mine.copy()
+            part[index] = theirs
+            parts.append(part)
+        return Enclosure(*parts)
+
+    def _parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self.hi, self.lo, self.error
+
     def __neg__(self) -> Enclosure:
         return Enclosure(-self.hi, -self.lo, self.error)
 

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from widemargin._base.double_double import U
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 
 CANONICAL_ROWS = 5_000
@@ -204,6 +205,13 @@ class TrainingSet:
     given_y: Any
     given_weight: FloatArray
     outside: Matrix
+
+    @property
+    def cost_error(self) -> float:
+        """Bound on the relative error of a cost: products of floats and sums of merged weights."""
+        merged = len(self.member) > len(self.weight)
+        largest = np.bincount(self.member[self.member >= 0]).max() if merged else 1
+        return float(16 + 2 * largest) * U
 
     def given_codes(self) -> IntArray:
         """Return the class code of each sample of the user's data, -1 for zero weight."""

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base.double_double import U
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import TrainingSet, check_X, require, require_number, seed_of
+from widemargin.certificate import Bracket
 from widemargin.estimators._base.kernel import CentredSamples
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportRegressor
 from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Rows
+from widemargin.kernels.sums import majorants
 from widemargin.problems.reduced_hull import NearestPoints, masses
 from widemargin.problems.soft_margin import SoftMargin, nu_tube
-from widemargin.problems.tube import Tube, lifted_rows, lifted_targets, tube_hulls
+from widemargin.problems.soft_margin.bounds import Point, bracket
+from widemargin.problems.tube import (
+    Tube,
+    lifted_model,
+    lifted_rows,
+    lifted_targets,
+    lifted_values,
+    tube_hulls,
+)
 from widemargin.solvers import reduced_hull
 from widemargin.solvers.reduced_hull import HullResult
 
@@ -159,6 +171,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
             epsilon, z, lifted, found = self._tube(t, D, rows, watch)
             hulls = tube_hulls(D)
             found = _summed_by_rows(found, hulls, rows, z)
+            bounds = self._tube_bounds(hulls, found, rows, t, z, epsilon)
         tube = Tube.of(found.alpha, z, epsilon, found.points)
         spent = rows.evaluations - evaluations + lifted.evaluations
         middle = 0.5 * (t.min() + t.max())
@@ -170,12 +183,41 @@ class TubeSVR(CentredSamples, SupportRegressor):
             beta=tube.beta[used],
             intercept=intercept,
             thresholds=np.array([-found.points.theta_plus, -found.points.theta_minus]),
-            certificate=self._certificate(hulls, found, spent, tube.sigma),
+            certificate=self._certificate(hulls, found, bounds, spent, tube.sigma),
             status=found.status,
             machine=Machine(np.arange(n), svr, b, intercept),
             tube=tube,
             epsilon=epsilon,
         )
+
+    def _tube_bounds(
+        self,
+        hulls: SoftMargin,
+        found: HullResult,
+        rows: Rows,
+        t: FloatArray,
+        z: FloatArray,
+        epsilon: float,
+    ) -> Bracket:
+        """Return bounds on the optimum of P7 on the samples as given by the user."""
+        s, stated, m = found.alpha, rows.stated, rows.n
+        theta = np.array([found.points.theta_plus, found.points.theta_minus])
+        middle, sigma = 0.5 * (t.min() + t.max()), float(z @ s)
+        # z is rounded; the model is published by sigma, the intercept and the width of the tube.
+        wrong = 4.0 * U * (np.tile(np.abs(t), 2) + abs(middle) + np.abs(z) + epsilon)
+        known: dict[str, Any] = {"coefficient_error": 8.0 * U}
+        if rows.kernel.name == "linear":
+            coef = rows.X.T @ (s[:m] + s[m:])
+            theta += float(coef @ self._origin_) if self._origin_ is not None else 0.0
+            known = {"model": partial(lifted_model, stated.X, coef, sigma, z, wrong)}
+        reach = float(np.abs(theta).max()) + abs(sigma) * (abs(middle) + epsilon)
+        size = np.tile(majorants(stated), 2)
+        lifted = np.sqrt(size**2 + z**2) * (1.0 + 16.0 * U) + wrong
+        point = Point(
+            s, s, -theta, lifted, threshold_error=32.0 * U * reach,
+            cost_error=self._cost_error, mercer=not self._may_be_indefinite(), **known,
+        )  # fmt: skip
+        return bracket(hulls, point, lifted_values(stated, s, z, wrong))
 
     def _tube(
         self, t: FloatArray, D: FloatArray, rows: Rows, watch: Watch

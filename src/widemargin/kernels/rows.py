@@ -49,6 +49,9 @@ class Rows:
         Number of samples.
     evaluations : int
         Number of kernel values computed so far.
+    stated : Rows
+        Samples that the problem is stated on, for certificates: these, or those given by the user
+        if these are a centred copy.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class Rows:
         self.n = X.shape[0]
         self.threads = threads
         self.evaluations = 0
+        self.stated: Rows = self
         dense_rbf = kernel.name == "rbf" and not sp.issparse(X)
         self.centre = X.mean(axis=0, dtype=np.float64) if dense_rbf and centre is None else centre
         self.tiles = tiles_for(kernel, X, self.centre)

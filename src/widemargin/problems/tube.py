@@ -34,10 +34,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from widemargin._base.typing import FloatArray
+from widemargin._base.double_double import U
+from widemargin._base.enclosure import Enclosure
+from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin.kernels import Kernel, Rows
+from widemargin.kernels.sums import enclosed_sum, majorants
 from widemargin.problems.reduced_hull import NearestPoints, reduced_hulls
 from widemargin.problems.soft_margin import SoftMargin, epsilon_tube
+from widemargin.problems.soft_margin.bounds import Enclose, linear_values
 
 
 def tube_hulls(D: FloatArray) -> SoftMargin:
@@ -69,6 +73,43 @@ def lifted_rows(rows: Rows, z: FloatArray) -> Rows:
         return values + np.outer(z[at], z[of])
 
     return Rows(Kernel("callable", function=block), np.arange(2.0 * m)[:, None])
+
+
+def lifted_values(rows: Rows, s: FloatArray, z: FloatArray, error: FloatArray) -> Enclose:
+    """Return a function that encloses the values of w.x + sigma z of the 2 m samples.
+
+    `rows` are the m samples, s the signed dual variables of the 2 m, `error` bounds the rounding of
+    z. The masses of a sample's two copies are added before the kernel expansion.
+    """
+    m = rows.n
+    added = Enclosure.exact(s[:m]) + s[m:]
+    used = np.flatnonzero((added.hi != 0) | (added.lo != 0))
+    beta, rest = added.hi[used], added.lo[used]
+    targets = Enclosure.within(z, error)
+    sigma = targets.dot(s)
+    size = majorants(rows)
+
+    def enclose(at: IntArray | None, precise: bool) -> Enclosure:
+        at = np.arange(2 * m) if at is None else at
+        sums = enclosed_sum(rows, at % m, used, beta, size=size, precise=precise)
+        if rest.any():  # rounding of the coefficients
+            sums = sums + enclosed_sum(rows, at % m, used, rest, size=size)
+        return sums + targets[at] * sigma
+
+    return enclose
+
+
+def lifted_model(
+    X: Matrix, w: FloatArray, sigma: float, z: FloatArray, error: FloatArray, precise: bool
+) -> tuple[Enclosure, Enclosure]:
+    """Return w.x + sigma z of the 2 m samples, and |w|^2 + sigma^2, for a linear kernel.
+
+    w and sigma are known up to a rounding error, z up to `error`.
+    """
+    values, norm2 = linear_values(X, w, precise)
+    both = np.tile(np.arange(X.shape[0]), 2)
+    weight = Enclosure.exact(sigma).blurred(8.0 * U)
+    return values[both] + Enclosure.within(z, error) * weight, norm2 + weight * weight
 
 
 @dataclass(frozen=True)

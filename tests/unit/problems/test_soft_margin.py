@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.helpers.bounds import bounds_of
+from widemargin.certificate import Bracket
 from widemargin.problems.soft_margin import (
     SoftMargin,
     c_classification,
@@ -215,16 +217,20 @@ def test_certificate_puts_the_numbers_together() -> None:
     problem, K = _problem("hinge"), _kernel(0)
     b = _feasible(problem, np.random.default_rng(0))
     f = K @ b
-    c = problem.certificate(b, f, tol=1e-3, n_iter=5, kernel_evaluations=900)
-    assert c.primal == problem.primal(f, b @ f, problem.thresholds(f))
-    assert c.dual == problem.dual(b, b @ f)
-    assert c.gap > 0
+    found = bounds_of(problem, b, K)
+    c = problem.certificate(b, f, found, tol=1e-3, n_iter=5, kernel_evaluations=900)
+    assert c.primal == pytest.approx(problem.primal(f, b @ f, problem.thresholds(f)), rel=1e-12)
+    assert c.primal > c.dual > 0  # the dual is that of the best multiple of b
+    assert c.dual >= problem.dual(b, b @ f) * (1 - 1e-12)
     assert not c.converged
     assert (c.n_iter, c.kernel_evaluations) == (5, 900)
-    assert problem.certificate(b, f, tol=1e9, n_iter=1).converged
-    halved = problem.certificate(b, f, tol=0.6 * c.kkt_violation, n_iter=1, unit=2.0)
+    assert not problem.certificate(b, f, found, tol=1e9, n_iter=1).converged  # the gap is large
+    near = Bracket(1.0, 0.999, 0.0)
+    assert problem.certificate(b, f, near, tol=1e9, n_iter=1).converged
+    halved = problem.certificate(b, f, near, tol=0.6 * c.kkt_violation, n_iter=1, unit=2.0)
     assert halved.kkt_violation == c.kkt_violation / 2
     assert halved.converged
+    assert not problem.certificate(b, f, near, tol=0.6 * c.kkt_violation, n_iter=1).converged
 
 
 def test_optimum_of_two_points_closes_the_gap() -> None:
@@ -232,9 +238,9 @@ def test_optimum_of_two_points_closes_the_gap() -> None:
     K = np.array([[1.0, -1.0], [-1.0, 1.0]])
     problem = c_classification(y, np.full(2, 10.0))
     b = np.array([-0.5, 0.5])
-    c = problem.certificate(b, K @ b, tol=1e-12, n_iter=1)
+    c = problem.certificate(b, K @ b, bounds_of(problem, b, K), tol=1e-12, n_iter=1)
     assert c.primal == pytest.approx(0.5)
-    assert c.gap == pytest.approx(0.0, abs=1e-15)
+    assert c.gap == pytest.approx(0.0, abs=1e-13)
     assert c.kkt_violation == pytest.approx(0.0, abs=1e-15)
     assert c.converged
 

@@ -178,6 +178,7 @@ class KernelEstimator(BaseEstimator):
         self._indefinite = self._check_kernel_matrix(kernel, data.X)
         self.gamma_ = kernel.gamma
         self._kernel_ = kernel
+        self._cost_error = data.cost_error
         rows = Rows(kernel, data.X)
         check_range(rows)
         self._centre_ = rows.centre
@@ -247,7 +248,9 @@ class CentredSamples:
         self._origin_ = None
         if rows.kernel.name == "linear" and not sp.issparse(data.X):
             self._origin_ = data.X.mean(axis=0, dtype=np.float64)
-            rows = Rows(rows.kernel, data.X.astype(np.float64) - self._origin_)
+            centred = Rows(rows.kernel, data.X.astype(np.float64) - self._origin_)
+            centred.stated = rows
+            rows = centred
         return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 
+from widemargin._base.double_double import U
 from widemargin._base.multiclass import class_pairs
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
@@ -22,6 +24,7 @@ from widemargin._base.validation import (
     require_choice,
     seed_of,
 )
+from widemargin.certificate import Bracket
 from widemargin.estimators._base.classification import set_per_machine
 from widemargin.estimators._base.kernel import CentredSamples
 from widemargin.estimators.hull.expansion import NEEDS_THETA, HullExpansion
@@ -39,6 +42,7 @@ from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportClassifier
 from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Rows
+from widemargin.kernels.sums import majorants
 from widemargin.problems.reduced_hull import (
     class_masses,
     equivalent_nu,
@@ -47,8 +51,14 @@ from widemargin.problems.reduced_hull import (
     shrink,
 )
 from widemargin.problems.soft_margin import SoftMargin
+from widemargin.problems.soft_margin.bounds import (
+    Point,
+    bracket,
+    kernel_values,
+    linear_values,
+)
 from widemargin.solvers import reduced_hull
-from widemargin.solvers.reduced_hull import LINEAR_METHODS
+from widemargin.solvers.reduced_hull import LINEAR_METHODS, HullResult
 
 SOLVERS = ("auto", "smo", "qp", "implicit", "sampling")
 
@@ -224,31 +234,62 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
             certain = found.status in ("converged", "stalled") and not self._indefinite
             if not found.separable and certain:
                 raise ValueError(why_not(sizes, problem, part, how))
-        unit = 0.5 * found.points.margin
+            coef = part.X.T @ found.alpha if self.kernel == "linear" else None
+            theta = self._published_thresholds(found, coef)
+            bounds = self._hull_bounds(hulls, found, part, theta, coef)
+        unit = 0.5 * float(theta[0] - theta[1])
         if not unit > 0:
             unit = max(found.points.norm2, 1e-300)
-        certificate = self._certificate(hulls, found, part.evaluations - evaluations, unit)
-        return HullExpansion.of(found, certificate, unit, chosen, hulls, sizes, self.cut)
+        coef = None if coef is None else coef / unit
+        spent = part.evaluations - evaluations
+        certificate = self._certificate(hulls, found, bounds, spent, unit)
+        model = HullExpansion.of(found, certificate, unit, chosen, hulls, sizes, self.cut)
+        return replace(model, theta=theta, coef=coef)
+
+    def _published_thresholds(self, found: HullResult, coef: FloatArray | None) -> FloatArray:
+        """Return theta+ and theta- for the samples as given by the user; zero without a margin."""
+        theta = np.array([found.points.theta_plus, found.points.theta_minus])
+        if coef is not None and self._origin_ is not None:
+            theta += float(coef @ self._origin_)
+        return theta if theta[0] > theta[1] else np.zeros(2)
+
+    def _hull_bounds(
+        self,
+        hulls: SoftMargin,
+        found: HullResult,
+        rows: Rows,
+        theta: FloatArray,
+        coef: FloatArray | None,
+    ) -> Bracket:
+        """Return bounds on the optimum of the hull problem on the samples as given by the user."""
+        alpha, f, stated = found.alpha, found.f, rows.stated
+        size = majorants(stated)
+        if stated is not rows:
+            used = np.flatnonzero(alpha)
+            f = stated.weighted_sum(np.arange(stated.n), stated, used, alpha[used])
+        scale = 1.0 if theta.any() else 0.0
+        known: dict[str, Any] = {"coefficient_error": 4.0 * U}
+        if coef is not None:
+            known = {"model": partial(linear_values, stated.X, scale * coef)}
+        point = Point(
+            alpha, alpha, -theta, size, scale if coef is None else 1.0,
+            cost_error=self._cost_error, mercer=not self._may_be_indefinite(), **known,
+        )  # fmt: skip
+        return bracket(hulls, point, kernel_values(stated, alpha, f, size))
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
         pairs = cast(list[HullExpansion], machines)
         super()._keep_machines(data, codes, machines)
-        scales = np.array([0.5 * m.points.margin for m in pairs])
-        shifts = np.zeros(len(pairs))
+        scales = np.array([max(0.0, 0.5 * m.points.margin) for m in pairs])
         self._inner_intercept_ = self.intercept_
         if self.kernel == "linear":
-            support = self.support_vectors_
+            self.coef_ = np.array([m.coef for m in pairs])
             if self._origin_ is not None:
-                support = support - self._origin_
-            self.coef_ = np.asarray(safe_sparse_dot(self._pair_coefficients().T, support))
-            if self._origin_ is not None:
-                shifts = self.coef_ @ self._origin_
-                self.intercept_ = self._inner_intercept_ - shifts
-        both = np.array([[m.points.theta_plus, m.points.theta_minus] for m in pairs])
-        both += (shifts * scales)[:, None]
+                self.intercept_ = self._inner_intercept_ - self.coef_ @ self._origin_
+        both = np.array([m.theta for m in pairs])
         ones = [[masses(np.ones(1), k)[0] for k in m.sizes] for m in pairs]
         costs = [
-            (float(D[0] / scale), float(D[1] / scale))
+            (float(D[0] / scale), float(D[1] / scale)) if scale else (np.inf, np.inf)
             for D, scale in zip(ones, scales, strict=True)
         ]
         set_per_machine(

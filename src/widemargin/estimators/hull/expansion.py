@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from widemargin._base.typing import BoolArray, IntArray
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.certificate import Certificate
 from widemargin.estimators.hull.sizes import Sizes
 from widemargin.estimators.svm.expansion import Expansion
@@ -32,6 +32,8 @@ class HullExpansion(Expansion):
     points: NearestPoints
     outlier: BoolArray  # one entry per sample of the pair
     history: list[dict[str, Any]]
+    theta: FloatArray | None = None  # theta+ and theta- for the samples as given by the user
+    coef: FloatArray | None = None  # weights of a linear model
 
     @classmethod
     def of(

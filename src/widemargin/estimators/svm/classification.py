@@ -20,6 +20,7 @@ from widemargin.estimators.svm import nu as by_nu
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import LinearCoefficients, SupportClassifier
 from widemargin.problems import soft_margin as problems
+from widemargin.problems.soft_margin.bounds import Point
 
 
 class SVC(LinearCoefficients, SupportClassifier):
@@ -226,8 +227,8 @@ class NuSVC(LinearCoefficients, SupportClassifier):
     Attributes
     ----------
     rho_ : ndarray of shape (n_pairs,)
-        Margins in the scale of the problem, which ``dual_coef_ * rho_`` solves. Zero up to the
-        tolerance if nu is too small for overlapping classes; leave-one-out is then not available.
+        Margins in the scale of the problem, which ``dual_coef_ * rho_`` solves. Zero if nu is too
+        small for overlapping classes; leave-one-out is then not available.
     classes_, support_, support_vectors_, n_support_, dual_coef_, coef_, intercept_
         As for :class:`SVC`.
     certificate_, certificates_, gamma_, n_iter_, class_weight_, fit_status_, shape_fit_
@@ -300,9 +301,12 @@ class NuSVC(LinearCoefficients, SupportClassifier):
     def _problem(self, y: FloatArray, cost: FloatArray) -> problems.SoftMargin:
         return problems.nu_classification(y, cost, min(self.nu, by_nu.largest_feasible(y, cost)))
 
+    def _point(self, *solution: Any, **known: Any) -> Point:
+        return super()._point(*solution[:-1], **by_nu.published(solution[-1]), **known)
+
     def _rescaled(self, machine: Expansion) -> Expansion:
         return by_nu.divided_by_margin(machine, self.nu)
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
         super()._keep_machines(data, codes, machines)
-        self.rho_ = np.array([by_nu.margin(machine) for machine in machines])
+        self.rho_ = np.array([by_nu.published_margin(machine.thresholds) for machine in machines])

@@ -12,11 +12,13 @@ from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, seed_of
-from widemargin.certificate import Certificate, warn_unconverged
+from widemargin.certificate import Bracket, Certificate, warn_unconverged
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
+from widemargin.kernels.sums import majorants
 from widemargin.problems.soft_margin import SoftMargin
+from widemargin.problems.soft_margin.bounds import Point, bracket, kernel_values
 from widemargin.solvers import soft_margin
 from widemargin.solvers.base import Budget, DualResult
 
@@ -44,6 +46,7 @@ class SoftMarginFit:
     _kernel_: Kernel
     _centre_: FloatArray | None
     _indefinite: bool
+    _cost_error: float
     _budget: Callable[..., Budget]
 
     def _unit(self, problem: SoftMargin, rows: Rows) -> float:
@@ -64,8 +67,15 @@ class SoftMarginFit:
                 method=self.solver,
                 seed=seed_of(self.random_state),
             )
-        beta, thresholds = problem.coefficients(result.alpha), problem.thresholds(result.f)
-        certificate = self._certificate(problem, result, rows.evaluations - evaluations, unit)
+            beta, thresholds = (
+                problem.coefficients(result.alpha),
+                self._thresholds(problem, result.f),
+            )
+            point = self._point(problem, rows, result.alpha, thresholds)
+            found = bracket(problem, point, kernel_values(rows, beta, result.f, point.size))
+        certificate = self._certificate(
+            problem, result, found, rows.evaluations - evaluations, unit
+        )
         used = np.flatnonzero(beta)
         intercept = float(thresholds.mean()) if len(thresholds) else 0.0
         machine = Machine(np.arange(n), problem, result.alpha, intercept)
@@ -73,13 +83,41 @@ class SoftMarginFit:
             used, beta[used], intercept, thresholds, certificate, result.status, machine
         )
 
+    def _thresholds(self, problem: SoftMargin, f: FloatArray) -> FloatArray:
+        """Return the thresholds of the published model; NuSVR and OneClassSVM override this."""
+        return problem.thresholds(f)
+
+    def _point(
+        self,
+        problem: SoftMargin,
+        rows: Rows,
+        alpha: FloatArray,
+        thresholds: FloatArray,
+        **known: Any,
+    ) -> Point:
+        """Return the dual variables and the model that are certified; NuSVC overrides this."""
+        known = {"cost_error": self._cost_error, "mercer": not self._may_be_indefinite()} | known
+        beta = problem.coefficients(alpha)
+        return Point(alpha, beta, thresholds, majorants(rows), **known)
+
+    def _may_be_indefinite(self) -> bool:
+        """Return whether the kernel is known to be indefinite, or may be for some parameters."""
+        named = self._kernel_.name in ("poly", "sigmoid")
+        return self._indefinite or (named and not self._kernel_.is_mercer_by_name)
+
     def _certificate(
-        self, problem: SoftMargin, result: DualResult, evaluations: int, unit: float = 1.0
+        self,
+        problem: SoftMargin,
+        result: DualResult,
+        found: Bracket,
+        evaluations: int,
+        unit: float = 1.0,
     ) -> Certificate:
         """Return the certificate of a solution; never converged if the kernel is indefinite."""
         certificate = problem.certificate(
             result.alpha,
             result.f,
+            found,
             tol=self.tol,
             n_iter=result.n_iter,
             kernel_evaluations=evaluations,

@@ -8,9 +8,11 @@ solution, for which leave-one-out is computed.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from widemargin._base.double_double import U
 from widemargin._base.messages import warn
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import require_number
@@ -19,6 +21,7 @@ from widemargin.fitted.by_path import Machine
 from widemargin.problems.soft_margin import c_classification, epsilon_tube
 
 ROUNDED = 1 + 1e-12  # a nu that exceeds the largest feasible one by rounding is accepted
+ROUNDED_THRESHOLDS = 32.0 * U  # relative error of b - rho and b + rho, given b and rho
 NO_MARGIN = 1e-10  # a rho below this, relative to the intercept, is rounding error
 
 
@@ -60,25 +63,48 @@ def _largest_of_pairs(codes: IntArray, weight: FloatArray) -> float:
     return float(2.0 * counts[0] / (counts[0] + counts[-1]))  # smallest and largest class
 
 
-def margin(machine: Expansion) -> float:
+def margin(thresholds: FloatArray) -> float:
     """Return the margin rho, in the scale of the nu problem."""
-    return float(0.5 * (machine.thresholds[1] - machine.thresholds[0]))
+    return float(0.5 * (thresholds[1] - thresholds[0]))
+
+
+def published_margin(thresholds: FloatArray) -> float:
+    """Return the margin rho, or 0 if it is no more than rounding error.
+
+    rho = 0 is the optimum if the reduced convex hulls of the classes meet.
+    """
+    rho = margin(thresholds)
+    return rho if rho > NO_MARGIN * max(1.0, abs(float(thresholds.mean()))) else 0.0
+
+
+def published(thresholds: FloatArray) -> dict[str, Any]:
+    """Return what is known of the model rho_ * (dual_coef_, intercept_): see `bounds.Point`."""
+    if published_margin(thresholds) == 0.0:
+        return {"thresholds": np.zeros(2), "scale": 0.0}
+    return {
+        "thresholds": thresholds,
+        "coefficient_error": 8.0 * U,
+        "threshold_error": ROUNDED_THRESHOLDS * float(np.abs(thresholds).max()),
+    }
+
+
+def tube_thresholds(thresholds: FloatArray) -> FloatArray:
+    """Return the thresholds of a tube of width zero if rounding has made them cross."""
+    return np.full(2, thresholds.mean()) if thresholds[0] < thresholds[1] else thresholds
 
 
 def tube_width(machine: Expansion) -> float:
-    """Return the half width of the tube; zero if rounding makes the thresholds cross."""
-    return max(0.0, float(0.5 * (machine.thresholds[0] - machine.thresholds[1])))
+    """Return the half width of the tube."""
+    return float(0.5 * (machine.thresholds[0] - machine.thresholds[1]))
 
 
 def divided_by_margin(machine: Expansion, nu: float) -> Expansion:
     """Rescale the solution to margin 1, unless rho is zero and there is no margin."""
-    rho = margin(machine)
-    # rho = 0 is the optimum if the reduced convex hulls of the classes meet.
-    is_margin = rho > NO_MARGIN * max(1.0, abs(machine.intercept))
-    scale = 1.0 / rho if is_margin else 1.0
-    refusal = "" if is_margin else (
+    rho = published_margin(machine.thresholds)
+    scale = 1.0 / rho if rho else 1.0
+    refusal = "" if rho else (
         f"leave-one-out of NuSVC is at the C that nu amounts to, and nu={nu} amounts to "
-        f"none: the classes overlap so much that it leaves no margin (rho_ = {rho:.1e}). "
+        f"none: the classes overlap so much that it leaves no margin (rho_ = 0). "
         "Raise nu"
     )  # fmt: skip
     trained, stated = machine.machine, machine.machine.problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -169,12 +168,14 @@ class OneClassSVM(
         self._largest_score = largest_score(problem, rows)
         with Watch(type(self).__name__, self.tol, self.verbose, self.time_limit) as watch:
             machine = self._expansion(problem, rows, watch)
-        error = PRODUCT_ROUNDING * self._largest_score  # see `fitted.one_class`
-        machine = replace(machine, intercept=machine.intercept + error)
         self._keep_machine(data, machine)
         self._keep_model(data, machine, self.tol * self._unit(problem, rows))
         self._warn_unconverged([machine.status], data.X)
         return self
+
+    def _thresholds(self, problem: SoftMargin, f: FloatArray) -> FloatArray:
+        # Samples on the boundary count as inliers in spite of rounding, see `fitted.one_class`.
+        return problem.thresholds(f) + PRODUCT_ROUNDING * self._largest_score
 
     def _unit(self, problem: SoftMargin, rows: Rows) -> float:
         """Return the unit of `tol`: the largest possible score, but at most 1.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import TrainingSet, require_bool, require_number
 from widemargin.estimators.svm import nu as by_nu
@@ -11,6 +13,7 @@ from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import LinearCoefficients, SupportRegressor
 from widemargin.fitted.by_path import Machine
 from widemargin.problems import soft_margin as problems
+from widemargin.problems.soft_margin.bounds import Point
 
 
 class SVR(LinearCoefficients, SupportRegressor):
@@ -170,6 +173,13 @@ class NuSVR(LinearCoefficients, SupportRegressor):
 
     def _problem(self, y: FloatArray, weight: FloatArray) -> problems.SoftMargin:
         return problems.nu_tube(y, self.C * weight, self.nu)
+
+    def _thresholds(self, problem: problems.SoftMargin, f: FloatArray) -> FloatArray:
+        return by_nu.tube_thresholds(problem.thresholds(f))
+
+    def _point(self, *solution: Any, **known: Any) -> Point:
+        error = by_nu.ROUNDED_THRESHOLDS * float(np.abs(solution[-1]).max())
+        return super()._point(*solution, threshold_error=error, **known)
 
     def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
         super()._keep_machine(data, machine)

@@ -125,7 +125,10 @@ class SupportClassifier(
         if len(chosen) == rows.n:
             return rows
         X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
-        return Rows(rows.kernel, X, rows.centre)
+        part = Rows(rows.kernel, X, rows.centre)
+        if rows.stated is not rows:
+            part.stated = Rows(rows.kernel, rows.stated.X[chosen], rows.stated.centre)
+        return part
 
     def _rescaled(self, machine: Expansion) -> Expansion:
         """Return the solution scaled to margin 1; NuSVC overrides this."""

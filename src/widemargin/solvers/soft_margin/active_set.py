@@ -81,6 +81,7 @@ class _Run:
         self.tol = tol
         self.budget = budget
         self.memory = np.empty(0, dtype=np.uint8)
+        self.steered = np.empty(0, dtype=np.intp)  # samples whose value of f is in float32
         # Precision until the finish: float32, unless the problem is small, its kernel values are
         # large, or a user's function computes them, which takes longer than float64 arithmetic.
         self.steering: type = np.float64
@@ -238,6 +239,7 @@ class _Run:
             if violation > self.tol and precision is np.float64 and violation > 0.5 * before:
                 status = "stalled" if status == "converged" else status
             if violation <= self.tol or status != "converged":
+                f = self.completed(alpha, f)
                 return DualResult(alpha=alpha, f=f, n_iter=max(1, self.budget.used), status=status)
             # Starting from exact values, float32 errors are relative to the remaining correction:
             # one more float32 round may suffice. Switch when it stops reducing the violation.
@@ -266,7 +268,15 @@ class _Run:
         doubtful[audit] = False
         near = np.flatnonzero(doubtful)
         exact[near] = self._weighted_sum(near, support, beta[support], np.float64)
+        self.steered = np.setdiff1d(others, np.concatenate([audit, near]), assume_unique=True)
         return exact
+
+    def completed(self, alpha: FloatArray, f: FloatArray) -> FloatArray:
+        """Recompute the remaining values in float64, for the certificate."""
+        beta = self.problem.coefficients(alpha)
+        if len(self.steered):
+            f[self.steered] = self._weighted_sum(self.steered, np.arange(len(f)), beta, np.float64)
+        return f
 
 
 def _urgency(part: SoftMargin, alpha: FloatArray, f: FloatArray) -> FloatArray:

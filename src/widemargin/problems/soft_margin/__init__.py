@@ -54,7 +54,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin.certificate import Certificate
+from widemargin.certificate import USEFUL_GAP, Bracket, Certificate, relative_gap
 from widemargin.problems.best_threshold import ridge_threshold, staircase_threshold
 
 
@@ -219,27 +219,31 @@ class SoftMargin:
         self,
         alpha: FloatArray,
         f: FloatArray,
+        found: Bracket,
         *,
         tol: float,
         n_iter: int,
         kernel_evaluations: int = 0,
         unit: float = 1.0,
     ) -> Certificate:
-        """Return the certificate of the dual variables alpha, given f = K beta in float64.
+        """Return the certificate of dual variables alpha and bounds `found` on the optimum.
 
-        `tol` and the KKT violation are in units of `unit`.
+        The bounds are those of :mod:`widemargin.problems.soft_margin.bounds`; f = K beta is in
+        float64. `tol` and the KKT violation are in units of `unit`. A fit has converged if the
+        violation is at most tol and the relative gap is small as well; an indefinite kernel has no
+        lower bound (minus infinity) and no gap.
         """
-        beta = self.coefficients(alpha)
-        norm2 = float(beta @ f)
         violation = self.kkt_violation(alpha, f) / unit
+        near = relative_gap(found.primal, found.dual) <= USEFUL_GAP or found.dual == -np.inf
         return Certificate.from_objectives(
             self.name,
-            primal=self.primal(f, norm2, self.thresholds(f)),
-            dual=self.dual(alpha, norm2),
+            primal=found.primal,
+            dual=found.dual,
             kkt_violation=violation,
-            converged=violation <= tol,
+            converged=violation <= tol and near,
             n_iter=n_iter,
             kernel_evaluations=kernel_evaluations,
+            rounding=found.rounding,
         )
 
 
