@@ -184,7 +184,9 @@ class Bracket:
     def is_blurred(self) -> bool:
         """Whether rounding is a notable part of the gap, so that more digits would help."""
         gap = self.primal - self.dual
-        return not self.rounding <= max(BLUR * gap, NEGLIGIBLE * gap_scale(self.primal))
+        return not np.isfinite(self.rounding) or not self.rounding <= max(
+            BLUR * gap, NEGLIGIBLE * gap_scale(self.primal)
+        )
 
 
 def tightest(evaluate: Callable[[bool], Bracket]) -> Bracket:

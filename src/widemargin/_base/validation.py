@@ -209,8 +209,10 @@ class TrainingSet:
     @property
     def cost_error(self) -> float:
         """Bound on the relative error of a cost: products of floats and sums of merged weights."""
-        merged = len(self.member) > len(self.weight)
-        largest = np.bincount(self.member[self.member >= 0]).max() if merged else 1
+        given = self.given_weight
+        largest = 1
+        if len(given) > len(self.weight) and (given != np.floor(given)).any():
+            largest = np.bincount(self.member[self.member >= 0]).max()
         return float(16 + 2 * largest) * U
 
     def given_codes(self) -> IntArray:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.helpers.bounds import certified
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import (
     SoftMargin,
@@ -67,7 +68,7 @@ def test_it_reaches_the_optimum_of_the_band_solver(
 ) -> None:
     problem, rows = _problem(name, C, squared, intercept)
     result = _solve(problem, rows)
-    certificate = problem.certificate(result.alpha, result.f, tol=1e-6, n_iter=result.n_iter)
+    certificate = certified(problem, rows, result, tol=1e-6)
     assert result.status == "converged"
     assert certificate.converged
     assert -1e-12 <= certificate.relative_gap <= 1e-5
@@ -75,7 +76,7 @@ def test_it_reaches_the_optimum_of_the_band_solver(
     peer = soft_margin.solve(
         problem, rows, tol=1e-6, budget=Budget(10**7, cache_bytes=1e8), method="smo"
     )
-    reference = problem.certificate(peer.alpha, peer.f, tol=1e-6, n_iter=peer.n_iter)
+    reference = certified(problem, rows, peer, tol=1e-6)
     assert certificate.dual == pytest.approx(reference.dual, rel=1e-6)
     assert certificate.primal == pytest.approx(reference.primal, rel=1e-5)
 
@@ -143,7 +144,7 @@ def test_a_spent_budget_leaves_a_feasible_point(intercept: bool, max_iter: int) 
     assert result.status == "max_iter"
     assert result.n_iter == max_iter
     _assert_feasible(problem, result.alpha)
-    certificate = problem.certificate(result.alpha, result.f, tol=1e-6, n_iter=result.n_iter)
+    certificate = certified(problem, rows, result, tol=1e-6)
     assert not certificate.converged
     assert certificate.primal >= certificate.dual
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.helpers.bounds import certified
 from widemargin import SVC, LinearSVC
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import c_classification, epsilon_tube
@@ -29,7 +30,7 @@ def _problem(name: str, C: float):
 def _solve(name: str, C: float, start=None):
     rows, problem = _problem(name, C)
     result = solve(problem, rows, tol=TOL, budget=Budget(10**6, cache_bytes=1e8), start=start)
-    return result, problem.certificate(result.alpha, result.f, tol=TOL, n_iter=result.n_iter)
+    return result, certified(problem, rows, result, tol=TOL)
 
 
 @pytest.mark.parametrize("name", ["hinge", "tube"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.helpers.bounds import certified
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import (
     c_classification,
@@ -51,10 +52,10 @@ def run(problem, rows, method="sampling", *, max_iter=10**7, monitor=None, **opt
 def test_growing_sets_end_at_the_optimum(name) -> None:
     rows, problem = kernel_problem(name)
     reference = run(problem, rows, "auto")
-    bound = problem.certificate(reference.alpha, reference.f, tol=1e-3, n_iter=1)
+    bound = certified(problem, rows, reference, tol=1e-3)
     for seed in (0, 1):
         found = run(problem, rows, seed=seed)
-        certificate = problem.certificate(found.alpha, found.f, tol=1e-3, n_iter=found.n_iter)
+        certificate = certified(problem, rows, found, tol=1e-3)
         assert (found.status, certificate.converged) == ("converged", True)
         assert certificate.primal >= bound.dual - 1e-9 * abs(bound.dual)
         assert certificate.dual <= bound.primal + 1e-9 * abs(bound.primal)
@@ -74,7 +75,7 @@ def test_too_many_support_vectors_are_left_to_the_other_solver(monkeypatch) -> N
     rows, problem = kernel_problem("noisy")
     monkeypatch.setattr(growing, "LARGEST_SET", 600)
     found = run(problem, rows)
-    assert problem.certificate(found.alpha, found.f, tol=1e-3, n_iter=1).converged
+    assert certified(problem, rows, found, tol=1e-3).converged
 
 
 def test_growing_sets_keep_to_their_budget() -> None:
