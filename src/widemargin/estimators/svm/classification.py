@@ -302,7 +302,7 @@ class NuSVC(LinearCoefficients, SupportClassifier):
         return problems.nu_classification(y, cost, min(self.nu, by_nu.largest_feasible(y, cost)))
 
     def _point(self, *solution: Any, **known: Any) -> Point:
-        return super()._point(*solution[:-1], **by_nu.published(solution[-1]), **known)
+        return super()._point(*solution[:-1], **(known | by_nu.published(solution[-1])))
 
     def _rescaled(self, machine: Expansion) -> Expansion:
         return by_nu.divided_by_margin(machine, self.nu)

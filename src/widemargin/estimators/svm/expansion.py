@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, seed_of
 from widemargin.certificate import Bracket, Certificate, warn_unconverged
+from widemargin.estimators.svm.certified import CertifiedModel, not_worse_than_constant
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
@@ -21,6 +23,9 @@ from widemargin.problems.soft_margin import SoftMargin
 from widemargin.problems.soft_margin.bounds import Point, bracket, kernel_values
 from widemargin.solvers import soft_margin
 from widemargin.solvers.base import Budget, DualResult
+
+# A fit whose relative gap is too large goes on with smaller tolerances, down to the rounding level.
+NEXT_TOL, SMALLEST_TOL = 0.1, 1e-13
 
 
 @dataclass(frozen=True)
@@ -59,29 +64,67 @@ class SoftMarginFit:
         n, evaluations = problem.n_rows, rows.evaluations
         watch.next_part()
         with worker_threads() as rows.threads:
-            result = soft_margin.solve(
-                problem,
-                rows,
-                tol=self.tol * unit,
-                budget=self._budget(watch, default=max(500_000, 100 * n)),
-                method=self.solver,
-                seed=seed_of(self.random_state),
-            )
-            beta, thresholds = (
-                problem.coefficients(result.alpha),
-                self._thresholds(problem, result.f),
-            )
-            point = self._point(problem, rows, result.alpha, thresholds)
-            found = bracket(problem, point, kernel_values(rows, beta, result.f, point.size))
+            result, model = self._solved(problem, rows, watch, self.tol * unit)
         certificate = self._certificate(
-            problem, result, found, rows.evaluations - evaluations, unit
+            problem,
+            replace(result, alpha=model.alpha, f=model.f),
+            model.bounds,
+            rows.evaluations - evaluations,
+            unit,
         )
+        beta, thresholds = model.scale * problem.coefficients(model.alpha), model.thresholds
         used = np.flatnonzero(beta)
         intercept = float(thresholds.mean()) if len(thresholds) else 0.0
-        machine = Machine(np.arange(n), problem, result.alpha, intercept)
+        machine = Machine(np.arange(n), problem, model.scale * model.alpha, intercept)
         return Expansion(
             used, beta[used], intercept, thresholds, certificate, result.status, machine
         )
+
+    def _solved(
+        self, problem: SoftMargin, rows: Rows, watch: Watch, tol: float
+    ) -> tuple[DualResult, CertifiedModel]:
+        """Solve to a KKT violation of tol, and on until the relative gap is small as well."""
+        how: dict[str, Any] = {
+            "budget": self._budget(watch, default=max(500_000, 100 * problem.n_rows)),
+            "method": self.solver,
+            "seed": seed_of(self.random_state),
+        }
+        certify = partial(self._certified, problem, rows)
+        result = soft_margin.solve(problem, rows, tol=tol, **how)
+        model = certify(result.alpha, result.f)
+        while result.status == "converged" and model.can_be_improved and tol > SMALLEST_TOL:
+            tol *= NEXT_TOL
+            further = soft_margin.solve(problem, rows, tol=tol, start=result, **how)
+            better = certify(further.alpha, further.f)
+            # That rounding errors exceed the smaller tolerance does not matter.
+            ended = further.status if further.status != "stalled" else "converged"
+            if better.relative_gap < model.relative_gap:
+                result, model = replace(further, status=ended), better
+            if further.status != "converged":
+                result = replace(result, status=ended, n_iter=further.n_iter)
+                break
+
+        def values(alpha: FloatArray) -> FloatArray:
+            beta = problem.coefficients(alpha)
+            used = np.flatnonzero(beta)
+            everything = np.arange(rows.n)
+            return rows.weighted_sum(everything, rows, used, beta[used])
+
+        return result, not_worse_than_constant(problem, model, certify, values)
+
+    def _certified(
+        self,
+        problem: SoftMargin,
+        rows: Rows,
+        alpha: FloatArray,
+        f: FloatArray,
+        scale: float = 1.0,
+    ) -> CertifiedModel:
+        """Return the model of dual variables alpha with bounds on the optimum."""
+        thresholds = self._thresholds(problem, f if scale == 1.0 else scale * f)
+        point = self._point(problem, rows, alpha, thresholds, scale=scale)
+        found = bracket(problem, point, kernel_values(rows, point.beta, f, point.size))
+        return CertifiedModel(alpha, f, scale, thresholds, found)
 
     def _thresholds(self, problem: SoftMargin, f: FloatArray) -> FloatArray:
         """Return the thresholds of the published model; NuSVR and OneClassSVM override this."""

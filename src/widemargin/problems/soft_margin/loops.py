@@ -110,7 +110,10 @@ def roomy(alpha, target, lower, upper, ridge, group, row, hi, error, g, threshol
             continue
         moved = shrink * alpha[v] - residual
         spare = doubt + 4.0 * U * (abs(moved) + abs(residual))
-        if moved + spare > shrink * upper[v] or moved - spare < shrink * lower[v]:
+        # A variable that surely decreases stays below its upper bound, and conversely.
+        if residual < doubt and moved + spare > shrink * upper[v]:
+            continue
+        if residual > -doubt and moved - spare < shrink * lower[v]:
             continue
         price = abs(target[v] - hi[row[v]] - ridge[v] * alpha[v] - threshold) + error[row[v]]
         if price < best:

@@ -227,6 +227,7 @@ class _Run:
         everything = np.arange(self.problem.n_rows)
         violation = np.inf
         precision = self.steering
+        self._shorten(alpha, f)
         while True:
             self.improve(self.problem, everything, alpha, f, precision, 0.9 * self.tol)
             # Steps preserve the equality constraints up to rounding; restore them exactly.
@@ -244,6 +245,24 @@ class _Run:
             # Starting from exact values, float32 errors are relative to the remaining correction:
             # one more float32 round may suffice. Switch when it stops reducing the violation.
             precision = np.float64 if violation > 0.25 * before else precision
+
+    def _shorten(self, alpha: FloatArray, f: FloatArray) -> None:
+        """Scale a start down to the maximum of the dual on its ray, in place.
+
+        A prediction from a subsample, or a start for another problem, can have a lower dual
+        objective than zero. All further steps increase it.
+        """
+        problem = self.problem
+        if problem.totals.any() or not alpha.any():
+            return
+        linear = float(problem.target @ alpha)
+        curve = float(problem.coefficients(alpha) @ f + problem.ridge @ (alpha * alpha))
+        if 0.0 < linear < curve:
+            alpha *= linear / curve
+            f *= linear / curve
+        elif linear <= 0.0:
+            alpha[:] = 0.0
+            f[:] = 0.0
 
     def exact_values(self, alpha: FloatArray, f: FloatArray) -> FloatArray:
         """Recompute K beta in float64 for all samples that can affect the KKT violation.
