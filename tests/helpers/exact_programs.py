@@ -1,0 +1,368 @@
+"""Truth about the machines that are no box-constrained quadratic program with a threshold.
+
+Linear programs over expansions, l1 and Crammer-Singer planes, margins in l_p and ranks. Published
+models: `dual_coef_` on `support_` (NuLPSVC: divided by its exact sum, with the best rho), `coef_`
+and `intercept_`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+from tests.helpers.exact_numbers import (
+    NOISE,
+    ExactKernel,
+    dot,
+    matrix,
+    product,
+    rational,
+    root,
+    vector,
+)
+from tests.helpers.exact_quadratic import Merged, plane_costs, sides_of
+from tests.helpers.exact_verdict import Truth, largest, least
+
+ZERO, ONE = Fraction(0), Fraction(1)
+LIMIT = Fraction(10**8)
+"""Largest alpha k(x, x): the cap of the coefficients that is part of the linear programs."""
+SCALES = (ONE, Fraction(1, 2), Fraction(99, 100), Fraction(101, 100))
+
+# ---------------------------------------------------------------- linear programs
+
+
+def programs(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> list[Truth]:
+    """Return the truth about LPSVC, NuLPSVC, LOOSVC or AdaptiveMarginSVC."""
+    codes = np.searchsorted(model.classes_, y)
+    few = Merged.of(X, codes, weight, apart=model.kernel == "precomputed")
+    kernel = ExactKernel.of(model)
+    rows = few.rows
+    K = kernel.matrix(X[np.ix_(rows, rows)] if kernel.name == "precomputed" else X[rows])
+    factors = getattr(model, "class_weight", None) or {}
+    classes = model.classes_
+    w = [
+        v * rational(factors.get(classes[codes[i]], 1.0))
+        for v, i in zip(few.weight, rows, strict=True)
+    ]
+    positives = [1] if len(classes) == 2 else range(len(classes))
+    found = []
+    for k, positive in enumerate(positives):
+        label = [1 if codes[i] == positive else -1 for i in rows]
+        program = _Program(model, K, label, w)
+        alphas = [_alpha(other, few, label, k) for other in [model, *references]]
+        found.append(program.truth(alphas, kernel.noise))
+    return found
+
+
+def _alpha(model: Any, few: Merged, label: list[int], k: int) -> list[Fraction]:
+    alpha = [ZERO] * len(label)
+    for i, value in zip(model.support_, model.dual_coef_[k], strict=True):
+        at = few.place[int(i)]
+        alpha[at] += label[at] * rational(value)
+    return alpha
+
+
+class _Program:
+    """One binary linear program with the signed matrix G and the prices of its machine."""
+
+    def __init__(self, model: Any, K: Any, label: list[int], weight: list[Fraction]) -> None:
+        n, name = len(label), type(model).__name__
+        lam = {"LOOSVC": ONE, "AdaptiveMarginSVC": rational(getattr(model, "lam", 0.0))}
+        shift = [lam.get(name, ZERO) * K[i][i] / weight[i] for i in range(n)]
+        self.G = [[label[i] * label[j] * K[i][j] for j in range(n)] for i in range(n)]
+        for i in range(n):
+            self.G[i][i] -= shift[i]
+        self.price = rational(model.lam) if name == "LPSVC" else ZERO
+        self.weight, self.nu = weight, None
+        if name == "NuLPSVC":
+            total = sum(weight, ZERO)
+            self.weight = [w / total for w in weight]
+            self.nu = max(rational(model.nu), min(self.weight))
+        top = max(K[i][i] for i in range(n))
+        sizes = [root(max(K[i][i], ZERO) * max(top, ZERO)) for i in range(n)]
+        sizes = [max(abs(v) for v in [*K[i], sizes[i]]) for i in range(n)]
+        self.limit = [LIMIT / size if size else ZERO for size in sizes]
+
+    def primal(self, alpha: list[Fraction]) -> Fraction:
+        """Return the objective of coefficients; for the nu program, of their direction."""
+        if self.nu is None:
+            margins = product(self.G, alpha)
+            slack = [max(ZERO, 1 - m) for m in margins]
+            return dot(self.weight, slack) + self.price * sum(alpha, ZERO)
+        total = sum(alpha, ZERO)
+        alpha = [a / total for a in alpha] if total else [Fraction(1, len(alpha))] * len(alpha)
+        margins = product(self.G, alpha)
+        costs = []
+        for rho in margins:
+            slack = [max(ZERO, rho - m) for m in margins]
+            costs.append(dot(self.weight, slack) - self.nu * rho)
+        return min(costs)
+
+    def dual(self, z: list[Fraction]) -> Fraction:
+        """Return the lower bound that variables within their boxes prove."""
+        image = product(self.G, z)
+        if self.nu is not None:
+            return -max(image)
+        excess = [max(ZERO, g - self.price) for g in image]
+        bound = sum(z, ZERO) - dot(self.limit, excess)
+        shrink = self.price / max([self.price, *image]) if self.price else ZERO
+        return max(bound, shrink * sum(z, ZERO))
+
+    def truth(self, alphas: list[list[Fraction]], noise: Fraction) -> Truth:
+        """Return exact objectives of the first coefficients and of all others, capped."""
+        primal = self.primal(alphas[0])
+        trials, z = self._by_highs()
+        upper = [primal]
+        for alpha in [*alphas, *trials]:
+            for scale in SCALES:
+                capped = [
+                    min(max(ZERO, scale * a), u) for a, u in zip(alpha, self.limit, strict=True)
+                ]
+                upper.append(self.primal(capped if self.nu is None else alpha))
+        constant = None
+        if self.nu is None:
+            constant = self.primal([ZERO] * len(self.weight))
+            upper.append(constant)
+        return Truth(primal, least(upper), largest([self.dual(v) for v in z]), constant, noise)
+
+    def _by_highs(self) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
+        """Return coefficients and dual variables that HiGHS finds in float64, made feasible."""
+        n = len(self.weight)
+        G = np.array([[float(v) for v in row] for row in self.G])
+        w = np.array([float(v) for v in self.weight])
+        scale = np.abs(G).max() or 1.0
+        caps = [float(u) * scale for u in self.limit]
+        nu = self.nu is not None
+        cost = np.concatenate([np.full(n, 0.0 if nu else float(self.price) / scale), w])
+        A = np.hstack([-G / scale, -np.eye(n)])
+        bounds = [(0, None if nu else cap) for cap in caps] + [(0, None)] * n
+        options: dict[str, Any] = {"b_ub": -np.ones(n)}
+        if nu:
+            cost, bounds = np.append(cost, -float(self.nu)), [*bounds, (None, None)]
+            A = np.hstack([A, np.ones((n, 1))])
+            equal = np.concatenate([np.ones(n), np.zeros(n + 1)])[None, :]
+            options = {"b_ub": np.zeros(n), "A_eq": equal, "b_eq": [1.0]}
+        found = linprog(cost, A_ub=A, bounds=bounds, method="highs", **options)
+        if found.x is None:
+            return [], []
+        alpha = vector(np.maximum(found.x[:n], 0.0) / (1.0 if nu else scale))
+        z = vector(np.clip(-found.ineqlin.marginals, 0.0, w))
+        z = [min(v, w) for v, w in zip(z, self.weight, strict=True)]
+        if nu:
+            z = self._with_sum(z)
+        return [alpha], [z]
+
+    def _with_sum(self, z: list[Fraction]) -> list[Fraction]:
+        """Return variables within their boxes whose sum is nu, near the given ones."""
+        lack = self.nu - sum(z, ZERO)
+        for i in sorted(range(len(z)), key=lambda k: -z[k] * (self.weight[k] - z[k])):
+            step = min(lack, self.weight[i] - z[i]) if lack > 0 else max(lack, -z[i])
+            z[i] += step
+            lack -= step
+        return z
+
+
+# ---------------------------------------------------------------- planes
+
+
+def _slacks(samples: Any, label: list[int], w: list[Fraction], b: Fraction) -> list[Fraction]:
+    return [1 - y * (v + b) for y, v in zip(label, product(samples, w), strict=True)]
+
+
+def _best_scaled(objective: Any, planes: list[Any], thresholds: Any) -> list[Any]:
+    """Return the objectives of planes, of multiples of them and with other intercepts."""
+    found = []
+    for w, b in planes:
+        for scale in SCALES:
+            scaled = [scale * v for v in w]
+            found += [objective(scaled, scale * b)]
+            found += [objective(scaled, other) for other in thresholds(scaled)]
+    return found
+
+
+def _binary(model: Any, X: Any, y: Any, weight: Any) -> Any:
+    """Yield index, pair, exact samples, labels and costs of each hyperplane."""
+    codes = np.searchsorted(model.classes_, y)
+    few = Merged.of(X, codes, weight, apart=False)
+    for k, pair in enumerate(sides_of(model)):
+        rows = [r for r, i in enumerate(few.rows) if pair[1] is None or codes[i] in pair]
+        at = [few.rows[r] for r in rows]
+        label = [1 if codes[i] == pair[0] else -1 for i in at]
+        hard = np.isinf(model.C)
+        cost = None if hard else plane_costs(model, pair, codes[at], [few.weight[r] for r in rows])
+        yield k, matrix(X[at]), label, cost
+
+
+def l1_planes(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> list[Truth]:
+    """Return the truth about LinearSVC with the l1 penalty and a free intercept."""
+    found = []
+    for k, samples, label, cost in _binary(model, X, y, weight):
+        sums = [sum((c for c, s in zip(cost, label, strict=True) if s == e), ZERO) for e in (1, -1)]
+
+        def objective(w: Any, b: Any, samples: Any = samples, label: Any = label, cost: Any = cost):
+            xi = [max(ZERO, v) for v in _slacks(samples, label, w, b)]
+            return sum(map(abs, w), ZERO) + dot(cost, [v * v for v in xi])
+
+        def bound(w: Any, b: Any, samples: Any = samples, label: Any = label, cost: Any = cost):
+            xi = [max(ZERO, v) for v in _slacks(samples, label, w, b)]
+            a = [2 * c * v for c, v in zip(cost, xi, strict=True)]
+            sides = [sum((v for v, s in zip(a, label, strict=True) if s == e), ZERO) for e in (1, -1)]
+            if not all(sides):
+                return ZERO
+            a = [v * min(sides) / sides[0 if s > 0 else 1] for v, s in zip(a, label, strict=True)]
+            pull = [
+                abs(dot([s * v for s, v in zip(label, a, strict=True)], list(column)))
+                for column in zip(*samples, strict=True)
+            ]
+            square = dot([1 / (2 * c) for c in cost], [v * v for v in a])
+            scale = min(sum(a, ZERO) / square, 1 / max([*pull, Fraction(1, 10**300)]))
+            return scale * sum(a, ZERO) - scale * scale * square / 2
+
+        planes = [
+            (vector(np.atleast_2d(m.coef_)[k]), rational(m.intercept_[k]))
+            for m in [model, *references]
+        ]
+        zeros = [ZERO] * len(planes[0][0])
+        best = (sums[0] - sums[1]) / (sums[0] + sums[1])
+        constant = objective(zeros, best)
+        upper = _best_scaled(objective, planes, lambda w: [])
+        lower = largest([bound(*plane) for plane in planes])
+        found.append(Truth(upper[0], min([constant, *upper]), lower, constant))
+    return found
+
+
+def norm_margins(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> list[Truth]:
+    """Return the truth about MaxMarginClassifier, hard or soft, unless it is soft with p = 2."""
+    p, hard, found = float(model.norm), bool(np.isinf(model.C)), []
+    for k, samples, label, cost in _binary(model, X, y, weight):
+
+        def objective(w: Any, b: Any, samples: Any = samples, label: Any = label, cost: Any = cost):
+            xi = _slacks(samples, label, w, b)
+            if hard:
+                least_margin = 1 - max(xi)
+                return length(w, p) / least_margin if least_margin > 0 else None
+            return length(w, p) + dot(cost, [max(ZERO, v) for v in xi])
+
+        def thresholds(w: Any, samples: Any = samples, label: Any = label):
+            values = product(samples, w)
+            if hard:
+                low = min(v for v, s in zip(values, label, strict=True) if s > 0)
+                high = max(v for v, s in zip(values, label, strict=True) if s < 0)
+                return [-(low + high) / 2]
+            return [s - v for v, s in zip(values, label, strict=True)]
+
+        planes = [
+            (vector(np.atleast_2d(m.coef_)[k]), rational(m.intercept_[k]))
+            for m in [model, *references]
+        ]
+        upper = _best_scaled(objective, planes, thresholds)
+        constant = None
+        if not hard:
+            zeros = [ZERO] * len(planes[0][0])
+            constant = min(objective(zeros, ONE), objective(zeros, -ONE))
+            upper.append(constant)
+        noise = ZERO if p in (1.0, np.inf) else NOISE * max(ONE, abs(upper[0] or ONE))
+        found.append(Truth(upper[0], least(upper), None, constant, noise))
+    return found
+
+
+def length(w: list[Fraction], p: float) -> Fraction:
+    """Return the l_p norm."""
+    size = [abs(v) for v in w]
+    if p == 1 or np.isinf(p):
+        return sum(size, ZERO) if p == 1 else max(size)
+    top = max(size)
+    if not top:
+        return ZERO
+    power = rational(p)
+    terms = [(v / top) ** 2 if p == 2 else root(v / top, power) for v in size]
+    return top * root(sum(terms, ZERO), 1 / power)
+
+
+def crammer_singer(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> list[Truth]:
+    """Return the truth about LinearSVC with the loss of Crammer and Singer."""
+    codes = np.searchsorted(model.classes_, y)
+    few = Merged.of(X, codes, weight, apart=False)
+    label = [int(codes[i]) for i in few.rows]
+    samples = matrix(X[few.rows])
+    factors = getattr(model, "class_weight", None) or {}
+    cost = [
+        rational(model.C) * w * rational(factors.get(model.classes_[c], 1.0))
+        for w, c in zip(few.weight, label, strict=True)
+    ]
+
+    def objective(W: Any, b: Any) -> Fraction:
+        total = sum((dot(w, w) for w in W), ZERO) / 2
+        values = [product(samples, w) for w in W]
+        for i, (c, own) in enumerate(zip(cost, label, strict=True)):
+            g = [values[k][i] + b[k] + (k != own) for k in range(len(W))]
+            total += c * (max(g) - g[own])
+        return total
+
+    d = X.shape[1]
+    models = [(matrix(m.coef_), vector(m.intercept_)) for m in [model, *references]]
+    upper = [objective(W, b) for W, b in models]
+    for W, b in models:
+        for scale in SCALES[1:]:
+            upper.append(objective([[scale * v for v in w] for w in W], [scale * v for v in b]))
+    n = len(models[0][0])
+    constants = [objective([[ZERO] * d] * n, [Fraction(int(j == k)) for j in range(n)]) for k in range(n)]
+    constants.append(objective([[ZERO] * d] * n, [ZERO] * n))
+    return [Truth(upper[0], min(upper + constants), None, min(constants) if model.fit_intercept else constants[-1])]
+
+
+# ---------------------------------------------------------------- ranks
+
+
+def ranks(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> list[Truth]:
+    """Return the truth about OrdinalSVC with norm 2, over all pairs."""
+    few = Merged.of(X, y, weight, apart=model.kernel == "precomputed")
+    rows, kernel = few.rows, ExactKernel.of(model)
+    K = kernel.matrix(X[np.ix_(rows, rows)] if kernel.name == "precomputed" else X[rows])
+    pairs = [
+        (i, j, few.weight[i] * few.weight[j])
+        for i in range(len(rows))
+        for j in range(len(rows))
+        if y[rows[i]] > y[rows[j]]
+    ]
+    C = rational(model.C)
+    if model.C_scale == "total":
+        C /= sum((s for _, _, s in pairs), ZERO)
+    squared = model.loss == "squared_hinge"
+
+    def objective(f: Any, norm2: Fraction) -> Fraction:
+        z = [max(ZERO, 1 - f[i] + f[j]) for i, j, _ in pairs]
+        losses = [v * v for v in z] if squared else z
+        return norm2 / 2 + C * dot([s for *_, s in pairs], losses)
+
+    def bound(f: Any, mu: Fraction) -> Fraction:
+        beta, linear, ridges = [ZERO] * len(rows), ZERO, ZERO
+        for i, j, s in pairs:
+            z = max(ZERO, 1 - f[i] + f[j])
+            a = 2 * C * s * z if squared else C * s * min(z / mu, ONE)
+            beta[i], beta[j], linear = beta[i] + a, beta[j] - a, linear + a
+            ridges += a * a / (2 * C * s) if squared else ZERO
+        square = dot(beta, product(K, beta)) + ridges
+        scale = linear / square if square else ONE
+        scale = scale if squared else min(ONE, scale)
+        return scale * linear - scale * scale * square / 2
+
+    upper, lower = [], []
+    for other in [model, *references]:
+        if model.kernel == "linear":
+            w = vector(other.coef_)
+            f, norm2 = product(matrix(X[rows]), w), dot(w, w)
+        else:
+            beta = [ZERO] * len(rows)
+            for i, value in zip(other.support_, other.dual_coef_[0], strict=True):
+                beta[few.place[int(i)]] += rational(value)
+            f = product(K, beta)
+            norm2 = dot(beta, f)
+        upper += [objective([s * v for v in f], s * s * norm2) for s in SCALES]
+        widths = [ONE] if squared else [Fraction(1, 10**k) for k in (0, 1, 2, 4, 6, 9)]
+        lower += [bound(f, mu) for mu in widths]
+    constant = objective([ZERO] * len(rows), ZERO)
+    return [Truth(upper[0], min([constant, *upper]), largest(lower), constant, kernel.noise)]
