@@ -186,12 +186,10 @@ def _nu_svc(model: Any, k: int, pair: Any, label: Any, weight: Any, K: Any, beta
     cap = [w * c for w, c in zip(weight, factor, strict=True)]
     sides = [sum((c for c, s in zip(cap, label, strict=True) if s == sign), ZERO) for sign in (1, -1)]
     total = min(rational(model.nu) * sum(cap, ZERO) / 2, *sides)
-    rho, size = rational(model.rho_[k]), sum(map(abs, beta), ZERO)
-    # Without a margin the coefficients are not divided by rho_.
-    scale = rho if abs(size * rho - 2 * total) <= abs(size - 2 * total) else Fraction(1)
-    b = scale * rational(model.intercept_[k])
+    rho = rational(model.rho_[k])  # zero without a margin: the certified model is w = 0
+    b = rho * rational(model.intercept_[k])
     return two_groups(label, cap, K, total), expansion(
-        K, [scale * value for value in beta], [b - rho, b + rho]
+        K, [rho * value for value in beta], [b - rho, b + rho]
     )
 
 

@@ -90,10 +90,15 @@ def judged(certificate: Any, truth: Truth) -> Verdict:
         if low or _below(certificate.relative_gap, relative, noise):
             faults.append(FAULTS[2])
     constant = truth.constant
-    if constant is not None and (P is None or P > constant + noise):
+    if constant is not None and (P is None or P > constant + noise + slack_of(constant)):
         faults.append(FAULTS[3])
     true_gap = float(max(P - L, 0)) if P is not None and L is not None else math.nan
     return Verdict(faults, certificate.gap, true_gap, certificate.relative_gap)
+
+
+def slack_of(constant: Fraction) -> Fraction:
+    """Return by how much the rounding of its thresholds can make a constant model worse."""
+    return Fraction(1, 10**9) * max(Fraction(1), abs(constant))
 
 
 def _below(stated: float, exact: Fraction | None, noise: Fraction) -> bool:

@@ -12,7 +12,7 @@ from widemargin._base.typing import FloatArray
 from widemargin.certificate import USEFUL_GAP, Bracket, relative_gap
 from widemargin.problems.soft_margin import SoftMargin
 
-SURE = 1e-4  # relative gap below which a model cannot be notably worse than a constant
+SURE = 1e-8  # relative gap below which a model cannot be notably worse than a constant
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 NARROWINGS = 40
 
