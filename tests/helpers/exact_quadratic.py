@@ -156,14 +156,21 @@ def kernel_pairs(model: Any, references: list[Any], X: Any, y: Any, weight: Any)
         weights = [few.weight[r] for r in chosen]
         read = _READERS[type(model).__name__]
         models = [model, *references]
+        separate = type(model).__name__ == "ReducedHullSVC"
         problem, points = None, []
         for other in models:
             beta = _beta(other, few, _pair_coefficients(other, y, pair))
             problem, point = read(other, k, pair, label, weights, K, [beta[r] for r in chosen])
+            if separate and model.kernel == "linear":  # published by its weights
+                w = [
+                    v * (point.thresholds[1] - point.thresholds[0]) / 2
+                    for v in vector(other.coef_[k])
+                ]
+                samples = [vector(X[few.rows[r]]) for r in chosen]
+                point = replace(point, f=[dot(x, w) for x in samples], norm2=dot(w, w))
             points.append(point)
             if other is model:
                 own = problem
-        separate = type(model).__name__ == "ReducedHullSVC"
         found.append(truth_of(own, points[0], points[1:], noise, constant=not separate))
     return found
 
@@ -184,7 +191,9 @@ def _svc(model: Any, k: int, pair: Any, label: Any, weight: Any, K: Any, beta: A
 def _nu_svc(model: Any, k: int, pair: Any, label: Any, weight: Any, K: Any, beta: Any) -> Any:
     factor = _factors(model, pair, label)
     cap = [w * c for w, c in zip(weight, factor, strict=True)]
-    sides = [sum((c for c, s in zip(cap, label, strict=True) if s == sign), ZERO) for sign in (1, -1)]
+    sides = [
+        sum((c for c, s in zip(cap, label, strict=True) if s == sign), ZERO) for sign in (1, -1)
+    ]
     total = min(rational(model.nu) * sum(cap, ZERO) / 2, *sides)
     rho = rational(model.rho_[k])  # zero without a margin: the certified model is w = 0
     b = rho * rational(model.intercept_[k])
@@ -261,6 +270,7 @@ def regression(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -
 def tube_hulls(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> list[Truth]:
     """Return the truth about TubeSVR: reduced hulls of the shifted samples."""
     epsilon = rational(model.epsilon_)
+    places = Merged.of(X, y, weight, apart=model.kernel == "precomputed").rows
 
     def read(other: Any, t: Any, weight: Any, K: Any, beta: Any) -> Any:
         k, n = rational(other.k_), len(t)
@@ -269,9 +279,12 @@ def tube_hulls(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -
         lifted = [[K[i % n][j % n] + z[i] * z[j] for j in range(2 * n)] for i in range(2 * n)]
         problem = two_groups([1] * n + [-1] * n, cap + cap, lifted, Fraction(1))
         sigma = caps([Fraction(1)], k)[0] / rational(other.equivalent_C_)
-        values = product(K, beta)
+        values, norm2 = product(K, beta), None
+        if other.kernel == "linear":  # published by its weights
+            w = vector(other.coef_[0])
+            values, norm2 = [dot(vector(X[i]), w) for i in places], dot(w, w)
         f = [sigma * (z[i] - values[i % n]) for i in range(2 * n)]
-        norm2 = sigma * sigma * (dot(beta, values) + 1)
+        norm2 = sigma * sigma * ((dot(beta, values) if norm2 is None else norm2) + 1)
         middle = sigma * rational(other.intercept_[0])
         half = sigma * (epsilon - rational(other.tube_width_))
         return problem, Point(f, norm2, [-(middle + half), -(middle - half)])
@@ -300,7 +313,9 @@ def planes(
         K = ExactKernel("linear").matrix(X[samples])
         if s is not None:
             K = [[value + s * s for value in row] for row in K]
-        problem = _plane_problem(model, pair, codes[samples], [few.weight[r] for r in rows], K, free)
+        problem = _plane_problem(
+            model, pair, codes[samples], [few.weight[r] for r in rows], K, free
+        )
         points = []
         for other in [model, *references]:
             w = vector(np.atleast_2d(other.coef_)[k])

@@ -85,12 +85,13 @@ def judged(certificate: Any, truth: Truth) -> Verdict:
             faults.append(FAULTS[2])
     elif U is not None:
         true = P - U
-        relative = true / max(Fraction(1), abs(P))
+        scale = math.inf if math.isinf(certificate.primal) else abs(rational(certificate.primal))
+        relative = true / max(Fraction(1), scale) if scale != math.inf else Fraction(0)
         low = _below(certificate.gap, true, noise)
         if low or _below(certificate.relative_gap, relative, noise):
             faults.append(FAULTS[2])
     constant = truth.constant
-    if constant is not None and (P is None or P > constant + noise + slack_of(constant)):
+    if constant is not None and (P is None or constant + noise + slack_of(constant) < P):
         faults.append(FAULTS[3])
     true_gap = float(max(P - L, 0)) if P is not None and L is not None else math.nan
     return Verdict(faults, certificate.gap, true_gap, certificate.relative_gap)

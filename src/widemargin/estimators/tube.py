@@ -45,6 +45,7 @@ class TubeExpansion(Expansion):
 
     tube: Tube
     epsilon: float
+    coef: FloatArray | None  # weights of a linear model
 
 
 class TubeSVR(CentredSamples, SupportRegressor):
@@ -171,7 +172,10 @@ class TubeSVR(CentredSamples, SupportRegressor):
             epsilon, z, lifted, found = self._tube(t, D, rows, watch)
             hulls = tube_hulls(D)
             found = _summed_by_rows(found, hulls, rows, z)
-            bounds = self._tube_bounds(hulls, found, rows, t, z, epsilon)
+            coef = None
+            if rows.kernel.name == "linear":
+                coef = rows.X.T @ (found.alpha[:n] + found.alpha[n:])
+            bounds = self._tube_bounds(hulls, found, rows, t, z, epsilon, coef)
         tube = Tube.of(found.alpha, z, epsilon, found.points)
         spent = rows.evaluations - evaluations + lifted.evaluations
         middle = 0.5 * (t.min() + t.max())
@@ -188,6 +192,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
             machine=Machine(np.arange(n), svr, b, intercept),
             tube=tube,
             epsilon=epsilon,
+            coef=None if coef is None else -coef / tube.sigma,
         )
 
     def _tube_bounds(
@@ -198,23 +203,27 @@ class TubeSVR(CentredSamples, SupportRegressor):
         t: FloatArray,
         z: FloatArray,
         epsilon: float,
+        coef: FloatArray | None,
     ) -> Bracket:
         """Return bounds on the optimum of P7 on the samples as given by the user."""
-        s, stated, m = found.alpha, rows.stated, rows.n
+        s, stated = found.alpha, rows.stated
         theta = np.array([found.points.theta_plus, found.points.theta_minus])
         middle, sigma = 0.5 * (t.min() + t.max()), float(z @ s)
         # z is rounded; the model is published by sigma, the intercept and the width of the tube.
         wrong = 4.0 * U * (np.tile(np.abs(t), 2) + abs(middle) + np.abs(z) + epsilon)
         known: dict[str, Any] = {"coefficient_error": 8.0 * U}
-        if rows.kernel.name == "linear":
-            coef = rows.X.T @ (s[:m] + s[m:])
-            theta += float(coef @ self._origin_) if self._origin_ is not None else 0.0
+        shift = 0.0
+        if coef is not None:
+            if self._origin_ is not None:
+                theta += float(coef @ self._origin_)
+                shift = float(np.linalg.norm(coef)) * float(np.linalg.norm(self._origin_))
             known = {"model": partial(lifted_model, stated.X, coef, sigma, z, wrong)}
-        reach = float(np.abs(theta).max()) + abs(sigma) * (abs(middle) + epsilon)
+        reach = float(np.abs(theta).max()) + abs(sigma) * (abs(middle) + epsilon) + shift
+        units = 32.0 + 2.0 * rows.X.shape[1]
         size = np.tile(majorants(stated), 2)
         lifted = np.sqrt(size**2 + z**2) * (1.0 + 16.0 * U) + wrong
         point = Point(
-            s, s, -theta, lifted, threshold_error=32.0 * U * reach,
+            s, s, -theta, lifted, threshold_error=units * U * reach,
             cost_error=self._cost_error, mercer=not self._may_be_indefinite(), **known,
         )  # fmt: skip
         return bracket(hulls, point, lifted_values(stated, s, z, wrong))
@@ -265,7 +274,8 @@ class TubeSVR(CentredSamples, SupportRegressor):
         self.equivalent_C_ = float(masses(np.ones(1), self.k_)[0] / machine.tube.sigma)
         self._inner_intercept_ = machine.intercept
         if self._origin_ is not None:
-            self.coef_ = self.dual_coef_ @ (self.support_vectors_ - self._origin_)
+            assert machine.coef is not None
+            self.coef_ = machine.coef[None, :]
             self.intercept_ = self.intercept_ - float(self.coef_[0] @ self._origin_)
 
     def _loo_machine(self, machine: Expansion) -> Machine:

@@ -38,6 +38,7 @@ from widemargin.estimators.hull.sizes import (
     tidy,
     why_not,
 )
+from widemargin.estimators.svm.certified import power_of_two
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import SupportClassifier
 from widemargin.fitted.by_path import Machine
@@ -236,8 +237,8 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
                 raise ValueError(why_not(sizes, problem, part, how))
             coef = part.X.T @ found.alpha if self.kernel == "linear" else None
             theta = self._published_thresholds(found, coef)
-            bounds = self._hull_bounds(hulls, found, part, theta, coef)
-        unit = 0.5 * float(theta[0] - theta[1])
+            unit = 0.5 * float(theta[0] - theta[1])
+            theta, bounds = self._not_worse_than_zero(hulls, found, part, theta, coef)
         if not unit > 0:
             unit = max(found.points.norm2, 1e-300)
         coef = None if coef is None else coef / unit
@@ -253,6 +254,29 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
             theta += float(coef @ self._origin_)
         return theta if theta[0] > theta[1] else np.zeros(2)
 
+    def _not_worse_than_zero(
+        self,
+        hulls: SoftMargin,
+        found: HullResult,
+        rows: Rows,
+        theta: FloatArray,
+        coef: FloatArray | None,
+    ) -> tuple[FloatArray, Bracket]:
+        """Return thresholds and bounds; scale the solution if it is worse than w = 0.
+
+        The boundary does not depend on the scale of the solution; the objective of w = 0 is 0.
+        """
+        bounds = self._hull_bounds(hulls, found, rows, theta, coef)
+        apart, norm2 = found.points.eta_plus - found.points.eta_minus, found.points.norm2
+        for factor in (power_of_two(apart / norm2) if norm2 > 0 else 0.0, 0.0):
+            if bounds.primal <= 0.0:
+                break
+            dual, scaled = bounds.dual, None if coef is None else factor * coef
+            bounds = self._hull_bounds(hulls, found, rows, factor * theta, scaled, factor)
+            bounds = replace(bounds, dual=max(bounds.dual, dual))
+            theta = factor * theta
+        return theta, bounds
+
     def _hull_bounds(
         self,
         hulls: SoftMargin,
@@ -260,6 +284,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
         rows: Rows,
         theta: FloatArray,
         coef: FloatArray | None,
+        scale: float = 1.0,
     ) -> Bracket:
         """Return bounds on the optimum of the hull problem on the samples as given by the user."""
         alpha, f, stated = found.alpha, found.f, rows.stated
@@ -267,10 +292,11 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
         if stated is not rows:
             used = np.flatnonzero(alpha)
             f = stated.weighted_sum(np.arange(stated.n), stated, used, alpha[used])
-        scale = 1.0 if theta.any() else 0.0
+        scale = scale if theta.any() else 0.0
         known: dict[str, Any] = {"coefficient_error": 4.0 * U}
         if coef is not None:
-            known = {"model": partial(linear_values, stated.X, scale * coef)}
+            weights = coef if theta.any() else 0.0 * coef
+            known = {"model": partial(linear_values, stated.X, weights)}
         point = Point(
             alpha, alpha, -theta, size, scale if coef is None else 1.0,
             cost_error=self._cost_error, mercer=not self._may_be_indefinite(), **known,

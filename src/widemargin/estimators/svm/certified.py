@@ -12,7 +12,7 @@ from widemargin._base.typing import FloatArray
 from widemargin.certificate import USEFUL_GAP, Bracket, relative_gap
 from widemargin.problems.soft_margin import SoftMargin
 
-SURE = 1e-8  # relative gap below which a model cannot be notably worse than a constant
+SURE = 1e-9  # relative gap below which a model cannot be notably worse than a constant
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 NARROWINGS = 40
 
@@ -71,20 +71,31 @@ def not_worse_than_constant(
     """
     if model.relative_gap <= SURE or model.bounds.dual == -np.inf:
         return model
-    nothing = np.zeros(problem.n_rows)
-    constant = problem.primal(nothing, 0.0, problem.thresholds(nothing))
-    if model.bounds.primal <= constant:
+    if model.bounds.primal <= primal_of_constant(problem):
         return model
     found = [model]
     for factor in (best_factor(problem, model), 0.0):
         if problem.totals.any():
-            found.append(certify(model.alpha, model.f, factor))
+            found.append(certify(model.alpha, model.f, power_of_two(factor)))
         else:
             alpha = factor * model.alpha
             found.append(certify(alpha, values(alpha), 1.0))
     best = min(found, key=lambda m: m.bounds.primal)
     dual = max(m.bounds.dual for m in found)
     return replace(best, bounds=replace(best.bounds, dual=dual))
+
+
+def primal_of_constant(problem: SoftMargin) -> float:
+    """Return the objective of w = 0 with the best thresholds."""
+    if not problem.target.any() and problem.totals.any():
+        return 0.0
+    nothing = np.zeros(problem.n_rows)
+    return problem.primal(nothing, 0.0, problem.thresholds(nothing))
+
+
+def power_of_two(factor: float) -> float:
+    """Return the largest power of two that does not exceed a factor; products with it are exact."""
+    return float(2.0 ** np.floor(np.log2(factor))) if factor > 1e-300 else 0.0
 
 
 def best_factor(problem: SoftMargin, model: CertifiedModel) -> float:

@@ -175,7 +175,8 @@ class OneClassSVM(
 
     def _thresholds(self, problem: SoftMargin, f: FloatArray) -> FloatArray:
         # Samples on the boundary count as inliers in spite of rounding, see `fitted.one_class`.
-        return problem.thresholds(f) + PRODUCT_ROUNDING * self._largest_score
+        lift = PRODUCT_ROUNDING * self._largest_score if f.any() else 0.0
+        return problem.thresholds(f) + lift
 
     def _unit(self, problem: SoftMargin, rows: Rows) -> float:
         """Return the unit of `tol`: the largest possible score, but at most 1.
