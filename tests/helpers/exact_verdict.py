@@ -90,7 +90,7 @@ def judged(certificate: Any, truth: Truth) -> Verdict:
         low = _below(certificate.gap, true, noise)
         if low or _below(certificate.relative_gap, relative, noise):
             faults.append(FAULTS[2])
-    constant = truth.constant
+    constant = None if certificate.converged else truth.constant
     if constant is not None and (P is None or constant + noise + slack_of(constant) < P):
         faults.append(FAULTS[3])
     true_gap = float(max(P - L, 0)) if P is not None and L is not None else math.nan

@@ -12,7 +12,6 @@ from widemargin._base.typing import FloatArray
 from widemargin.certificate import USEFUL_GAP, Bracket, relative_gap
 from widemargin.problems.soft_margin import SoftMargin
 
-SURE = 1e-9  # relative gap below which a model cannot be notably worse than a constant
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 NARROWINGS = 40
 
@@ -62,14 +61,17 @@ def not_worse_than_constant(
     model: CertifiedModel,
     certify: Certify,
     values: Callable[[FloatArray], FloatArray],
+    *,
+    converged: bool,
 ) -> CertifiedModel:
     """Return the model, or a multiple of it whose proved objective is lower.
 
     A fit that ran out of steps, or whose sums suffer from rounding, can be worse than the best
     constant. Then the best multiple of its coefficients is taken, or zero. `values` returns
-    f = K beta of dual variables in float64.
+    f = K beta of dual variables in float64. A fit that has converged is within its gap of the
+    optimum, and is returned as it is.
     """
-    if model.relative_gap <= SURE or model.bounds.dual == -np.inf:
+    if converged or model.bounds.dual == -np.inf:
         return model
     if model.bounds.primal <= primal_of_constant(problem):
         return model

@@ -13,7 +13,7 @@ from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, seed_of
-from widemargin.certificate import Bracket, Certificate, warn_unconverged
+from widemargin.certificate import USEFUL_GAP, Bracket, Certificate, warn_unconverged
 from widemargin.estimators.svm.certified import CertifiedModel, not_worse_than_constant
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
@@ -110,7 +110,8 @@ class SoftMarginFit:
             everything = np.arange(rows.n)
             return rows.weighted_sum(everything, rows, used, beta[used])
 
-        return result, not_worse_than_constant(problem, model, certify, values)
+        done = result.status == "converged" and model.relative_gap <= USEFUL_GAP
+        return result, not_worse_than_constant(problem, model, certify, values, converged=done)
 
     def _certified(
         self,

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from widemargin.problems.soft_margin import SoftMargin
 
 FEW = 32.0 * U  # relative error of a short formula of scalars
+FULL = 1e-11  # relative distance from its cap within which a variable counts as at its cap
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,10 +253,14 @@ def _shrink(problem: SoftMargin, point: Point) -> float:
     If totals are not zero, they are uncertain as well. The factor then leaves a residual whose sign
     is certain, so that variables at zero have room for it.
     """
+    return 1.0 - _shrinkage(problem, point)
+
+
+def _shrinkage(problem: SoftMargin, point: Point) -> float:
     units = np.ceil(point.cost_error / U)
     if problem.totals.any():
         units = 2.0 * (units + problem.n_variables) + 8.0
-    return float(1.0 - units * U)
+    return float(units * U)
 
 
 def trivial_bound(problem: SoftMargin, size: FloatArray) -> float:
@@ -338,9 +343,10 @@ def _full(problem: SoftMargin, point: Point, g: int) -> tuple[float, float, floa
     """
     member = problem.group == g
     cap = np.where(problem.totals[g] > 0, problem.upper, problem.lower)[member]
-    if not (point.alpha[member] == cap).all():
+    below = np.abs(cap - point.alpha[member]) / np.abs(cap)
+    if not below.max(initial=0.0) <= FULL:
         return None
-    doubt = 2.0 * point.cost_error
+    doubt = 2.0 * (_shrinkage(problem, point) + float(below.max(initial=0.0)))
     mass = float(np.abs(cap) @ point.size[problem.row[member]])
     everything = float(np.abs(point.beta) @ point.size)
     linear = doubt * float(np.abs(cap) @ np.abs(problem.target[member]))
