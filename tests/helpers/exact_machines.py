@@ -288,6 +288,8 @@ def judge_seed(name: str, seed: int) -> Judged:
     if getattr(estimator, "kernel", None) == "precomputed":
         factor = rng.integers(-3, 4, (len(X), int(rng.integers(1, len(X) + 1))))
         X = (factor @ factor.T).astype(float)
+    if getattr(estimator, "kernel", None) is affine:
+        X = np.clip(np.rint(X / scale * 4), -1000, 1000)  # its floats are exact, hence a kernel
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

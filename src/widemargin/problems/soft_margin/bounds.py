@@ -211,9 +211,11 @@ def _dual(
     problem: SoftMargin, point: Point, f: Enclosure, norm: tuple[float, ...]
 ) -> tuple[float, float]:
     """Return a lower bound of the optimum, and the part of its error that is due to rounding."""
-    trivial = trivial_bound(problem, point.size) if point.mercer else -np.inf
+    # A negative |w|^2 proves that a matrix or function of the user is indefinite.
+    mercer = point.mercer and not norm[0] + norm[1] + norm[2] < 0.0
+    trivial = trivial_bound(problem, point.size) if mercer else -np.inf
     inside = (point.alpha >= problem.lower) & (point.alpha <= problem.upper)
-    if not (point.mercer and inside.all()):
+    if not (mercer and inside.all()):
         return trivial, 0.0
     shrink = _shrink(problem, point)
     arrays = problem.target, problem.ridge, problem.group, problem.totals
