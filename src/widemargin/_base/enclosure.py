@@ -1,7 +1,7 @@
 r"""Numbers with a proved error bound, from which the bounds of certificates are computed.
 
 An :class:`Enclosure` is an array of unknown real numbers, each within `error` of the unevaluated
-sum hi + lo of two float64 numbers. Arithmetic has about 32 digits (double-double,
+sum hi + lo of two float64 numbers. Arithmetic works on hi + lo with about 32 digits (double-double,
 see :mod:`widemargin._base.double_double`) and adds what it rounds to `error`, so that the exact
 result of the same formula over real numbers is always enclosed. At the end, `upper` and `lower`
 round outwards: upper() is a float above, lower() a float below the exact value.
@@ -111,6 +111,20 @@ class Enclosure:
             return Enclosure(hi, lo, _charged(np.where(exact, 0.0, error), hi))
 
     __rmul__ = __mul__
+
+    def __truediv__(self, other: Operand) -> Enclosure:
+        """Return the quotient; nothing is known of it where the divisor may be zero."""
+        other = _enclosed(other)
+        with np.errstate(all="ignore"):
+            first = self.hi / other.hi
+            rest = self - other * first
+            second = rest.hi / other.hi
+            rest = rest - other * second
+            hi, lo = _fast_two_sum(first, second)
+            least = abs(other).lower()
+            error = rest.size() / np.where(least > 0.0, least, np.nan)
+            error = np.where(np.isnan(error), np.inf, error)
+            return Enclosure(hi, lo, _charged(error, hi))
 
     def widened(self, error: Any) -> Enclosure:
         """Return the same numbers with a larger error."""

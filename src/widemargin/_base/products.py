@@ -1,8 +1,8 @@
 r"""Products of a data matrix with a vector, with proved error bounds.
 
 `times` encloses Xw, `combine` X'a. Without `precise` they are float64 products, whose error is at
-most :math:`\gamma_k |X| |w|` for sums of k terms in any order (Higham 2002, section 3.5), bounded
-by norms; with `precise` they are double-double sums, whose error is negligible.
+most :math:`\gamma_k |X| |w|` for sums of k terms in any order (Higham 2002, section 3.5); the same
+loop computes this bound. With `precise` they are double-double sums, whose error is negligible.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import scipy.sparse as sp
 from widemargin._base.double_double import CHARGE, U, add, two_product
 from widemargin._base.enclosure import DUST, Enclosure
 from widemargin._base.jit import jit
+from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, Matrix
+
+SLAB = 1 << 20  # stored values that one thread reads at a time: about a millisecond
 
 
 def gamma(k: float) -> float:
@@ -34,7 +37,7 @@ def row_norms(X: Matrix) -> FloatArray:
     return np.asarray(grown + 1e-160)  # squares below 1e-320 underflow
 
 
-def times(X: Matrix, w: FloatArray, *, precise: bool = False) -> Enclosure:
+def times(X: Matrix, w: FloatArray, *, precise: bool = False, threads: int = 1) -> Enclosure:
     """Return an enclosure of Xw, for a vector w.
 
     Parameters
@@ -45,41 +48,128 @@ def times(X: Matrix, w: FloatArray, *, precise: bool = False) -> Enclosure:
         Float64 numbers.
     precise : bool, default=False
         Whether to use double-double arithmetic.
+    threads : int, default=1
+        Number of threads; the result does not depend on it.
     """
     w = np.ascontiguousarray(w, dtype=np.float64)
-    if precise:
-        return _precise(X, w, transposed=False)
-    with np.errstate(all="ignore"):
-        size = float(np.linalg.norm(w)) * (1.0 + (len(w) + 8) * U)
-        values = np.asarray(_float64(X) @ w, dtype=np.float64)
-        return Enclosure.within(values, gamma(X.shape[1] + 2) * size * row_norms(X) + DUST)
+    out = np.zeros((3, X.shape[0]))
+    if sp.issparse(X):
+        loop: Any = sparse_times if precise else sparse_rough_times
+    else:
+        loop = dense_times if precise else dense_rough_times
+
+    def work(slab: slice) -> None:
+        loop(*_arrays(X, slab), w, out[:, slab])
+
+    for_each(work, _slabs(X), threads)
+    return _enclosed(out, X.shape[1], precise=precise)
 
 
-def combine(X: Matrix, a: FloatArray, *, precise: bool = False) -> Enclosure:
+def combine(X: Matrix, a: FloatArray, *, precise: bool = False, threads: int = 1) -> Enclosure:
     """Return an enclosure of X'a, for a vector a; parameters as for `times`."""
     a = np.ascontiguousarray(a, dtype=np.float64)
-    if precise:
-        return _precise(X, a, transposed=True)
-    with np.errstate(all="ignore"):
-        values = np.asarray(_float64(X).T @ a, dtype=np.float64)
-        size = np.asarray(abs(X).T @ np.abs(a), dtype=np.float64)
-        return Enclosure.within(values, gamma(len(a) + 2) * (size * (1 + 1e-6) + DUST) + DUST)
-
-
-def _float64(X: Matrix) -> Matrix:
-    return X if X.dtype == np.float64 else X.astype(np.float64)
-
-
-def _precise(X: Matrix, v: FloatArray, *, transposed: bool) -> Enclosure:
-    out = np.zeros((3, X.shape[1] if transposed else X.shape[0]))
     if sp.issparse(X):
-        loop: Any = sparse_combine if transposed else sparse_times
-        loop(_float64(X).data, X.indices, X.indptr, v, out)
+        loop: Any = sparse_combine if precise else sparse_rough_combine
     else:
-        loop = dense_combine if transposed else dense_times
-        loop(np.ascontiguousarray(X, dtype=np.float64), v, out)
-    terms = len(v) + 8
-    return Enclosure(out[0], out[1], CHARGE * terms * U * U * (1 + 1e-6) * out[2] + DUST)
+        loop = dense_combine if precise else dense_rough_combine
+    slabs = _slabs(X)
+    outs = [np.zeros((3, X.shape[1])) for _ in slabs]
+
+    def work(number: int) -> None:
+        loop(*_arrays(X, slabs[number]), a[slabs[number]], outs[number])
+
+    for_each(work, range(len(slabs)), threads)
+    found = Enclosure.exact(np.zeros(X.shape[1]))
+    for slab, out in zip(slabs, outs, strict=True):
+        found = found + _enclosed(out, slab.stop - slab.start, precise=precise)
+    return found
+
+
+def _slabs(X: Matrix) -> list[slice]:
+    """Return slices of samples that one thread reads at a time."""
+    n = X.shape[0]
+    values = X.nnz if sp.issparse(X) else X.size
+    step = max(1, SLAB * n // max(1, values))
+    return [slice(k, min(k + step, n)) for k in range(0, n, step)]
+
+
+def _arrays(X: Matrix, slab: slice) -> tuple[Any, ...]:
+    """Return some samples as the first arguments of a compiled loop."""
+    if sp.issparse(X):
+        return X.data, X.indices, X.indptr[slab.start : slab.stop + 1]
+    return (X[slab],)
+
+
+def _enclosed(out: FloatArray, terms: int, *, precise: bool) -> Enclosure:
+    """Return an enclosure of sums of at most `terms` products; out holds hi, lo and sizes."""
+    with np.errstate(all="ignore"):
+        unit = CHARGE * (terms + 8) * U * U * (1 + 1e-6) if precise else gamma(terms + 2)
+        lost = DUST * (terms + 1)  # underflow
+        return Enclosure(out[0], out[1], unit * (out[2] * (1 + 1e-6) + lost) + lost)
+
+
+@jit
+def dense_rough_times(X, w, out):  # type: ignore[no-untyped-def]
+    """Write Xw in float64 and the sums of absolute terms to rows 0 and 2 of out."""
+    n, d = X.shape
+    whole = d - d % 4
+    for i in range(n):
+        x = X[i]
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
+        for t in range(0, whole, 4):
+            p0, p1 = x[t] * w[t], x[t + 1] * w[t + 1]
+            p2, p3 = x[t + 2] * w[t + 2], x[t + 3] * w[t + 3]
+            s0 += p0
+            s1 += p1
+            s2 += p2
+            s3 += p3
+            a0 += abs(p0)
+            a1 += abs(p1)
+            a2 += abs(p2)
+            a3 += abs(p3)
+        for t in range(whole, d):
+            p0 = x[t] * w[t]
+            s0 += p0
+            a0 += abs(p0)
+        out[0, i], out[2, i] = (s0 + s1) + (s2 + s3), (a0 + a1) + (a2 + a3)
+
+
+@jit
+def dense_rough_combine(X, a, out):  # type: ignore[no-untyped-def]
+    """Write X'a in float64 and the sums of absolute terms to rows 0 and 2 of out."""
+    value, size = out[0], out[2]
+    for i in range(X.shape[0]):
+        c = a[i]
+        if c != 0.0:
+            for t in range(X.shape[1]):
+                p = c * X[i, t]
+                value[t] += p
+                size[t] += abs(p)
+
+
+@jit
+def sparse_rough_times(data, indices, indptr, w, out):  # type: ignore[no-untyped-def]
+    """Write Xw, X in CSR format, in float64 and the sums of absolute terms to rows 0 and 2."""
+    for i in range(out.shape[1]):
+        s, size = 0.0, 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            p = data[k] * w[indices[k]]
+            s += p
+            size += abs(p)
+        out[0, i], out[2, i] = s, size
+
+
+@jit
+def sparse_rough_combine(data, indices, indptr, a, out):  # type: ignore[no-untyped-def]
+    """Write X'a, X in CSR format, in float64 and the sums of absolute terms to rows 0 and 2."""
+    for i in range(len(a)):
+        if a[i] == 0.0:
+            continue
+        for k in range(indptr[i], indptr[i + 1]):
+            p = data[k] * a[i]
+            out[0, indices[k]] += p
+            out[2, indices[k]] += abs(p)
 
 
 @jit

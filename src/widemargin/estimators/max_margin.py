@@ -39,6 +39,7 @@ from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.plane import NormMachine, PlaneTraining
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel
+from widemargin.problems.linear_bounds import cost_error
 from widemargin.problems.norm_margin import NormMargin
 from widemargin.solvers import norm_margin
 from widemargin.solvers.base import Budget
@@ -210,7 +211,8 @@ class MaxMarginClassifier(
         pairs = class_pairs(len(self.classes_))
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
-            fits = [self._fit_pair(data.X, codes, costs, pair, watch) for pair in pairs]
+            blur = cost_error(data)
+            fits = [self._fit_pair(data.X, codes, costs, blur, pair, watch) for pair in pairs]
         machines = [machine for machine, _ in fits]
         self._keep_planes(data, machines, [certificate for _, certificate in fits])
         self._record_ = Record(self._training(data, pairs, machines))
@@ -219,7 +221,13 @@ class MaxMarginClassifier(
         return self
 
     def _fit_pair(
-        self, X: Matrix, codes: IntArray, costs: FloatArray, pair: tuple[int, int], watch: Watch
+        self,
+        X: Matrix,
+        codes: IntArray,
+        costs: FloatArray,
+        blur: float,
+        pair: tuple[int, int],
+        watch: Watch,
     ) -> tuple[NormMachine, Certificate]:
         rows, label = pair_rows(codes, pair)
         if len(rows) < len(codes):
@@ -235,8 +243,9 @@ class MaxMarginClassifier(
             if not result.separable:
                 raise ValueError(self._why_not(pair, result, problem))
             certificate = problem.certificate(
-                X, result.coef, result.intercept, result.alpha, tol=self.tol, n_iter=result.n_iter
-            )
+                X, result.coef, result.intercept, result.alpha, tol=self.tol,
+                n_iter=result.n_iter, blur=blur,
+            )  # fmt: skip
         return NormMachine(rows, problem, result, self.tol, steps, seed), certificate
 
     def _why_not(self, pair: tuple[int, int], result: MarginResult, problem: NormMargin) -> str:

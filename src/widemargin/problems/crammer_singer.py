@@ -45,8 +45,17 @@ from functools import cached_property
 
 import numpy as np
 
+from widemargin._base.double_double import U
+from widemargin._base.enclosure import Enclosure
+from widemargin._base.products import combine, times
 from widemargin._base.typing import FloatArray, IntArray, Matrix
-from widemargin.certificate import Certificate, relative_gap
+from widemargin.certificate import Bracket, Certificate, relative_gap
+from widemargin.problems.linear_bounds import (
+    NOTHING,
+    PLAIN_COST_ERROR,
+    best_on_ray,
+    squared_norm,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,22 +167,119 @@ class CrammerSinger:
         *,
         tol: float,
         n_iter: int,
+        constant: float | None = None,
+        blur: float = PLAIN_COST_ERROR,
     ) -> Certificate:
         """Return the certificate of a model and of dual variables, recomputed from the data.
 
         The dual variables are made feasible first. The KKT violation is that of the model and the
-        dual variables, in units of the decision values.
+        dual variables, in units of the decision values. With `constant`, the last feature of X has
+        this value, `coef` is without it, and `intercepts` are the penalised products. `blur` is
+        the relative error of the costs.
         """
-        F = np.asarray(X @ coef.T, dtype=np.float64) + intercepts
+        inner = X if constant is None else X[:, :-1]
         shares = self.shares(alpha)
-        alpha = self.variables(shares)
-        expansion = np.asarray(X.T @ alpha, dtype=np.float64).T
-        primal, dual = self.primal(coef, F), self.dual(alpha, expansion)
+        bracket = _bracket(self, X, coef, intercepts, self.variables(shares), constant, blur)
+        F = np.asarray(inner @ coef.T, dtype=np.float64) + intercepts
         return Certificate.from_objectives(
             self.name,
-            primal=primal,
-            dual=dual,
+            primal=bracket.primal,
+            dual=bracket.dual,
             kkt_violation=self.violation(shares, F),
-            converged=relative_gap(primal, dual) <= tol,
+            converged=relative_gap(bracket.primal, bracket.dual) <= tol,
             n_iter=n_iter,
+            rounding=bracket.rounding,
         )
+
+
+def _bracket(
+    problem: CrammerSinger,
+    X: Matrix,
+    coef: FloatArray,
+    intercepts: FloatArray,
+    alpha: FloatArray,
+    constant: float | None,
+    blur: float,
+) -> Bracket:
+    """Return the bounds of the optimum, from precise products: a fit takes far longer."""
+    primal = _loss(problem, X, coef, intercepts, constant).blurred(blur)
+    for w, b in zip(coef, intercepts, strict=True):
+        primal = primal + squared_norm(w, float(b), constant) * 0.5
+    gain, pulls, excess = _passed_on(problem, X, alpha)
+    curve = NOTHING
+    for pull in pulls:
+        curve = curve + pull.dot(pull) * 0.5
+    longest = (1.0 - 2.0 * blur) / (1.0 + excess) * (1.0 - 4.0 * U)
+    return Bracket.of(primal, best_on_ray(gain, curve, longest), trivial=0.0)
+
+
+def _loss(
+    problem: CrammerSinger,
+    X: Matrix,
+    coef: FloatArray,
+    intercepts: FloatArray,
+    constant: float | None,
+) -> Enclosure:
+    """Return the weighted sum of the losses, max(0, 1 + the largest difference to a rival)."""
+    weights = coef if constant is None else np.column_stack([coef, np.zeros(len(coef))])
+    values = [
+        times(X, w, precise=True) + float(b) for w, b in zip(weights, intercepts, strict=True)
+    ]
+    total = NOTHING
+    for k in range(problem.n_classes):
+        mine = np.flatnonzero(problem.codes == k)
+        own, slack = values[k][mine], Enclosure.exact(np.zeros(len(mine)))
+        for rival in range(problem.n_classes):
+            if rival != k:
+                slack = slack + (values[rival][mine] - own + 1.0 - slack).positive_part()
+        total = total + slack.dot(problem.cost[mine])
+    return total
+
+
+def _passed_on(
+    problem: CrammerSinger, X: Matrix, alpha: FloatArray
+) -> tuple[Enclosure, list[Enclosure], float]:
+    """Return the gain and the expansions of feasible dual variables near alpha.
+
+    The variables are what each sample passes on to its rivals, -alpha_ik for k other than its
+    class; their sum is the variable of its own class, an exact sum. With intercepts each class has
+    to receive what it passes on. The difference, an exact real number, is passed on in addition
+    between the class and the first one, by all samples of a class in proportion to their costs. The
+    last value bounds the fraction of its cost by which a sample passes on too much.
+    """
+    n, d = problem.n_classes, X.shape[1]
+    zero = Enclosure.exact(np.zeros(d))
+    pulls, gain, balance = [zero] * n, NOTHING, [NOTHING] * n
+    means, masses, excess = [], [], 0.0
+
+    def move(sender: int, receiver: int, amount: Enclosure, pull: Enclosure) -> None:
+        nonlocal gain
+        gain = gain + amount
+        balance[sender] = balance[sender] + amount
+        balance[receiver] = balance[receiver] - amount
+        pulls[sender] = pulls[sender] + pull
+        pulls[receiver] = pulls[receiver] - pull
+
+    for k in range(n):
+        mine = np.flatnonzero(problem.codes == k)
+        some, passed = X[mine], np.maximum(-alpha[mine], 0.0)
+        passed[:, k] = 0.0
+        fraction = passed.sum(axis=1) / problem.cost[mine] * (1.0 + (n + 2) * U)
+        excess = max(excess, float(fraction.max(initial=0.0)) - 1.0)
+        for rival in range(n):
+            if rival != k:
+                amount = Enclosure.exact(passed[:, rival]).sum()
+                move(k, rival, amount, combine(some, passed[:, rival], precise=True))
+        masses.append(Enclosure.exact(problem.cost[mine]).sum())
+        means.append(combine(some, problem.cost[mine], precise=True))
+    if not problem.intercept:
+        return gain, pulls, excess
+    extra = np.zeros(n)
+    for k in range(1, n):
+        lack = balance[k]
+        least = float(lack.size())
+        for sender, receiver, amount in ((0, k, lack + least), (k, 0, Enclosure.exact(least))):
+            share = amount / masses[sender]
+            extra[sender] += share.upper()
+            move(sender, receiver, amount, means[sender] * share)
+    return gain, pulls, (excess + float(extra.max())) * (1.0 + 4.0 * U)

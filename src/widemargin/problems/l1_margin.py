@@ -37,12 +37,24 @@ For small costs w = 0 is optimal, see `L1Margin.empty_model`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from widemargin._base.double_double import U
+from widemargin._base.enclosure import Enclosure
+from widemargin._base.products import times
 from widemargin._base.tolerances import SHORT_SUM_ROUNDING
 from widemargin._base.typing import FloatArray
-from widemargin.certificate import Certificate, relative_gap
+from widemargin.certificate import Bracket, Certificate, relative_gap, tightest
+from widemargin.problems.linear_bounds import (
+    NOTHING,
+    PLAIN_COST_ERROR,
+    best_on_ray,
+    dual_sums,
+    loss_sum,
+    positive_and_negative,
+)
 from widemargin.problems.linear_scan import Products
 
 
@@ -174,23 +186,58 @@ class L1Margin:
         *,
         tol: float,
         n_iter: int,
+        constant: float | None = None,
+        blur: float = PLAIN_COST_ERROR,
     ) -> Certificate:
         """Return the certificate of a model and of multipliers alpha, recomputed from the data.
 
         The multipliers are made feasible first. The KKT violation is that of the multipliers
-        2 c xi of the model: see `violation`, and with an intercept their signed sum.
+        2 c xi of the model: see `violation`, and with an intercept their signed sum. `constant` and
+        `blur` are as in :func:`~widemargin.problems.linear_scan.linear_certificate`.
         """
-        f = rows.dot(coef)
-        alpha = self.balanced(alpha)
-        alpha = self.scale(alpha, rows.combine(self.y * alpha)) * alpha
-        primal, dual = self.primal(coef, f, intercept), self.dual(alpha)
-        signed = self.y * self.multipliers(f, intercept)
+        alpha = np.maximum(alpha, 0.0)
+        bracket = tightest(
+            partial(self._bracket, rows, coef, intercept, alpha, constant, blur), tol
+        )
+        weights = coef if constant is None else np.append(coef, intercept / constant)
+        own = 0.0 if constant is not None else intercept
+        signed = self.y * self.multipliers(rows.dot(weights), own)
         unbalanced = abs(float(signed.sum())) if self.intercept else 0.0
         return Certificate.from_objectives(
             self.name,
-            primal=primal,
-            dual=dual,
-            kkt_violation=max(self.violation(coef, rows.combine(signed)), unbalanced),
-            converged=relative_gap(primal, dual) <= tol,
+            primal=bracket.primal,
+            dual=bracket.dual,
+            kkt_violation=max(self.violation(weights, rows.combine(signed)), unbalanced),
+            converged=relative_gap(bracket.primal, bracket.dual) <= tol,
             n_iter=n_iter,
+            rounding=bracket.rounding,
         )
+
+    def _bracket(
+        self,
+        rows: Products,
+        coef: FloatArray,
+        intercept: float,
+        alpha: FloatArray,
+        constant: float | None,
+        blur: float,
+        precise: bool,
+    ) -> Bracket:
+        """Return the bounds of the optimum, in float64 or in more digits."""
+        weights = coef if constant is None else np.append(coef, 0.0)
+        f = times(rows.X, weights, precise=precise, threads=rows.threads)
+        size = abs(Enclosure.exact(coef)).sum()
+        if constant is not None:
+            size = size + abs(Enclosure.exact(intercept) / constant)
+        loss = loss_sum(self.y, f, intercept, self.y, self.cost, squared=True)
+        sums = dual_sums(
+            rows.X, positive_and_negative(self.y * alpha), (self.y,) * 2, (self.cost,) * 2,
+            squared=True, precise=precise, threads=rows.threads,
+        )  # fmt: skip
+        dual, found = NOTHING, sums.balanced(self.intercept)
+        if found is not None:
+            gain, square, pull = found
+            largest = float(np.max(pull.size(), initial=0.0)) * (1.0 + 4.0 * U)
+            longest = (1.0 - 4.0 * U) / largest if largest > 0.0 else np.inf
+            dual = best_on_ray(gain, square.blurred(blur), longest)
+        return Bracket.of(size + loss.blurred(blur), dual, trivial=0.0)

@@ -43,15 +43,29 @@ For p = 1 and p = inf the optimal w need not be unique; the margin of the hard p
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base.double_double import U
+from widemargin._base.enclosure import Enclosure
+from widemargin._base.products import times
 from widemargin._base.tolerances import PRODUCT_ROUNDING
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin.certificate import Certificate, relative_gap
+from widemargin.certificate import Bracket, Certificate, relative_gap, tightest
+from widemargin.problems.linear_bounds import (
+    NOTHING,
+    PLAIN_COST_ERROR,
+    dual_sums,
+    loss_sum,
+    positive_and_negative,
+    ridge_bracket,
+    squared_norm,
+)
 from widemargin.problems.soft_margin import SoftMargin, c_classification
+
+POWER_ULP = 8.0  # assumed bound on the relative error of NumPy's power, in units of U
 
 
 def length(vector: FloatArray, p: float) -> float:
@@ -180,25 +194,82 @@ class NormMargin:
         return self.y * self.box.repair(self.y * a, np.abs(1.0 - self.y * (f + b)))
 
     def certificate(
-        self, X: Matrix, w: FloatArray, b: float, a: FloatArray, *, tol: float, n_iter: int
+        self,
+        X: Matrix,
+        w: FloatArray,
+        b: float,
+        a: FloatArray,
+        *,
+        tol: float,
+        n_iter: int,
+        blur: float = PLAIN_COST_ERROR,
     ) -> Certificate:
         """Return the certificate of the hyperplane w.x + b = 0 and of the dual variables a.
 
         `a` was returned by `feasible`. The KKT violation is that of the soft margin with respect
-        to the threshold, see `SoftMargin.kkt_violation`.
+        to the threshold, see `SoftMargin.kkt_violation`. `blur` is the relative error of the costs.
         """
+        a = np.clip(a, 0.0, self.cost)
+        bracket = tightest(partial(self._bracket, X, w, b, a, blur), tol)
         if not sp.issparse(X):  # centring reduces the rounding errors of the products
-            origin = X.mean(axis=0, dtype=np.float64)
-            X, b = X - origin, b + float(w @ origin)
-        f, v = X @ w, X.T @ (self.y * a)
-        primal, dual = self.primal(w, f, b), self.dual(a, v)
-        known = np.isfinite(primal)
+            X = X - X.mean(axis=0, dtype=np.float64)
+        known = np.isfinite(bracket.primal)
         found = Certificate.from_objectives(
             self.name,
-            primal=primal,
-            dual=dual,
-            kkt_violation=max(0.0, self.box.kkt_violation(self.y * a, f)),
-            converged=relative_gap(primal, dual) <= tol,
+            primal=bracket.primal,
+            dual=bracket.dual,
+            kkt_violation=max(0.0, self.box.kkt_violation(self.y * a, X @ w)),
+            converged=relative_gap(bracket.primal, bracket.dual) <= tol,
             n_iter=n_iter,
+            rounding=bracket.rounding,
         )
         return found if known else replace(found, gap=np.inf, relative_gap=np.inf)
+
+    def _bracket(
+        self, X: Matrix, w: FloatArray, b: float, a: FloatArray, blur: float, precise: bool
+    ) -> Bracket:
+        """Return the bounds of the optimum, in float64 or in more digits."""
+        f, cost = times(X, w, precise=precise), (self.cost,) * 2
+        sums = dual_sums(
+            X, positive_and_negative(self.y * a), (self.y,) * 2, cost, squared=False,
+            precise=precise,
+        )  # fmt: skip
+        if self.squared:
+            loss = loss_sum(self.y, f, b, self.y, self.cost, squared=False)
+            norm2 = squared_norm(w, b, None)
+            return ridge_bracket(norm2, loss, sums, intercept=True, capped=True, blur=blur)
+        found, dual = sums.balanced(True), NOTHING
+        if found is not None:
+            gain, _, pull = found
+            size = enclosed_length(pull, self.dual_norm).upper()
+            # The dual of the hard margin does not depend on the scale of the variables.
+            longest = np.inf if self.hard else 1.0 - 2.0 * blur
+            dual = gain * min(longest, (1.0 - 4.0 * U) / size)
+        length_of_w = enclosed_length(Enclosure.exact(w), self.norm)
+        if not self.hard:
+            loss = loss_sum(self.y, f, b, self.y, self.cost, squared=False)
+            return Bracket.of(length_of_w + loss.blurred(blur), dual, trivial=0.0)
+        margins = (f + b) * self.y
+        least = margins[np.argmin(margins.lower())]
+        if not least.lower() > 0.0:
+            return Bracket(np.inf, max(dual.lower(), 0.0), 0.0)
+        return Bracket.of(length_of_w / least, dual, trivial=0.0)
+
+
+def enclosed_length(vector: Enclosure, p: float) -> Enclosure:
+    """Return the l_p norm of a vector; p is within a relative error of 4 U of the exact exponent.
+
+    Powers are assumed to have a relative error of at most POWER_ULP units.
+    """
+    if p == 1.0:
+        return abs(vector).sum()
+    above, below = abs(vector).upper(), np.maximum(abs(vector).lower(), 0.0)
+    if np.isinf(p):
+        high, low = float(above.max(initial=0.0)), float(below.max(initial=0.0))
+    else:
+        # Of the sum of d powers of quotients, of its root, and of the exponent.
+        d = len(above)
+        error = (4.0 * POWER_ULP + 16.0 + 4.0 * (d + POWER_ULP + 16.0) / p) * U
+        high, low = length(above, p) * (1.0 + error), length(below, p) * (1.0 - error)
+    middle = 0.5 * (high + low)
+    return Enclosure.within(middle, (high - low) * (0.5 + 4.0 * U) + 4.0 * U * middle)

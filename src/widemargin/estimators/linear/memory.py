@@ -24,6 +24,7 @@ from widemargin.fitted.plane import L1Machine, PlaneTraining
 from widemargin.kernels import Kernel
 from widemargin.problems.crammer_singer import CrammerSinger
 from widemargin.problems.l1_margin import L1Margin
+from widemargin.problems.linear_bounds import cost_error
 from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers import crammer_singer, l1_margin
@@ -101,10 +102,14 @@ class Plan:
 
     def split(self, result: LinearResult) -> LinearResult:
         """Return a result whose last weight, that of the constant feature, is the intercept."""
-        if self.constant is None:
-            return result
-        intercept = self.constant * result.coef[-1:]
-        return replace(result, coef=result.coef[:-1], thresholds=intercept)
+        return penalised_split(result, self.constant)
+
+
+def penalised_split(result: LinearResult, constant: float | None) -> LinearResult:
+    """Return a result whose last weight, that of a constant feature if any, is the intercept."""
+    if constant is None:
+        return result
+    return replace(result, coef=result.coef[:-1].copy(), thresholds=constant * result.coef[-1:])
 
 
 def fit_in_memory(
@@ -139,7 +144,7 @@ def _side_costs(label: FloatArray, cost: FloatArray) -> tuple[float, float]:
 
 def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int) -> Fitted:
     """Fit one hyperplane per pair of classes or per class, with the l2 penalty."""
-    X = with_constant(data.X, plan.constant)
+    X, blur = with_constant(data.X, plan.constant), cost_error(data)
     results, certificates, machines = [], [], []
     for pair in plan.sides:
         watch.next_part()
@@ -159,11 +164,12 @@ def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
             method=METHODS[plan.solver], seed=plan.seed, constant=plan.constant is not None,
         )  # fmt: skip
         assert result.alpha is not None
+        model = plan.split(result)
         certificate = linear_certificate(
-            problem, LinearRows(part, threads=threads), result.coef, result.intercept,
-            result.alpha, tol=tol, n_iter=result.n_iter,
+            problem, LinearRows(part, threads=threads), model.coef, model.intercept, result.alpha,
+            tol=tol, n_iter=result.n_iter, constant=plan.constant, blur=blur,
         )  # fmt: skip
-        results.append(plan.split(result))
+        results.append(model)
         certificates.append(plan.named(certificate))
         machines.append(Machine(rows, problem, result.alpha, result.intercept))
     kernel = linear_kernel(plan.constant)
@@ -172,7 +178,7 @@ def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
 
 def _fit_l1(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int) -> Fitted:
     """Fit one hyperplane per pair of classes or per class, with the l1 penalty."""
-    X = with_constant(data.X, plan.constant)
+    X, blur = with_constant(data.X, plan.constant), cost_error(data)
     results, certificates, machines = [], [], []
     for pair in plan.sides:
         watch.next_part()
@@ -184,11 +190,12 @@ def _fit_l1(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
         tol = plan.tolerance(*_side_costs(label, cost))
         result = l1_margin.solve(problem, part, tol=tol, budget=budget)
         assert result.alpha is not None
+        model = plan.split(result)
         certificate = problem.certificate(
-            LinearRows(part, threads=threads), result.coef, result.intercept, result.alpha,
-            tol=tol, n_iter=result.n_iter,
+            LinearRows(part, threads=threads), model.coef, model.intercept, result.alpha,
+            tol=tol, n_iter=result.n_iter, constant=plan.constant, blur=blur,
         )  # fmt: skip
-        results.append(plan.split(result))
+        results.append(model)
         certificates.append(plan.named(certificate))
         machines.append(L1Machine(rows, problem, result, tol, plan.max_iter))
     return (
@@ -208,14 +215,21 @@ def _fit_crammer_singer(plan: Plan, data: TrainingSet, codes: IntArray, watch: W
     totals = np.bincount(codes, weights=cost)
     tol = plan.tolerance(float(totals.max()), float(totals.sum() - totals.max()))
     found = crammer_singer.solve(problem, X, tol=tol, budget=budget)
-    certificate = problem.certificate(
-        X, found.coef, found.intercepts, found.alpha, tol=tol, n_iter=found.n_iter
-    )
     machine = CrammerSingerMachine(problem, found, tol, plan.max_iter)
     plane = machine.fitted
     results = [
-        LinearResult(coef=w, thresholds=np.array([b]), n_iter=found.n_iter, status=found.status)
+        plan.split(
+            LinearResult(coef=w, thresholds=np.array([b]), n_iter=found.n_iter, status=found.status)
+        )
         for w, b in zip(plane.coef, plane.intercepts, strict=True)
     ]
+    coef = np.array([result.coef for result in results])
+    intercepts = np.array([result.intercept for result in results])
+    if len(plan.factors) == 2:  # one hyperplane stands for two with half its weights and opposite
+        coef, intercepts = np.outer([-0.5, 0.5], coef), np.array([-0.5, 0.5]) * intercepts
+    certificate = problem.certificate(
+        X, coef, intercepts, found.alpha, tol=tol, n_iter=found.n_iter, constant=plan.constant,
+        blur=cost_error(data),
+    )  # fmt: skip
     model = CrammerSingerTraining(data, [machine], plan.seed, plan.constant)
-    return [plan.split(result) for result in results], [plan.named(certificate)], model
+    return results, [plan.named(certificate)], model

@@ -30,9 +30,10 @@ from widemargin._base.validation import (
 from widemargin.certificate import Certificate, warn_unconverged
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators.linear.memory import linear_kernel
+from widemargin.estimators.linear.memory import linear_kernel, penalised_split
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
+from widemargin.problems.linear_bounds import cost_error
 from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import SoftMargin, epsilon_tube
 from widemargin.solvers.base import Budget
@@ -180,7 +181,9 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         check_scale(X)
         data = canonical(X, y.astype(np.float64), weight)
         penalised = bool(self.fit_intercept) and self.intercept_scaling is not None
-        constant = float(self.intercept_scaling) if penalised else None  # type: ignore[arg-type]
+        constant = None
+        if penalised:  # as rounded in the data
+            constant = float(data.X.dtype.type(self.intercept_scaling))
         problem = self._problem(data, penalised=penalised)
         with (
             Watch("LinearSVR", self.tol, self.verbose, self.time_limit) as watch,
@@ -188,13 +191,16 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         ):
             samples = with_constant(data.X, constant)
             tol = self._tolerance(data)
-            result, certificate = self._solve(problem, samples, tol, penalised, watch, threads)
+            result, certificate = self._solve(
+                problem, samples, tol, constant, cost_error(data), watch, threads
+            )
         assert result.alpha is not None
-        machine = Machine(np.arange(len(data.y)), problem, result.alpha, result.intercept)
+        free = 0.0 if penalised else result.intercept  # the kernel contains a penalised intercept
+        machine = Machine(np.arange(len(data.y)), problem, result.alpha, free)
         kernel = linear_kernel(constant)
         training = Training(data, kernel, None, [], [machine], problem.n_groups > 0)
         self._record_ = Record(training)
-        self._keep(result, certificate, constant)
+        self._keep(result, certificate)
         warn_unconverged("LinearSVR", certificate, [result.status], self.tol, data.X, "gap")
         return self
 
@@ -224,7 +230,8 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         problem: SoftMargin,
         X: Matrix,
         tol: float,
-        penalised: bool,
+        constant: float | None,
+        blur: float,
         watch: Watch,
         threads: int,
     ) -> tuple[LinearResult, Certificate]:
@@ -232,22 +239,20 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         watch.next_part()
         result = solve(
             problem, X, tol=tol, budget=Budget(int(self.max_iter), watch),
-            seed=seed_of(self.random_state), constant=penalised,
+            seed=seed_of(self.random_state), constant=constant is not None,
         )  # fmt: skip
         assert result.alpha is not None
+        model = penalised_split(result, constant)
         certificate = linear_certificate(
-            problem, LinearRows(X, threads=threads), result.coef, result.intercept, result.alpha,
-            tol=tol, n_iter=result.n_iter,
+            problem, LinearRows(X, threads=threads), model.coef, model.intercept, result.alpha,
+            tol=tol, n_iter=result.n_iter, constant=constant, blur=blur,
         )  # fmt: skip
-        return result, certificate
+        return model, certificate
 
-    def _keep(self, result: LinearResult, certificate: Certificate, constant: float | None) -> None:
+    def _keep(self, result: LinearResult, certificate: Certificate) -> None:
         """Store the model and its certificate."""
         self.coef_ = result.coef
         self.intercept_: Any = np.array([result.intercept]) if self.fit_intercept else 0.0
-        if constant is not None:
-            self.coef_ = result.coef[:-1].copy()
-            self.intercept_ = constant * result.coef[-1:]
         self.n_iter_ = certificate.n_iter
         self.certificates_ = [certificate]
         self.certificate_ = certificate
