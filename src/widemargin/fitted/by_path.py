@@ -1,7 +1,7 @@
 """Leave-one-out of soft-margin models along solution paths.
 
 The exact method follows the path on which a sample's coefficient is removed, event by event;
-linear response is the first step of this path. Error bounds do not need a path.
+linear response is the first step of this path. `path_bounds` bounds the error without a path.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from widemargin._base.messages import warn
 from widemargin._base.multiclass import Sides
 from widemargin._base.threads import worker_threads
-from widemargin._base.tolerances import KERNEL_ROUNDING, SUM_ROUNDING
+from widemargin._base.tolerances import SUM_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
-from widemargin.fitted.base import TIE, LeavingRows, LeftOutValues, PairedModel, Refused, first_in
+from widemargin.fitted.base import LeavingRows, LeftOutValues, PairedModel, Refused, first_in
+from widemargin.fitted.path_bounds import doubtful
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows, is_mercer
 from widemargin.problems.soft_margin import SoftMargin
@@ -31,7 +32,6 @@ from widemargin.solvers.soft_margin import padded
 EXACT_ROWS = 5_000  # number of samples up to which "auto" selects "exact"
 POLISHED = 1e-11  # KKT violation, relative to the targets, at the start of a path
 DENSE_ROWS = 5_000  # up to this size the kernel matrix is formed
-BLOCK = 512
 SINGULAR = (
     "leave-one-out cannot be computed: to the precision of float64 the kernel matrix of the rows "
     "on the margin is singular. Scale the features or lower C"
@@ -266,7 +266,7 @@ class Training(PairedModel):
         wrong = np.zeros(len(self.data.member), dtype=bool)
         for machine in self.machines:
             leaving = LeavingRows(self.data, machine.rows, None)
-            wrong[leaving.given] |= _doubtful(self, machine, leaving, method)[leaving.back]
+            wrong[leaving.given] |= doubtful(self, machine, leaving, method)[leaving.back]
         return wrong, "estimate" if method == "xi_alpha" and self.intercept else "bound"
 
     # -- margins ---------------------------------------------------------------------------
@@ -378,46 +378,3 @@ def _refuse(kernel: Kernel) -> None:
         "one on this data (widemargin.kernels.is_mercer): use rbf, linear, or poly with a whole "
         "degree and coef0 >= 0"
     )
-
-
-# -- bounds ---------------------------------------------------------------------------------
-
-
-def _doubtful(training: Training, machine: Machine, leaving: LeavingRows, method: str) -> BoolArray:
-    """Return a mask of the left-out rows that a bound counts as errors."""
-    rows, problem = training.rows_of(machine), machine.problem
-    beta = problem.coefficients(machine.alpha)
-    if method == "support_vectors":
-        return np.asarray(beta[leaving.rows] != 0)
-    used = np.flatnonzero(beta)
-    with worker_threads() as rows.threads:
-        f = rows.weighted_sum(np.arange(rows.n), rows, used, beta[used])
-        diagonal = rows.diagonal()
-        radius = _radius(rows, diagonal, training.intercept) if method == "xi_alpha" else 0.0
-    alpha = np.abs(beta)[leaving.rows]
-    cap = np.maximum(problem.upper, -problem.lower)[leaving.rows]
-    kept = 1.0 - leaving.fraction
-    # Part of the coefficient that the remaining copies of a merged row can keep.
-    kept_cap = np.where(np.isfinite(cap), np.where(np.isfinite(cap), cap, 0.0) * kept, 0.0)
-    leaves = np.maximum(0.0, alpha - kept_cap)
-    margin = (problem.target * (f + machine.threshold))[leaving.rows]
-    # The bounds hold at the optimum and for exact kernel values (those of narrow kernels have few
-    # digits), hence a tolerance for the KKT violation and rounding errors of the margins.
-    doubt = TIE + problem.kkt_violation(machine.alpha, f) + KERNEL_ROUNDING * np.abs(margin)
-    if method == "jaakkola_haussler":
-        return np.asarray(margin - leaves * diagonal[leaving.rows] <= doubt)
-    slack = np.maximum(0.0, 1.0 - margin)
-    return np.asarray(2.0 * leaves * radius + slack >= 1.0 - doubt)
-
-
-def _radius(rows: Rows, diagonal: FloatArray, intercept: bool) -> float:
-    """Return R^2: the largest k(x, x), minus the smallest k(x, x') if there is an intercept.
-
-    An intercept makes the model invariant to adding a constant to the kernel.
-    """
-    largest = float(diagonal.max())
-    if not intercept or rows.kernel.name == "rbf":
-        return largest
-    everything = np.arange(rows.n)
-    parts = (everything[k : k + BLOCK] for k in range(0, rows.n, BLOCK))
-    return largest - min(float(rows.block(part, rows, everything).min()) for part in parts)
