@@ -39,8 +39,8 @@ are solved without it; one-vs-rest: all binary problems are. NuSVC and NuSVR use
 (or epsilon) of the fit, as do ReducedHullSVC and TubeSVR, and NuLPSVC the equivalent lam. Refits
 would change these, so that `kind` is "exact at fixed C" (or epsilon, or lam). If a fit or a refit
 ends above its tolerance, `kind` is "estimate" and a warning reports the number of such fits.
-`LOOResult.is_exact` is true for all exact kinds. Ties count as errors. A threshold that is not unique
-is the midpoint of its interval, also without the sample.
+`LOOResult.is_exact` is true for all exact kinds. Ties count as errors. A threshold that is not
+unique is the midpoint of its interval, also without the sample.
 """
 
 from widemargin.assess.leave_one_out import LOOResult, decision_values, error, result

@@ -76,7 +76,8 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         for classifiers, minus the mean absolute error for regressors, minus the log-loss, or the
         log evidence), ``std_test_score`` (its standard error over the left-out samples; nan for
         the evidence), ``rank_test_score``, ``loo_kind`` (as `kind` of
-        :class:`widemargin.loo.LOOResult`, "evidence" or "failed"), ``mean_fit_time`` and ``mean_score_time``.
+        :class:`widemargin.loo.LOOResult`, "evidence" or "failed"), ``mean_fit_time``
+        and ``mean_score_time``.
     best_estimator_ : estimator
         Estimator fitted with the best setting, if `refit`.
     best_score_, best_params_, best_index_
