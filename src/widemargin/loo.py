@@ -36,7 +36,10 @@ The available methods, and the choice of "auto", depend on the estimator: each k
 Conventions: a sample of weight w loses min(1, w) of its weight; gamma="scale" and balanced class
 weights keep their values on all samples. One-vs-one: only the pairs with the class of the sample
 are solved without it; one-vs-rest: all binary problems are. NuSVC and NuSVR use the equivalent C
-(and epsilon) of the fit, NuLPSVC the equivalent lam. Ties count as errors. A threshold that is not
+(or epsilon) of the fit, as do ReducedHullSVC and TubeSVR, and NuLPSVC the equivalent lam. Refits
+would change these, so that `kind` is "exact at fixed C" (or epsilon, or lam). If a fit or a refit
+ends above its tolerance, `kind` is "estimate" and a warning reports the number of such fits.
+`LOOResult.is_exact` is true for all exact kinds. Ties count as errors. A threshold that is not
 unique is the midpoint of its interval, also without the sample.
 """
 

@@ -70,8 +70,9 @@ class Suspects(Sequence[Suspect]):
         Number of training samples.
     error : float
         Leave-one-out error; a lower bound if not all samples were evaluated.
-    kind : {"exact", "estimate", "lower bound"}
-        Whether `error` is exact, an estimate or a lower bound.
+    kind : str
+        Whether `error` is "exact", an "estimate" or a "lower bound"; a nu machine appends the
+        parameter that is held ("exact at fixed C"), see :class:`widemargin.loo.LOOResult`.
     seconds : float
         Computing time.
 
@@ -178,8 +179,7 @@ def suspects(est: Any, n: int = 10, *, screen: float | None = None) -> Suspects:
         left_out = model.left_out(method, record, chosen)
         values, errors = model.judge(left_out.values)
         errors = np.where(chosen, errors, 0)
-        exact = not left_out.unfinished if model.retrains else method == "exact"
-        kind = "lower bound" if exact else "estimate"
+        kind = model.kind_of(method, left_out).replace("exact", "lower bound")
     assert values is not None
     weight = model.data.given_weight
     margin, predicted = model.label_margin(values)

@@ -189,7 +189,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
             thresholds=np.array([-found.points.theta_plus, -found.points.theta_minus]),
             certificate=self._certificate(hulls, found, bounds, spent, tube.sigma),
             status=found.status,
-            machine=Machine(np.arange(n), svr, b, intercept),
+            machine=Machine(np.arange(n), svr, b, intercept, held="C and epsilon"),
             tube=tube,
             epsilon=epsilon,
             coef=None if coef is None else -coef / tube.sigma,

@@ -49,12 +49,16 @@ class LeftOutValues:
     unfinished : int or None
         Number of submodels, refitted or original, that did not reach their tolerance; None for
         methods without refits.
+    violation : float or None
+        Largest KKT violation of the submodels, refitted or original; None if the tolerance is not
+        one of the KKT violation.
     """
 
     values: FloatArray
     events: int = 0
     retrained: int = 0
     unfinished: int | None = None
+    violation: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +69,10 @@ class LOOResult:
     ----------
     method : str
         The leave-one-out method.
-    kind : {"exact", "estimate", "bound"}
-        Whether `error` is equal to the error of n refits, an estimate or an upper bound of it.
+    kind : str
+        "exact": `error` is equal to the error of n refits. "exact at fixed C" (or epsilon, or lam):
+        the same, with that parameter of an equivalent problem held at its value on all samples;
+        n refits of a nu machine would change it. "estimate" or "bound" (an upper one) of "exact".
     error : float
         Weighted error rate of a classifier, or weighted mean absolute error of a regressor.
     errors : ndarray of shape (n_samples,)
@@ -77,9 +83,10 @@ class LOOResult:
         bound the error.
     cost : dict
         ``seconds``; for the exact method also ``events``, the number of state changes of samples
-        along the paths, and ``retrained``, the number of paths replaced by a refit. For models
-        without a path, ``retrained`` is the number of refits, and ``unfinished`` the number of
-        fits that did not reach ``tol``: if it is positive, `kind` is "estimate".
+        along the paths, ``retrained``, the number of paths replaced by a refit, and
+        ``violation``, the largest KKT violation of the fit or of a refit. For models without a
+        path, ``retrained`` is the number of refits. ``unfinished`` is the number of fits that did
+        not reach their tolerance: if it is positive, `kind` is "estimate".
 
     Examples
     --------
@@ -97,9 +104,29 @@ class LOOResult:
     values: FloatArray | None = field(repr=False)
     cost: dict[str, float]
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the error is that of n refits, with or without a parameter held."""
+        return is_exact(self.kind)
+
+    @property
+    def note(self) -> str:
+        """What the fits behind the result left undone; empty if they all converged."""
+        if not self.cost.get("unfinished"):
+            return ""
+        count, worst = int(self.cost["unfinished"]), self.cost.get("violation")
+        fits = f"{count} fit{'s' if count > 1 else ''} did not converge"
+        return fits if worst is None else f"{fits}, KKT violation up to {worst:.1e}"
+
     def __str__(self) -> str:
         how = self.kind if self.method == "exact" else f"{self.kind} by {self.method}"
+        how = f"{how}: {self.note}" if self.note else how
         return f"leave-one-out error {self.error:.4f} ({how})"
+
+
+def is_exact(kind: str) -> bool:
+    """Return whether a kind of leave-one-out result is exact, also if a parameter is held."""
+    return kind.startswith("exact")
 
 
 class FittedModel:
@@ -133,6 +160,14 @@ class FittedModel:
     retrains: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
     portable: ClassVar[bool] = True
+
+    @property
+    def held(self) -> str:
+        """Parameters that leave-one-out holds at their value on all samples; empty if none.
+
+        They are those of an equivalent problem, not parameters of the estimator.
+        """
+        return ""
 
     def kept_data(self) -> TrainingSet | None:
         """Return the training samples, or None if they are not kept in memory."""
@@ -176,13 +211,21 @@ class FittedModel:
             cost = {"events": float(found.events), "retrained": float(found.retrained)}
             if found.unfinished is not None:
                 cost["unfinished"] = float(found.unfinished)
-            kind = "exact" if method == "exact" and not found.unfinished else "estimate"
+            if found.violation is not None:
+                cost["violation"] = found.violation
+            kind = self.kind_of(method, found)
         else:
             errors, kind = self.bounded_errors(method)
         cost["seconds"] = time.perf_counter() - started
         mean = float(weight @ errors) / float(weight.sum())
         name = f"{FOLDS}-fold" if method == "folds" else method
         return LOOResult(name, kind, mean, errors, values, cost)
+
+    def kind_of(self, method: str, found: LeftOutValues) -> str:
+        """Return the kind of leave-one-out predictions: exact only if every fit converged."""
+        if method != "exact" or found.unfinished:
+            return "estimate"
+        return f"exact at fixed {self.held}" if self.held else "exact"
 
     # -- classes and margins -------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Leave-one-out of soft-margin models along solution paths.
 
 The exact method follows the path on which a sample's coefficient is removed, event by event;
-linear response is the first step of this path. Error bounds do not need a path.
+linear response is the first step of this path. `path_bounds` bounds the error without a path.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from widemargin._base.messages import warn
 from widemargin._base.multiclass import Sides
 from widemargin._base.threads import worker_threads
-from widemargin._base.tolerances import KERNEL_ROUNDING, SUM_ROUNDING
+from widemargin._base.tolerances import SUM_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
-from widemargin.fitted.base import TIE, LeavingRows, LeftOutValues, PairedModel, Refused, first_in
+from widemargin.fitted.base import LeavingRows, LeftOutValues, PairedModel, Refused, first_in
+from widemargin.fitted.path_bounds import doubtful
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows, is_mercer
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.leave_one_out import LeaveOneOut, first_order, polish
+from widemargin.solvers.leave_one_out import LeaveOneOut, first_order, largest_violation, polish
 from widemargin.solvers.soft_margin import padded
 
 EXACT_ROWS = 5_000  # number of samples up to which "auto" selects "exact"
 POLISHED = 1e-11  # KKT violation, relative to the targets, at the start of a path
-UNPOLISHED = 1e-6  # above this KKT violation a model is not at its optimum: no path starts there
 DENSE_ROWS = 5_000  # up to this size the kernel matrix is formed
-BLOCK = 512
 SINGULAR = (
     "leave-one-out cannot be computed: to the precision of float64 the kernel matrix of the rows "
     "on the margin is singular. Scale the features or lower C"
@@ -54,6 +55,9 @@ class Machine:
     refusal : str
         Reason why the submodel does not solve such a problem and has no leave-one-out; empty if
         it does.
+    held : str
+        Parameters of this problem that the estimator does not have, and that change if it is
+        refitted (C of a nu machine); empty if there are none.
     """
 
     rows: IntArray
@@ -61,6 +65,7 @@ class Machine:
     alpha: FloatArray
     threshold: float
     refusal: str = ""
+    held: str = ""
 
 
 class SharedMatrix:
@@ -130,6 +135,11 @@ class Training(PairedModel):
     method_advice: ClassVar[str] = (
         '"exact" or "linear_response": this machine need not be trained again'
     )
+
+    @property
+    def held(self) -> str:
+        """Parameters of an equivalent problem that leave-one-out holds; empty if none."""
+        return self.machines[0].held
 
     def rows_of(self, machine: Machine) -> Rows:
         """Return the kernel rows of a submodel's samples."""
@@ -201,7 +211,8 @@ class Training(PairedModel):
             with worker_threads() as threads:
                 shared = SharedMatrix(self, threads)
         values = self.values(everywhere=chosen is not None)
-        events = retrained = 0
+        events = retrained = unfinished = 0
+        violation = 0.0
         optima = []
         for k, machine in enumerate(self.machines):
             leaving = LeavingRows(self.data, machine.rows, chosen)
@@ -211,7 +222,7 @@ class Training(PairedModel):
             with worker_threads() as threads:
                 started = time.perf_counter()
                 with _refusing_singular():
-                    model = _at_optimum(self, machine, threads, shared)
+                    model, left = _at_optimum(self, machine, threads, shared)
                     if shared is not None:
                         shared.seconds += time.perf_counter() - started
                     leave = model.exact if exact else model.linear_response
@@ -221,10 +232,20 @@ class Training(PairedModel):
             values[leaving.given, k] = out.values[leaving.back]
             events += int(out.events.sum())
             retrained += out.retrained
+            unfinished += out.unfinished + (left > largest_violation(machine.problem))
+            violation = max(violation, left, out.violation)
             optima.append(model.fitted)
         if shared is not None:
             shared.optima = optima
-        return LeftOutValues(values, events, retrained)
+        if not exact:
+            return LeftOutValues(values, events, retrained)
+        if unfinished:
+            warn(
+                f"left-out values are estimates: {unfinished} of the machines behind them are not "
+                f"at their optimum (KKT violation up to {violation:.1e}). Scale the features or "
+                "lower C", ConvergenceWarning,
+            )  # fmt: skip
+        return LeftOutValues(values, events, retrained, unfinished, violation)
 
     def bounded_errors(self, method: str) -> tuple[BoolArray, str]:
         """Return a mask of the user's samples that a bound counts as errors.
@@ -245,7 +266,7 @@ class Training(PairedModel):
         wrong = np.zeros(len(self.data.member), dtype=bool)
         for machine in self.machines:
             leaving = LeavingRows(self.data, machine.rows, None)
-            wrong[leaving.given] |= _doubtful(self, machine, leaving, method)[leaving.back]
+            wrong[leaving.given] |= doubtful(self, machine, leaving, method)[leaving.back]
         return wrong, "estimate" if method == "xi_alpha" and self.intercept else "bound"
 
     # -- margins ---------------------------------------------------------------------------
@@ -323,8 +344,11 @@ def _kernel_matrix(rows: Rows) -> FloatArray:
 
 def _at_optimum(
     training: Training, machine: Machine, threads: int, shared: SharedMatrix | None
-) -> LeaveOneOut:
-    """Polish a submodel to its optimum as exactly as float64 allows, as paths start there."""
+) -> tuple[LeaveOneOut, float]:
+    """Polish a submodel to its optimum as exactly as float64 allows, as paths start there.
+
+    Returns the model and its KKT violation.
+    """
     n, problem = len(machine.rows), machine.problem
     if shared is None:
         rows = training.rows_of(machine)
@@ -340,12 +364,12 @@ def _at_optimum(
     )
     # Rounding errors of sums of huge kernel values bound the violation that can be reached.
     terms = float(np.abs(K[:n, :n]).max(initial=0.0) * np.abs(problem.coefficients(alpha)).sum())
-    if violation > max(UNPOLISHED * size, SUM_ROUNDING * terms):
+    if violation > max(largest_violation(problem), SUM_ROUNDING * terms):
         raise Refused(
             f"leave-one-out needs a model at its optimum, and this one cannot be brought there: "
             f"its KKT violation is {violation:.1e}. Scale the features or lower C"
         )
-    return LeaveOneOut(K, problem, alpha, threads)
+    return LeaveOneOut(K, problem, alpha, threads), violation
 
 
 def _refuse(kernel: Kernel) -> None:
@@ -354,46 +378,3 @@ def _refuse(kernel: Kernel) -> None:
         "one on this data (widemargin.kernels.is_mercer): use rbf, linear, or poly with a whole "
         "degree and coef0 >= 0"
     )
-
-
-# -- bounds ---------------------------------------------------------------------------------
-
-
-def _doubtful(training: Training, machine: Machine, leaving: LeavingRows, method: str) -> BoolArray:
-    """Return a mask of the left-out rows that a bound counts as errors."""
-    rows, problem = training.rows_of(machine), machine.problem
-    beta = problem.coefficients(machine.alpha)
-    if method == "support_vectors":
-        return np.asarray(beta[leaving.rows] != 0)
-    used = np.flatnonzero(beta)
-    with worker_threads() as rows.threads:
-        f = rows.weighted_sum(np.arange(rows.n), rows, used, beta[used])
-        diagonal = rows.diagonal()
-        radius = _radius(rows, diagonal, training.intercept) if method == "xi_alpha" else 0.0
-    alpha = np.abs(beta)[leaving.rows]
-    cap = np.maximum(problem.upper, -problem.lower)[leaving.rows]
-    kept = 1.0 - leaving.fraction
-    # Part of the coefficient that the remaining copies of a merged row can keep.
-    kept_cap = np.where(np.isfinite(cap), np.where(np.isfinite(cap), cap, 0.0) * kept, 0.0)
-    leaves = np.maximum(0.0, alpha - kept_cap)
-    margin = (problem.target * (f + machine.threshold))[leaving.rows]
-    # The bounds hold at the optimum and for exact kernel values (those of narrow kernels have few
-    # digits), hence a tolerance for the KKT violation and rounding errors of the margins.
-    doubt = TIE + problem.kkt_violation(machine.alpha, f) + KERNEL_ROUNDING * np.abs(margin)
-    if method == "jaakkola_haussler":
-        return np.asarray(margin - leaves * diagonal[leaving.rows] <= doubt)
-    slack = np.maximum(0.0, 1.0 - margin)
-    return np.asarray(2.0 * leaves * radius + slack >= 1.0 - doubt)
-
-
-def _radius(rows: Rows, diagonal: FloatArray, intercept: bool) -> float:
-    """Return R^2: the largest k(x, x), minus the smallest k(x, x') if there is an intercept.
-
-    An intercept makes the model invariant to adding a constant to the kernel.
-    """
-    largest = float(diagonal.max())
-    if not intercept or rows.kernel.name == "rbf":
-        return largest
-    everything = np.arange(rows.n)
-    parts = (everything[k : k + BLOCK] for k in range(0, rows.n, BLOCK))
-    return largest - min(float(rows.block(part, rows, everything).min()) for part in parts)

@@ -78,9 +78,11 @@ class OneClassMachine:
         )
         steps = self.max_iter if self.max_iter > 0 else max(500_000, 100 * len(some))
         found = soft_margin.solve(problem, rows, tol=self.tol, budget=Budget(steps), start=start)
+        thresholds = problem.thresholds(found.f)
         converged = problem.kkt_violation(found.alpha, found.f) <= self.tol
-        thresholds = problem.thresholds(found.f) + PRODUCT_ROUNDING * largest_score(problem, rows)
-        return Refit(found.alpha, thresholds, converged)
+        converged &= has_region(-float(thresholds[0]), self.tol)
+        error = PRODUCT_ROUNDING * largest_score(problem, rows)
+        return Refit(found.alpha, thresholds + error, converged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,15 @@ class OneClassTraining(RefitTraining):
     def label_margin(self, decision: FloatArray) -> tuple[FloatArray, Any]:
         """Return the decision values and the predictions, 1 for inliers and -1 for outliers."""
         return decision, np.where(decision < 0.0, -1, 1)
+
+
+def has_region(rho: float, tol: float) -> bool:
+    """Return whether rho, which is never negative at the optimum, exceeds the tolerance.
+
+    If the origin is among the weighted means of the images, then w = 0 and rho = 0: all scores are
+    zero, and the multipliers that the solver returns decide which samples are flagged.
+    """
+    return rho > tol
 
 
 def largest_score(problem: SoftMargin, rows: Rows) -> float:

@@ -36,6 +36,8 @@ class ProgramMachine:
         Memory that one fit may use.
     seed : int
         Seed of the solver.
+    held : str
+        Parameter of the program that the estimator does not have; empty if there is none.
     """
 
     problem: MarginProgram
@@ -44,6 +46,7 @@ class ProgramMachine:
     max_iter: int
     cache_bytes: float
     seed: int
+    held: str = ""
 
     @property
     def fitted(self) -> Refit:
@@ -128,6 +131,11 @@ class ProgramTraining(RefitTraining):
     """Fitted model of one or more linear programs."""
 
     machines: Sequence[ProgramMachine]
+
+    @property
+    def held(self) -> str:
+        """Parameter of an equivalent program that leave-one-out holds; empty if none."""
+        return max(machine.held for machine in self.machines)
 
     def own_parts(self) -> FloatArray:
         """Return each sample's own term alpha_i y_i k(x_i, x_i), which (2.2) removes.

@@ -137,6 +137,7 @@ def leave_one_out(fitted: Fitted) -> dict[str, Any]:
     wrong = np.flatnonzero(np.asarray(found.errors, dtype=bool))
     return {
         "kind": found.kind,
+        "exact": found.is_exact,
         "method": found.method,
         "error": found.error,
         "rows": [int(i) for i in wrong],

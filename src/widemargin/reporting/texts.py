@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from widemargin.fitted.base import is_exact
+
 MACHINES = {
     "SVC": "soft-margin support vector machine",
     "NuSVC": "nu support vector machine",
@@ -26,8 +28,8 @@ def how(method: str, kind: str) -> str:
     """Describe the computation of a leave-one-out error in a few words."""
     if method == "exact":
         return (
-            "exact leave-one-out"
-            if kind == "exact"
+            kind.replace("exact", "exact leave-one-out")
+            if is_exact(kind)
             else "leave-one-out; some fits did not converge"
         )
     if method.endswith("-fold"):

@@ -43,7 +43,7 @@ class Score:
         Its standard error over the left-out samples; nan for the evidence.
     n_left_out : int
         Number of samples left out, one at a time; 0 for the evidence.
-    kind : {"exact", "estimate", "evidence", "failed"}
+    kind : str
         Kind as in `LOOResult`, "evidence", or "failed" without a result.
     fit_time, score_time : float
         Seconds for the fit and for leave-one-out.
@@ -208,7 +208,7 @@ class SharedKernel:
         self.data = training_set_for(machine, X, y, sample_weight)
         self.kernel = kernel_for(machine, self.data.X, self.data.weight)
         self.centre = Rows(self.kernel, self.data.X).centre
-        self.exact = method == "exact"
+        self.method = method
         self.threads = threads
         self.shared: SharedMatrix | None = None
         self.last: Training | None = None
@@ -220,12 +220,13 @@ class SharedKernel:
         before = 0.0 if self.shared is None else self.shared.seconds
         if self.shared is None:
             self.shared = SharedMatrix(training, self.threads)
-        values = training.leave_out(exact=self.exact, shared=self.shared).values.copy()
+        found = training.leave_out(exact=self.method == "exact", shared=self.shared)
+        values = found.values.copy()
         self.last = training
         if len(training.pairs) > 1:
             _add_bystanders(training, self.shared, values)
         _, errors = training.judge(values)
-        kind = "exact" if self.exact else "estimate"
+        kind = training.kind_of(self.method, found)
         fitting = self.shared.seconds - before
         scoring = time.perf_counter() - started - fitting
         return Score.of(errors, self.data.given_weight, kind, fitting, scoring)

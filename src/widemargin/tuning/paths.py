@@ -53,7 +53,7 @@ class RegularisationPath:
     loo_error : ndarray of shape (n_values,) or None
         Leave-one-out error, if requested.
     loo_kind : tuple of str or None
-        Kind of each leave-one-out error, "exact" or "estimate".
+        Kind of each leave-one-out error, as in :class:`widemargin.loo.LOOResult`.
 
     Examples
     --------

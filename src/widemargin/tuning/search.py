@@ -75,8 +75,9 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         A table with one row per setting: ``params``, ``param_*``, ``mean_test_score`` (1 - error
         for classifiers, minus the mean absolute error for regressors, minus the log-loss, or the
         log evidence), ``std_test_score`` (its standard error over the left-out samples; nan for
-        the evidence), ``rank_test_score``, ``loo_kind`` ("exact", "estimate", "evidence" or
-        "failed"), ``mean_fit_time`` and ``mean_score_time``.
+        the evidence), ``rank_test_score``, ``loo_kind`` (as `kind` of
+        :class:`widemargin.loo.LOOResult`, "evidence" or "failed"), ``mean_fit_time``
+        and ``mean_score_time``.
     best_estimator_ : estimator
         Estimator fitted with the best setting, if `refit`.
     best_score_, best_params_, best_index_

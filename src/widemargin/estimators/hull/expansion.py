@@ -60,7 +60,7 @@ class HullExpansion(Expansion):
             thresholds=np.array([-points.theta_plus, -points.theta_minus]),
             certificate=certificate,
             status=found.status,
-            machine=Machine(chosen, problem, alpha / unit, -points.cut("theta") / unit),
+            machine=Machine(chosen, problem, alpha / unit, -points.cut("theta") / unit, held="C"),
             sizes=sizes,
             hulls=hulls,
             points=points,

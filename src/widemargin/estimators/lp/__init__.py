@@ -146,6 +146,11 @@ class NuLPSVC(ProgramClassifier):
     --------
     LPSVC : Same models, controlled by the cost lam of the coefficients.
 
+    Notes
+    -----
+    Leave-one-out holds `lam_` at its value on all samples, "exact at fixed lam": refits with nu
+    would change it.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -219,7 +224,7 @@ class NuLPSVC(ProgramClassifier):
             g=total * result.g,
         )
         equivalent = lp_machine(y, weight, kernel.limit, lam)
-        return replace(found, problem=equivalent, result=scaled, rho=rho)
+        return replace(found, problem=equivalent, result=scaled, rho=rho, held="lam")
 
     def _why_no_margin(self, rho: float, errors: MarginProgram, least: ProgramResult) -> str:
         """Return the warning for a missing margin, with nu_min, the smallest mean slack."""

@@ -75,7 +75,8 @@ class KernelData:
 class BinaryFit:
     """Solution of one binary problem: program, optimum, certificate and an optional warning.
 
-    `rho` is the margin by which the coefficients have been divided.
+    `rho` is the margin by which the coefficients have been divided, and `held` names a parameter
+    of the program that the estimator does not have.
     """
 
     problem: MarginProgram
@@ -84,6 +85,7 @@ class BinaryFit:
     lam_max: float
     warning: str = ""
     rho: float = 1.0
+    held: str = ""
 
     @property
     def gap_scale(self) -> float:
@@ -272,6 +274,7 @@ class ProgramClassifier(
                 max_iter=budget.max_iter,
                 cache_bytes=budget.cache_bytes,
                 seed=seed,
+                held=fit.held,
             )
             for fit in fits
         ]

@@ -241,6 +241,11 @@ class NuSVC(LinearCoefficients, SupportClassifier):
     SVC : Soft margin controlled by the cost C.
     ReducedHullSVC : Same boundary, controlled by a number of samples per class.
 
+    Notes
+    -----
+    Leave-one-out is that of the equivalent :class:`SVC`, with its C = 1 / rho_ held at its value on
+    all samples, "exact at fixed C": refits with nu would change it.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris

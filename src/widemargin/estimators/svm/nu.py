@@ -116,6 +116,7 @@ def divided_by_margin(machine: Expansion, nu: float) -> Expansion:
         trained.alpha * scale,
         machine.intercept * scale,
         refusal,
+        held="C",
     )
     return replace(
         machine,
@@ -130,4 +131,4 @@ def with_tube_held(machine: Expansion) -> Machine:
     trained, stated = machine.machine, machine.machine.problem
     n = stated.n_rows
     tube = epsilon_tube(stated.target[:n], stated.upper[:n], tube_width(machine))
-    return replace(trained, problem=tube, threshold=machine.intercept)
+    return replace(trained, problem=tube, threshold=machine.intercept, held="epsilon")

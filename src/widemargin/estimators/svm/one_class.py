@@ -18,11 +18,21 @@ from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.estimators.svm.nu import check_nu
 from widemargin.estimators.svm.support import LinearCoefficients, SingleExpansion
-from widemargin.fitted.one_class import OneClassMachine, OneClassTraining, largest_score
+from widemargin.fitted.one_class import (
+    OneClassMachine,
+    OneClassTraining,
+    has_region,
+    largest_score,
+)
 from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin, one_class
 
+NO_REGION = (
+    " needs a region, and this model has none: rho = {rho:.1e} is zero up to the tolerance of "
+    "{tol:.1e}, so that rounding decides which rows are outliers. Use the rbf kernel, do not centre "
+    "the features, or lower tol"
+)
 INDEFINITE = (
     " needs a positive semi-definite kernel, and the precomputed matrix is not one "
     "(widemargin.kernels.is_mercer)"
@@ -98,7 +108,8 @@ class OneClassSVM(
     Leave-one-out refits the model without each sample, with nu and gamma held, for up to 500
     samples, and uses ten folds beyond. Its error is the fraction of the samples that the model
     fitted without them flags as outliers: an estimate of the rate of false alarms on new samples of
-    the same distribution.
+    the same distribution. It is not available if there is no region (rho is zero up to the
+    tolerance), as for the linear kernel on centred features.
 
     Examples
     --------
@@ -197,7 +208,9 @@ class OneClassSVM(
             machine.certificate.converged, tol, self.max_iter,
         )  # fmt: skip
         seed, centre = seed_of(self.random_state), self._centre_
-        refusal = INDEFINITE if self._indefinite else ""
+        rho = float(-machine.thresholds[0])
+        refusal = "" if has_region(rho, tol) else NO_REGION.format(rho=rho, tol=tol)
+        refusal = INDEFINITE if self._indefinite else refusal
         self._record_ = Record(OneClassTraining(data, self._kernel_, centre, [kept], seed, refusal))
 
     def score_samples(self, X: Any) -> FloatArray:

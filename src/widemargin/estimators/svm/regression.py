@@ -130,6 +130,11 @@ class NuSVR(LinearCoefficients, SupportRegressor):
     --------
     SVR : Regression with a tube of given width.
 
+    Notes
+    -----
+    Leave-one-out is that of the equivalent :class:`SVR`, with `epsilon_` held at its value on all
+    samples, "exact at fixed epsilon": refits with nu would change it.
+
     Examples
     --------
     >>> import numpy as np

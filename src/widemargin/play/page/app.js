@@ -167,8 +167,11 @@ function tell(answer) {
     return;
   }
   const left = answer.leave_one_out, n = state.points.length;
-  const kinds = { exact: "exact: as if trained without each point", "10-fold": "an estimate by 10-fold cross-validation" };
-  if (left && left.rows) text("loo", `${left.rows.length} of ${n} wrong`, kinds[left.method] || "an estimate, by linear response");
+  const estimates = { exact: "an estimate: some fits did not converge", "10-fold": "an estimate by 10-fold cross-validation" };
+  if (left && left.rows) {
+    const how = left.exact ? `${left.kind}: as if trained without each point` : estimates[left.method];
+    text("loo", `${left.rows.length} of ${n} wrong`, how || "an estimate, by linear response");
+  }
   else text("loo", "–", left ? left.problem : "computed once the points stop changing …");
   const proof = answer.certificate;
   if (proof.problem) text("certificate", "none", proof.problem);

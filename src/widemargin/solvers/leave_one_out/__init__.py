@@ -14,6 +14,7 @@ The derivative of the path is a column of the exchange tableau of
 `LeaveOneOut`         model whose kernel matrix is in memory: `exact` follows the paths to their
                       ends, `linear_response` takes their first step only
 `first_order`         first step of the paths, if the kernel matrix is too large to be formed
+`largest_violation`   KKT violation up to which a solution counts as an optimum
 `polish`              solves a fit to its optimum as far as rounding allows; paths start there
 ====================  ==========================================================================
 
@@ -41,9 +42,12 @@ from widemargin.solvers.leave_one_out.tableau import (
 )
 from widemargin.solvers.soft_margin import padded, solve_dense
 
-__all__ = ["LeaveOneOut", "LeftOut", "first_order", "polish"]
+__all__ = ["LeaveOneOut", "LeftOut", "first_order", "largest_violation", "polish"]
 
+RETRAINED = 1e-10  # KKT violation at which retraining stops
+RETRAINING_STEPS = 1_000_000
 CLOSE = 0.25  # decision value: columns of samples this near to their targets are formed in advance
+OPTIMAL = 1e-6  # largest KKT violation of an optimum, relative to the targets
 PIVOTS = 48  # initial number of columns that a path may store; multiplied by 4 when exceeded
 
 
@@ -59,11 +63,22 @@ class LeftOut:
         Number of events on each path; 0 means that the first-order formula is exact.
     retrained : int
         Number of paths that were abandoned (cycling or rounding errors) and replaced by retraining.
+    unfinished : int
+        Number of these that ended above the tolerance `largest_violation`.
+    violation : float
+        Largest KKT violation that retraining left; 0 without retraining.
     """
 
     values: FloatArray
     events: IntArray
     retrained: int
+    unfinished: int
+    violation: float
+
+
+def largest_violation(problem: SoftMargin) -> float:
+    """Return the KKT violation up to which a solution counts as an optimum."""
+    return OPTIMAL * max(1.0, float(np.abs(problem.target).max(initial=0.0)))
 
 
 def polish(
@@ -121,7 +136,7 @@ class LeaveOneOut(Tableau):
         go = np.flatnonzero(moves)
         found = _Paths(self, rows[go], kept[go], caps[go], stiffness[go])
         values[go], events[go] = found.values, found.events
-        return LeftOut(values, events, found.retrained)
+        return LeftOut(values, events, found.retrained, found.unfinished, found.violation)
 
     def linear_response(self, rows: IntArray, fraction: FloatArray) -> LeftOut:
         """Return the linear response: the first step of each path, extrapolated to its end.
@@ -142,7 +157,7 @@ class LeaveOneOut(Tableau):
         g = self.h[rows] - self.ridge[rows] * self.x[rows]
         rate = self._own_rates(rows) - self.ridge[rows]
         values[go] = first_step(self.x, self.limits, rows, g, caps, stiffness, rate)
-        return LeftOut(values, events, out.retrained)
+        return LeftOut(values, events, out.retrained, out.unfinished, out.violation)
 
     def _own_rates(self, rows: IntArray) -> FloatArray:
         """Return the derivative of each value h_l with respect to x_l, including the ridge."""
@@ -156,11 +171,14 @@ class LeaveOneOut(Tableau):
         rates[~free] = self.diagonal[fixed] - np.einsum("ij,ij->j", U, self.inverse @ U)
         return rates
 
-    def retrain(self, row: int, kept: float) -> float:
-        """Return the leave-one-out prediction of one sample by solving the problem without it."""
+    def retrain(self, row: int, kept: float) -> tuple[float, float]:
+        """Solve the problem without one sample, or with a fraction of its weight.
+
+        Returns the leave-one-out prediction of the sample and the remaining KKT violation.
+        """
         others = np.arange(self.n) if kept > 0 else np.delete(np.arange(self.n), row)
         if not len(others):
-            return 0.0
+            return 0.0, 0.0
         part = self.problem.restrict(others)
         alpha = self.fitted[self.problem.variables_of(others)]
         if kept > 0:
@@ -174,9 +192,12 @@ class LeaveOneOut(Tableau):
             part = replace(part, lower=lower, upper=upper, ridge=ridge)
         K = np.zeros((padded(len(others)),) * 2)
         K[: len(others), : len(others)] = self.K[np.ix_(others, others)]
-        alpha, f, _ = polish(K, part, alpha, tol=1e-10, max_iter=1_000_000, threads=1)
+        alpha, f, violation = polish(
+            K, part, alpha, tol=RETRAINED, max_iter=RETRAINING_STEPS, threads=1
+        )
         threshold = float(part.thresholds(f)[0]) if self.intercept else 0.0
-        return float(self.K[row, others] @ part.coefficients(alpha)) + threshold
+        value = float(self.K[row, others] @ part.coefficients(alpha)) + threshold
+        return value, violation
 
 
 class _Paths:
@@ -198,7 +219,8 @@ class _Paths:
         self.tasks = (rows, kept, caps, stiffness)
         self.values = np.zeros(len(rows))
         self.events = np.zeros(len(rows), dtype=np.intp)
-        self.retrained = 0
+        self.retrained = self.unfinished = 0
+        self.violation = 0.0
         if len(rows):
             self._run()
 
@@ -231,10 +253,17 @@ class _Paths:
             if (outcome == loops.TOO_MANY_PIVOTS).any():
                 max_pivots *= 4
             for k in pending[(outcome == loops.CYCLING) | (outcome == loops.INEXACT)]:
-                self.values[k] = s.retrain(int(rows[k]), float(self.tasks[1][k]))
-                self.retrained += 1
+                self._retrain(int(k))
             again = (outcome == loops.MISSING_COLUMN) | (outcome == loops.TOO_MANY_PIVOTS)
             pending = pending[again]
+
+    def _retrain(self, k: int) -> None:
+        """Replace a path by retraining, and note the KKT violation that is left."""
+        rows, kept = self.tasks[:2]
+        self.values[k], violation = self.model.retrain(int(rows[k]), float(kept[k]))
+        self.retrained += 1
+        self.unfinished += not violation <= largest_violation(self.model.problem)
+        self.violation = max(self.violation, violation)
 
     def _follow(
         self, pending: IntArray, columns: FloatArray, slot: IntArray, max_pivots: int
