@@ -18,6 +18,7 @@ CROSSED = 1e-9  # a lower bound above the objective by this fraction is invalid,
 # Rounding errors are reduced by more precise sums if they exceed both this fraction of the gap and
 # this fraction of the objective.
 BLUR, NEGLIGIBLE = 0.1, 1e-7
+SMALL_VIOLATION = 1e-3  # default tol: a larger KKT violation is not shown beside "converged"
 USEFUL_GAP = 1e-2  # relative gap above which a small KKT violation does not count as convergence
 
 
@@ -128,13 +129,30 @@ class Certificate:
         )
 
     def __str__(self) -> str:
-        """Return a one-line summary."""
+        """Return a one-line summary.
+
+        A KKT violation above `SMALL_VIOLATION` is omitted for a fit that has converged, since its
+        tolerance bounds the gap.
+        """
         state = "converged" if self.converged else "NOT converged"
+        violation = shown_violation(self, "KKT violation {:.1e}, ")
+        nothing = ": nothing is proved beyond the trivial bound" if is_trivial(self) else ""
         return (
             f"{self.problem}: optimum between {self.dual:.10g} and {self.primal:.10g} "
-            f"(relative gap {in_print(self.relative_gap):.1e}), "
-            f"KKT violation {self.kkt_violation:.1e}, {state}"
+            f"(relative gap {in_print(self.relative_gap):.1e}{nothing}), {violation}{state}"
         )
+
+
+def shown_violation(certificate: Certificate, template: str) -> str:
+    """Return the KKT violation in a text, or "" if it would contradict the word converged."""
+    violation = certificate.kkt_violation
+    misleading = certificate.converged and not violation <= SMALL_VIOLATION
+    return "" if misleading else template.format(violation)
+
+
+def is_trivial(certificate: Certificate) -> bool:
+    """Return whether the lower bound proves no more than that the optimum is not negative."""
+    return not certificate.relative_gap < 1.0 - OBJECTIVE_ROUNDING
 
 
 def gap_scale(primal: float) -> float:
@@ -233,6 +251,7 @@ REASONS = {
     "stopped": ("time_limit was reached", "raise time_limit"),
     "stalled": ("rounding errors exceed tol", "raise tol"),
     "indefinite": ("the kernel is indefinite", "use a positive semi-definite kernel"),
+    "rounding": ("rounding errors dominate the gap", "scale the features or lower C"),
 }
 
 
@@ -267,16 +286,42 @@ def warn_unconverged(
     if scale is not None:  # zero for a nu machine without a margin whose kernel values are all zero
         gap = certificate.gap / scale if scale > 0 else np.inf
     how, advice = reason_of(statuses, indefinite=indefinite)
+    if not indefinite and measure == "kkt" and certificate.kkt_violation <= tol:
+        how, advice = _reason_of_gap(certificate, tol)
     asked = {"kkt": "", "gap": ""} | {measure: f" (asked: {tol:g})"}
     warn(
         f"{name} did not converge ({how}): after {certificate.n_iter} steps the "
         f"KKT violation is {certificate.kkt_violation:.2e}{asked['kkt']} and the relative "
         f"duality gap {in_print(gap):.2e}{asked['gap']} (objective "
-        f"{certificate.primal:.6g}, lower bound {certificate.dual:.6g}). The model is usable "
-        f"within that gap. To go on, {advice}; features on one scale help (here their standard "
-        f"deviations span a factor of {_scale_range(X):.1e}).",
+        f"{certificate.primal:.6g}, lower bound {certificate.dual:.6g}). "
+        f"{_worth(certificate, gap)} To go on, {advice}; features on one scale "
+        f"help (here their standard deviations span a factor of {_scale_range(X):.1e}).",
         ConvergenceWarning,
     )
+
+
+def _reason_of_gap(certificate: Certificate, tol: float) -> tuple[str, str]:
+    """Return why the gap is large although the KKT violation is below tol, and a remedy."""
+    gap = certificate.relative_gap
+    if not certificate.rounding < 0.5 * certificate.gap or not np.isfinite(gap):
+        return REASONS["rounding"]
+    needed = tol * USEFUL_GAP / gap
+    return (
+        f"the KKT violation is below tol, but the relative gap exceeds {USEFUL_GAP:g}",
+        f"lower tol to {needed:.0e} and raise max_iter",
+    )
+
+
+def _worth(certificate: Certificate, gap: float) -> str:
+    """Return what is known of the objective of a model that has not converged."""
+    if gap <= USEFUL_GAP:
+        return "The model is usable within that gap."
+    if is_trivial(certificate):
+        return (
+            "Its objective may be far from optimal: nothing is proved beyond the trivial lower "
+            "bound."
+        )
+    return f"Its objective may be far from optimal, by up to {gap:.2g} of its value."
 
 
 def _scale_range(X: Matrix) -> float:

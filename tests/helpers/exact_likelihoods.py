@@ -6,6 +6,7 @@ Logarithms and distribution functions have `DIGITS` digits. Published models: `c
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -64,7 +65,7 @@ def cumulative(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -
     s = vector(np.ones(len(X)) if weight is None else weight)
 
     def objective(w: Any, theta: Any) -> Fraction | None:
-        if any(a >= b for a, b in zip(theta[:-1], theta[1:], strict=True)):
+        if any(a >= b for a, b in itertools.pairwise(theta)):
             return None
         found = rational(model.alpha) / 2 * dot(w, w)
         ends = [None, *theta, None]

@@ -10,7 +10,7 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.assess import leave_one_out as loo
-from widemargin.certificate import Certificate, in_print
+from widemargin.certificate import Certificate, in_print, is_trivial, shown_violation
 from widemargin.cli._model_file import SavedModel
 from widemargin.cli._training import machine_of
 from widemargin.sources.tables.encoding import Target
@@ -92,11 +92,17 @@ def describe_certificate(certificate: Certificate, n_problems: int = 1) -> str:
     """Describe in words what a certificate proves."""
     c = certificate
     which = f"worst of {n_problems} two-class problems: " if n_problems > 1 else ""
-    verdict = "converged" if c.converged else "NOT converged: the budget ran out first"
+    verdict = "converged" if c.converged else "NOT converged"
+    violation = shown_violation(c, "KKT violation {:.1e}; ")
+    state = f"{violation}{verdict} after {c.n_iter:,} steps."
+    if is_trivial(c):
+        return (
+            f"{which}the objective of this model is {c.primal:.7g}, and nothing is proved beyond "
+            f"the trivial lower bound {c.dual:.7g}. {state}"
+        )
     return (
         f"{which}the best possible objective lies between {c.dual:.7g} and {c.primal:.7g}, so this "
-        f"model is at most {in_print(c.relative_gap):.1e} (relative) from it. KKT violation "
-        f"{c.kkt_violation:.1e}; {verdict} after {c.n_iter:,} steps."
+        f"model is at most {in_print(c.relative_gap):.1e} (relative) from it. {state}"
     )
 
 

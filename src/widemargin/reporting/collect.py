@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from widemargin.certificate import shown_violation
 from widemargin.reporting import rows
 from widemargin.reporting import texts as words
 from widemargin.reporting.plain import as_code, jsonable, listed, number
@@ -135,7 +136,8 @@ def _certificate(subject: Subject) -> dict[str, Any] | None:
         "primal": number(proof.primal),
         "dual": number(proof.dual),
         "relative_gap": number(proof.relative_gap),
-        "kkt_violation": number(proof.kkt_violation),
+        # None where it would contradict "converged", see `shown_violation`.
+        "kkt_violation": number(proof.kkt_violation) if shown_violation(proof, "{}") else None,
         "converged": bool(proof.converged),
         "n_iter": int(proof.n_iter),
         "problems": len(getattr(subject.machine, "certificates_", [proof])),

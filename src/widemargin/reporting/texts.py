@@ -101,7 +101,7 @@ def _test(found: dict[str, Any]) -> str:
 def certificate(proof: dict[str, Any]) -> str:
     """Explain what a certificate proves."""
     gap = proof["relative_gap"]
-    if gap is None:
+    if gap is None or (gap >= 1.0 and not proof["converged"]):
         return "The fit stopped early: nothing is proved about how far it is from the best one."
     size = "rounding error" if gap <= 0 else f"{gap:.0e} of its value"
     if proof["converged"]:

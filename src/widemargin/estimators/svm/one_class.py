@@ -30,8 +30,8 @@ from widemargin.problems.soft_margin import SoftMargin, one_class
 
 NO_REGION = (
     " needs a region, and this model has none: rho = {rho:.1e} is zero up to the tolerance of "
-    "{tol:.1e}, so that rounding decides which rows are outliers. Use the rbf kernel, do not centre "
-    "the features, or lower tol"
+    "{tol:.1e}, so that rounding decides which rows are outliers. Use the rbf kernel, do not "
+    "centre the features, or lower tol"
 )
 INDEFINITE = (
     " needs a positive semi-definite kernel, and the precomputed matrix is not one "
