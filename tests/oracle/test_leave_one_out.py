@@ -334,7 +334,7 @@ def test_a_thousand_small_problems() -> None:
         paths += int(np.count_nonzero(model.x))
         events += int(out.events.sum())
         for row in rng.choice(rows, 2, replace=False):
-            expected = model.retrain(int(row), float(1.0 - fraction[row]))
+            expected, _ = model.retrain(int(row), float(1.0 - fraction[row]))
             assert out.values[row] == pytest.approx(expected, rel=1e-6, abs=1e-6), (seed, row)
     assert paths > 8_000
     assert events > 4_000

@@ -39,7 +39,6 @@ from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.plane import NormMachine, PlaneTraining
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel
-from widemargin.problems.linear_bounds import cost_error
 from widemargin.problems.norm_margin import NormMargin
 from widemargin.solvers import norm_margin
 from widemargin.solvers.base import Budget
@@ -211,7 +210,7 @@ class MaxMarginClassifier(
         pairs = class_pairs(len(self.classes_))
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
-            blur = cost_error(data)
+            blur = data.cost_error
             fits = [self._fit_pair(data.X, codes, costs, blur, pair, watch) for pair in pairs]
         machines = [machine for machine, _ in fits]
         self._keep_planes(data, machines, [certificate for _, certificate in fits])

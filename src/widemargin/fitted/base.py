@@ -111,7 +111,7 @@ class LOOResult:
 
     @property
     def note(self) -> str:
-        """What the fits behind the result left undone; empty if they all converged."""
+        """Number of refits that did not converge and their violation; empty if all converged."""
         if not self.cost.get("unfinished"):
             return ""
         count, worst = int(self.cost["unfinished"]), self.cost.get("violation")

@@ -34,21 +34,12 @@ from widemargin._base.enclosure import Enclosure
 from widemargin._base.jit import jit
 from widemargin._base.products import combine, gamma
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin._base.validation import TrainingSet
 from widemargin.certificate import Bracket
 
 PLAIN_COST_ERROR = 12.0 * U
 """Relative error of a cost: products of C, a weight and a factor of a class, and a reciprocal."""
 
 NOTHING = Enclosure.exact(0.0)
-
-
-def cost_error(data: TrainingSet) -> float:
-    """Return a bound on the relative error of costs, including that of sums of merged weights."""
-    member = data.member[data.member >= 0]
-    if len(member) == len(data.weight):
-        return PLAIN_COST_ERROR
-    return PLAIN_COST_ERROR + float(np.bincount(member).max()) * U
 
 
 @dataclass(frozen=True, eq=False)

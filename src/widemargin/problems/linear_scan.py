@@ -336,7 +336,7 @@ def linear_certificate(
     constant : float or None
         Value of the constant feature of which `intercept` is the penalised product.
     blur : float
-        Relative error of the costs, see `linear_bounds.cost_error`.
+        Relative error of the costs, see `TrainingSet.cost_error`.
     """
     alpha = np.clip(alpha, problem.lower, problem.upper)
     bracket = tightest(

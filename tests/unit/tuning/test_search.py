@@ -362,7 +362,7 @@ def test_settings_that_cannot_be_fitted_are_last(n_jobs):
         table = found.fit(X, y).cv_results_
     assert np.isnan([table["mean_test_score"][0], table["std_test_score"][0]]).all()
     assert table["rank_test_score"][0] == 3
-    assert table["loo_kind"].tolist() == ["failed", "exact", "exact"]
+    assert table["loo_kind"].tolist() == ["failed"] + ["exact at fixed C"] * 2
     with pytest.warns(FitFailedWarning, match="gets 0.25: C must be a positive number"):
         found = LOOSearch(SVC(), {"C": [-1.0, 1.0]}, error_score=0.25, n_jobs=n_jobs).fit(X, y)
     assert found.cv_results_["mean_test_score"][0] == 0.25

@@ -24,7 +24,6 @@ from widemargin.fitted.plane import L1Machine, PlaneTraining
 from widemargin.kernels import Kernel
 from widemargin.problems.crammer_singer import CrammerSinger
 from widemargin.problems.l1_margin import L1Margin
-from widemargin.problems.linear_bounds import cost_error
 from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers import crammer_singer, l1_margin
@@ -144,7 +143,7 @@ def _side_costs(label: FloatArray, cost: FloatArray) -> tuple[float, float]:
 
 def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int) -> Fitted:
     """Fit one hyperplane per pair of classes or per class, with the l2 penalty."""
-    X, blur = with_constant(data.X, plan.constant), cost_error(data)
+    X, blur = with_constant(data.X, plan.constant), data.cost_error
     results, certificates, machines = [], [], []
     for pair in plan.sides:
         watch.next_part()
@@ -178,7 +177,7 @@ def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
 
 def _fit_l1(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int) -> Fitted:
     """Fit one hyperplane per pair of classes or per class, with the l1 penalty."""
-    X, blur = with_constant(data.X, plan.constant), cost_error(data)
+    X, blur = with_constant(data.X, plan.constant), data.cost_error
     results, certificates, machines = [], [], []
     for pair in plan.sides:
         watch.next_part()
@@ -229,7 +228,7 @@ def _fit_crammer_singer(plan: Plan, data: TrainingSet, codes: IntArray, watch: W
         coef, intercepts = np.outer([-0.5, 0.5], coef), np.array([-0.5, 0.5]) * intercepts
     certificate = problem.certificate(
         X, coef, intercepts, found.alpha, tol=tol, n_iter=found.n_iter, constant=plan.constant,
-        blur=cost_error(data),
+        blur=data.cost_error,
     )  # fmt: skip
     model = CrammerSingerTraining(data, [machine], plan.seed, plan.constant)
     return results, [plan.named(certificate)], model

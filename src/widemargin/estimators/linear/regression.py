@@ -33,7 +33,6 @@ from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.linear.memory import linear_kernel, penalised_split
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
-from widemargin.problems.linear_bounds import cost_error
 from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import SoftMargin, epsilon_tube
 from widemargin.solvers.base import Budget
@@ -192,7 +191,7 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
             samples = with_constant(data.X, constant)
             tol = self._tolerance(data)
             result, certificate = self._solve(
-                problem, samples, tol, constant, cost_error(data), watch, threads
+                problem, samples, tol, constant, data.cost_error, watch, threads
             )
         assert result.alpha is not None
         free = 0.0 if penalised else result.intercept  # the kernel contains a penalised intercept

@@ -1,7 +1,7 @@
 """Leave-one-out of soft-margin models along solution paths.
 
 The exact method follows the path on which a sample's coefficient is removed, event by event;
-linear response is the first step of this path. `path_bounds` bounds the error without a path.
+linear response is the first step of this path. `doubtful_rows` bounds the error without a path.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from widemargin._base.tolerances import SUM_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import LeavingRows, LeftOutValues, PairedModel, Refused, first_in
-from widemargin.fitted.path_bounds import doubtful
+from widemargin.fitted.by_path.doubtful_rows import doubtful
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows, is_mercer
 from widemargin.problems.soft_margin import SoftMargin
