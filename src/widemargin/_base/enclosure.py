@@ -161,11 +161,11 @@ class Enclosure:
                     hi[half : 2 * half], lo[half : 2 * half], hi[:half] * 0.0
                 )
                 hi, lo = np.append(added.hi, odd[0]), np.append(added.lo, odd[1])
-            hi, lo = (hi[0], lo[0]) if n else (np.float64(0.0), np.float64(0.0))
+            high, low = (hi[0], lo[0]) if n else (0.0, 0.0)
             levels = max(1, int(n).bit_length() + 1)
             rounded = ROUNDED * levels * size * (1.0 + 2.0 * n * U)
             return Enclosure(
-                np.asarray(hi), np.asarray(lo), np.asarray((error + rounded) * SLOP + DUST * n)
+                np.asarray(high), np.asarray(low), np.asarray((error + rounded) * SLOP + DUST * n)
             )
 
     def dot(self, other: Operand) -> Enclosure:

@@ -124,7 +124,8 @@ def dual_sums(
             sums[1] = sums[1].widened(target_error * (1.0 + 1e-6) * found[:, 1, 2])
     pulls = [combine(X, a, precise=precise, threads=threads) for a in signed]
     parts = zip(*((p.hi, p.lo, p.error) for p in pulls), strict=True)
-    return DualSums(*sums, Enclosure(*(np.stack(part) for part in parts)))
+    pull = Enclosure(*(np.stack(part) for part in parts))
+    return DualSums(sums[0], sums[1], sums[2], pull)
 
 
 def loss_sum(

@@ -28,8 +28,10 @@ def norm_squared(beta, hi, lo, error):  # type: ignore[no-untyped-def]
 
 
 @jit
-def slacks(row, target, lower, upper, group, thresholds, scale, hi, lo, error, uncertain,
-           threshold_error, out):  # type: ignore[no-untyped-def]  # fmt: skip
+def slacks(  # type: ignore[no-untyped-def]
+    row, target, lower, upper, group, thresholds, scale, hi, lo, error, uncertain,
+    threshold_error, out,
+):  # fmt: skip
     """Write the slack of each variable, at the end of its error bound with the larger loss.
 
     The slack is t - scale f - threshold. It is set to zero if surely no bound of the box makes a
@@ -98,8 +100,10 @@ def dual_sums(alpha, target, ridge, group, totals, shrink, out):  # type: ignore
 
 
 @jit
-def roomy(alpha, target, lower, upper, ridge, group, row, hi, error, g, threshold, shrink,
-          residual, doubt):  # type: ignore[no-untyped-def]  # fmt: skip
+def roomy(  # type: ignore[no-untyped-def]
+    alpha, target, lower, upper, ridge, group, row, hi, error, g, threshold, shrink, residual,
+    doubt,
+):  # fmt: skip
     """Return the variable of a group that the residual changes the objective least, or -1.
 
     It must have room for the residual within its box, which is known up to a relative error.
