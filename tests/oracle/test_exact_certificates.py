@@ -2,7 +2,7 @@
 
 The judge (`tests.helpers.exact_machines`) reads the published model only and recomputes all
 objectives with rational numbers, or with 80 digits where the kernel is not rational. No fit is
-excused. tests/fuzz/test_exact_certificates.py judges more of them.
+excused. tests/fuzz/test_fuzz_exact_certificates.py judges more of them.
 """
 
 from __future__ import annotations
