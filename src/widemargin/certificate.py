@@ -210,14 +210,12 @@ class Bracket:
 def tightest(evaluate: Callable[[bool], Bracket], tol: float = np.inf) -> Bracket:
     """Return the bracket of float64 arithmetic or, if rounding blurs it, of more precise sums.
 
-    `evaluate` is called with False, and again with True if the first bracket is blurred, or if its
-    relative gap would be at most `tol` without the rounding. Both are valid, so the smaller primal
-    and the larger dual are returned.
+    `evaluate` is called with False, and again with True if the first bracket is blurred or its
+    relative gap exceeds `tol`. Both are valid, so the smaller primal and the larger dual are
+    returned.
     """
     first = evaluate(False)
-    gap, scale = first.primal - first.dual, gap_scale(first.primal)
-    decisive = gap > tol * scale >= gap - 2.0 * first.rounding
-    if not (first.is_blurred or decisive):
+    if not first.is_blurred and relative_gap(first.primal, first.dual) <= tol:
         return first
     second = evaluate(True)
     return Bracket(
