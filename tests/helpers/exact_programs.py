@@ -209,7 +209,9 @@ def l1_planes(model: Any, references: list[Any], X: Any, y: Any, weight: Any) ->
         def bound(w: Any, b: Any, samples: Any = samples, label: Any = label, cost: Any = cost):
             xi = [max(ZERO, v) for v in _slacks(samples, label, w, b)]
             a = [2 * c * v for c, v in zip(cost, xi, strict=True)]
-            sides = [sum((v for v, s in zip(a, label, strict=True) if s == e), ZERO) for e in (1, -1)]
+            sides = [
+                sum((v for v, s in zip(a, label, strict=True) if s == e), ZERO) for e in (1, -1)
+            ]
             if not all(sides):
                 return ZERO
             a = [v * min(sides) / sides[0 if s > 0 else 1] for v, s in zip(a, label, strict=True)]
@@ -309,9 +311,18 @@ def crammer_singer(model: Any, references: list[Any], X: Any, y: Any, weight: An
         for scale in SCALES[1:]:
             upper.append(objective([[scale * v for v in w] for w in W], [scale * v for v in b]))
     n = len(models[0][0])
-    constants = [objective([[ZERO] * d] * n, [Fraction(int(j == k)) for j in range(n)]) for k in range(n)]
+    constants = [
+        objective([[ZERO] * d] * n, [Fraction(int(j == k)) for j in range(n)]) for k in range(n)
+    ]
     constants.append(objective([[ZERO] * d] * n, [ZERO] * n))
-    return [Truth(upper[0], min(upper + constants), None, min(constants) if model.fit_intercept else constants[-1])]
+    return [
+        Truth(
+            upper[0],
+            min(upper + constants),
+            None,
+            min(constants) if model.fit_intercept else constants[-1],
+        )
+    ]
 
 
 # ---------------------------------------------------------------- ranks

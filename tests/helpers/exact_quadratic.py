@@ -184,7 +184,9 @@ def _svc(model: Any, k: int, pair: Any, label: Any, weight: Any, K: Any, beta: A
 def _nu_svc(model: Any, k: int, pair: Any, label: Any, weight: Any, K: Any, beta: Any) -> Any:
     factor = _factors(model, pair, label)
     cap = [w * c for w, c in zip(weight, factor, strict=True)]
-    sides = [sum((c for c, s in zip(cap, label, strict=True) if s == sign), ZERO) for sign in (1, -1)]
+    sides = [
+        sum((c for c, s in zip(cap, label, strict=True) if s == sign), ZERO) for sign in (1, -1)
+    ]
     total = min(rational(model.nu) * sum(cap, ZERO) / 2, *sides)
     rho, size = rational(model.rho_[k]), sum(map(abs, beta), ZERO)
     # Without a margin the coefficients are not divided by rho_.
@@ -278,7 +280,8 @@ def tube_hulls(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -
         half = sigma * (epsilon - rational(other.tube_width_))
         return problem, Point(f, norm2, [-(middle + half), -(middle - half)])
 
-    return [_single(model, references, X, y, weight, read)]
+    # The masses of the shifted samples are not published: there is no lower bound to compare.
+    return [replace(_single(model, references, X, y, weight, read), lower=None)]
 
 
 # ---------------------------------------------------------------- linear models
@@ -302,7 +305,9 @@ def planes(
         K = ExactKernel("linear").matrix(X[samples])
         if s is not None:
             K = [[value + s * s for value in row] for row in K]
-        problem = _plane_problem(model, pair, codes[samples], [few.weight[r] for r in rows], K, free)
+        problem = _plane_problem(
+            model, pair, codes[samples], [few.weight[r] for r in rows], K, free
+        )
         points = []
         for other in [model, *references]:
             w = vector(np.atleast_2d(other.coef_)[k])
