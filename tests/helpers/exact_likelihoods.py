@@ -28,6 +28,7 @@ from tests.helpers.exact_numbers import (
 from tests.helpers.exact_verdict import Truth
 
 ZERO = Fraction(0)
+FIELD_ERROR = 1e-90
 
 
 def _normal(t: Any) -> Any:
@@ -144,13 +145,13 @@ def _psi(alpha: Any, c: Any, noise: Any) -> Any:
 
 
 def _field(strength: Any) -> Any:
-    """Solve F(t) = density(t) / distribution(t) = strength, for log F by Newton steps."""
+    """Solve F(t) = density(t) / distribution(t) = strength by Newton steps for log F, concave."""
     log = mpmath.log(strength)
     t = -strength if strength > 2 else mpmath.sqrt(max(0, -2 * log - mpmath.log(2 * mpmath.pi)))
     for _ in range(200):
         F = mpmath.npdf(t) / _normal(t)
         step = (mpmath.log(F) - log) / (t + F)  # the derivative of log F is -(t + F)
         t += step
-        if abs(step) < mpmath.mpf(10) ** -130 * max(1, abs(t)):
+        if abs(step) < FIELD_ERROR * max(1, abs(t)):
             return t
     raise ArithmeticError("no field found")

@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 import widemargin as wm
 from tests.helpers import exact_likelihoods, exact_programs, exact_quadratic
-from tests.helpers.exact_numbers import matrix
+from tests.helpers.exact_numbers import vector
 from tests.helpers.exact_soft_margin import SoftProblem
 from tests.helpers.exact_verdict import Truth, Verdict, judged
 from widemargin import sources
@@ -167,23 +167,26 @@ def _either(*values: Any) -> Callable[[Any], Any]:
 
 def _multipliers(problem: SoftProblem, K: Any) -> Any:
     """Return coefficients of a kernel machine with the same problem, for a lower bound."""
-    signs = [v for v in problem.variables if v.upper != 0 or v.lower != 0]
-    n = len(problem.K)
-    if len(signs) > n:  # a tube
+    n, first = len(K), problem.variables[0]
+    half = (problem.variables[-n].target - first.target) / 2  # 0 unless it is a tube
+    squared, intercept = bool(first.ridge), bool(problem.totals)
+    model: Any = wm.SVR(kernel="precomputed", epsilon=max(0.0, float(half)), tol=1e-9)
+    y = [float(v.target + half) for v in problem.variables[:n]]
+    if len(problem.variables) == n:
+        model = wm.SVC(kernel="precomputed", loss="squared_hinge" if squared else "hinge", tol=1e-9)
+    elif squared:
         return None
-    y = np.array([1.0 if v.target > 0 else -1.0 for v in problem.variables])
-    squared = bool(problem.variables[0].ridge)
-    cost = [1 / (2 * v.ridge) if squared else max(abs(v.upper), abs(v.lower)) for v in signs]
-    loss = "squared_hinge" if squared else "hinge"
-    model = wm.SVC(kernel="precomputed", loss=loss, fit_intercept=bool(problem.totals), tol=1e-9)
-    float_K = np.array([[float(v) for v in row] for row in K])
+    sides = problem.variables[:n]
+    cost = [1 / (2 * v.ridge) if squared else max(v.upper, -v.lower) for v in sides]
     try:
-        model.fit(float_K, y, sample_weight=np.array([float(c) for c in cost]))
+        model.set_params(fit_intercept=intercept).fit(
+            np.array(K, dtype=float), np.array(y), sample_weight=np.array(cost, dtype=float)
+        )
     except ValueError:
         return None
     beta = np.zeros(n)
     beta[model.support_] = model.dual_coef_[0]
-    return matrix(beta[None, :])[0]
+    return vector(beta)
 
 
 def _planes(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> list[Truth]:
