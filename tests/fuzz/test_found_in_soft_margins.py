@@ -8,8 +8,14 @@ import pytest
 
 from tests.helpers.fuzzing import judge
 from tests.helpers.fuzzing_data import Problem
-from tests.helpers.fuzzing_truth import classifier_truth, regressor_truth
-from tests.helpers.fuzzing_truth_planes import hull_truth, linear_truth, norm_truth, tube_truth
+from tests.helpers.fuzzing_exact import (
+    classifier_truth,
+    hull_truth,
+    linear_truth,
+    norm_truth,
+    regressor_truth,
+    tube_truth,
+)
 from widemargin import (
     SVC,
     SVR,
@@ -161,13 +167,13 @@ FOUND = {
     "no margin to divide by": (
         ReducedHullSVC(solver="qp"),
         classes(34, 1, 33554432, "extreme", "read_only", manner="one_row_class", n_classes=3),
-        hull_truth(),
+        hull_truth,
     ),
     # two masses of a row that cancel left the rounding errors of kernel values of 1e16
     "cancelled masses": (
         TubeSVR(kernel="poly", gamma=1.17, degree=1, coef0=1.0, k=0.5),
         targets(10, 60, 2077, "mixed_scales", "float64", manner="constant", weights="wide"),
-        tube_truth(),
+        tube_truth,
     ),
 }
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.helpers.fuzzing import judge, short_or_profile
 from tests.helpers.fuzzing_containers import DENSE
 from tests.helpers.fuzzing_data import Problem, classifications, mercer_kernels, powers, regressions
-from tests.helpers.fuzzing_truth_planes import hull_truth, tube_truth
+from tests.helpers.fuzzing_exact import hull_truth, tube_truth
 from widemargin import ReducedHullSVC, TubeSVR
 
 pytestmark = pytest.mark.fuzz
@@ -27,7 +27,7 @@ def test_linear_hulls(solver: str, problem: Problem, k: Any, cut: str) -> None:
     model = ReducedHullSVC(k=k, solver=solver, cut=cut)
     name = f"ReducedHullSVC {solver}"
     theta = cut == "theta"  # the other cut has neither probabilities nor leave-one-out
-    judge(name, model, problem, hull_truth(), probabilities=theta, leave_one_out=theta)
+    judge(name, model, problem, hull_truth, probabilities=theta, leave_one_out=theta)
 
 
 @short_or_profile()
@@ -35,7 +35,7 @@ def test_linear_hulls(solver: str, problem: Problem, k: Any, cut: str) -> None:
 def test_kernel_hulls(problem: Problem, k: Any, kernel: dict[str, Any]) -> None:
     model = ReducedHullSVC(k=k, **kernel)
     name = "ReducedHullSVC kernel"
-    judge(name, model, problem, hull_truth(), probabilities=True, leave_one_out=True)
+    judge(name, model, problem, hull_truth, probabilities=True, leave_one_out=True)
 
 
 @short_or_profile()
@@ -47,4 +47,4 @@ def test_kernel_hulls(problem: Problem, k: Any, kernel: dict[str, Any]) -> None:
 )
 def test_tube(problem: Problem, kernel: dict[str, Any], epsilon: Any, k: float) -> None:
     model = TubeSVR(epsilon=epsilon, k=k, **kernel)
-    judge("TubeSVR", model, problem, tube_truth(), leave_one_out=True)
+    judge("TubeSVR", model, problem, tube_truth, leave_one_out=True)

@@ -18,7 +18,8 @@ from tests.helpers.fuzzing_data import (
     other_kernels,
     powers,
 )
-from tests.helpers.fuzzing_truth_planes import linear_truth, norm_truth, perceptron_truth
+from tests.helpers.fuzzing_exact import linear_truth, norm_truth
+from tests.helpers.fuzzing_truth import perceptron_truth
 from widemargin import LinearSVC, MaxMarginClassifier, PerceptronClassifier
 
 pytestmark = pytest.mark.fuzz

@@ -17,7 +17,7 @@ from tests.helpers.fuzzing_data import (
     powers,
     regressions,
 )
-from tests.helpers.fuzzing_truth import classifier_truth, regressor_truth
+from tests.helpers.fuzzing_exact import classifier_truth, regressor_truth
 from widemargin import SVC, SVR, NuSVC, NuSVR
 
 pytestmark = pytest.mark.fuzz

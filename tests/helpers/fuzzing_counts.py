@@ -10,26 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 FITTED, UNCONVERGED, REFUSED = "certified", "not converged, warned", "refused"
-# Converged and all claims hold to within rounding, but rounding allows for more than BLUR of the
-# objective, so that little was checked.
-BLURRED, BLUR = "too ill-conditioned to check", 1e-3
 # A duplicate of the real standard error, which pytest captures: set when a session begins.
 stderr = sys.__stderr__.fileno() if sys.__stderr__ else 2
 
 tally: dict[str, Counter[str]] = defaultdict(Counter)
 refusals: dict[str, Counter[str]] = defaultdict(Counter)
-blurs: list[float] = []  # of the problem at hand: rounding errors that leave little to check
 
 
 def count(name: str, outcome: str) -> None:
     """Count one problem of a machine."""
     tally[name][outcome] += 1
-
-
-def note_error(off: float, objective: float) -> None:
-    """Note what rounding can do to an objective, if it is much; 1e-9 is nothing for any of them."""
-    if not off <= max(BLUR * abs(objective), 1e-9):
-        blurs.append(off)
 
 
 def counts() -> dict[str, dict[str, dict[str, int]]]:
@@ -49,7 +39,7 @@ def add_counts(more: dict[str, dict[str, dict[str, int]]]) -> None:
 
 def summary() -> Iterator[str]:
     """Yield the lines of the table: what became of the problems of each machine, and why not."""
-    columns = ["problems", FITTED, BLURRED, UNCONVERGED, REFUSED]
+    columns = ["problems", FITTED, UNCONVERGED, REFUSED]
     rest = sorted({outcome for found in tally.values() for outcome in found} - set(columns))
     columns += rest
     width = max(len(name) for name in tally)
