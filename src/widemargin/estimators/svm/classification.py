@@ -243,7 +243,7 @@ class NuSVC(LinearCoefficients, SupportClassifier):
 
     Notes
     -----
-    Leave-one-out is that of the equivalent :class:`SVC`, with its C = 1 / rho_ held at its value on
+    Leave-one-out is that of the equivalent :class:`SVC`, with its ``C = 1 / rho_`` held at its value on
     all samples, "exact at fixed C": refits with nu would change it.
 
     Examples

@@ -227,9 +227,9 @@ class _Run:
         everything = np.arange(self.problem.n_rows)
         violation = np.inf
         precision = self.steering
-        self._shorten(alpha, f)
         while True:
             self.improve(self.problem, everything, alpha, f, precision, 0.9 * self.tol)
+            self._shorten(alpha, f)
             # Steps preserve the equality constraints up to rounding; restore them exactly.
             alpha = self.problem.repair(
                 alpha, np.maximum(self.problem.lower - alpha, alpha - self.problem.upper)
@@ -247,17 +247,18 @@ class _Run:
             precision = np.float64 if violation > 0.25 * before else precision
 
     def _shorten(self, alpha: FloatArray, f: FloatArray) -> None:
-        """Scale a start down to the maximum of the dual on its ray, in place.
+        """Scale alpha with a negative dual objective to the maximum on its ray, in place.
 
-        A prediction from a subsample, or a start for another problem, can have a lower dual
-        objective than zero. All further steps increase it.
+        A prediction from a subsample, or a start for another problem, can be worse than zero. Few
+        steps mend this as a rule; if they do not, the next ones start from here. (Scaled down
+        before any step, all variables at their bounds would be free, and the active set large.)
         """
         problem = self.problem
         if problem.totals.any() or not alpha.any():
             return
         linear = float(problem.target @ alpha)
         curve = float(problem.coefficients(alpha) @ f + problem.ridge @ (alpha * alpha))
-        if 0.0 < linear < curve:
+        if 0.0 < linear < 0.5 * curve:
             alpha *= linear / curve
             f *= linear / curve
         elif linear <= 0.0:
