@@ -174,7 +174,8 @@ def rounded_up_gap(primal: float, dual: float) -> float:
 def relative_gap(primal: float, dual: float) -> float:
     """Return (primal - dual) / max(1, abs(primal)) rounded up; infinity if either is infinite."""
     gap, scale = rounded_up_gap(primal, dual), gap_scale(primal)
-    return gap if scale == 1.0 or np.isinf(gap) else float(np.nextafter(gap / scale, np.inf))
+    exact = gap == 0.0 or scale == 1.0 or np.isinf(gap)
+    return gap if exact else float(np.nextafter(gap / scale, np.inf))
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,8 @@ def check_definitions(certificate: Any) -> None:
     assert c.n_iter >= 1
     if np.isfinite(c.gap):
         assert c.gap >= c.primal - c.dual
-        assert np.isclose(c.gap, c.primal - c.dual, rtol=1e-12, atol=0)
+        atol = 1e-15 * abs(c.primal)
+        assert np.isclose(c.gap, c.primal - c.dual, rtol=1e-12, atol=atol)
         assert np.isclose(c.relative_gap, c.gap / max(1.0, abs(c.primal)), rtol=1e-12, atol=0)
 
 

@@ -243,8 +243,8 @@ class NuSVC(LinearCoefficients, SupportClassifier):
 
     Notes
     -----
-    Leave-one-out is that of the equivalent :class:`SVC`, with its ``C = 1 / rho_`` held at its value on
-    all samples, "exact at fixed C": refits with nu would change it.
+    Leave-one-out is that of the equivalent :class:`SVC`, with ``C = 1 / rho_`` held at its value
+    on all samples, "exact at fixed C": refits with nu would change it.
 
     Examples
     --------
