@@ -24,8 +24,8 @@ from widemargin.fitted.plane import L1Machine, PlaneTraining
 from widemargin.kernels import Kernel
 from widemargin.problems.crammer_singer import CrammerSinger
 from widemargin.problems.l1_margin import L1Margin
-from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import c_classification
+from widemargin.problems.soft_margin.linear import linear_certificate
 from widemargin.solvers import crammer_singer, l1_margin
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear import LinearResult, LinearRows, can_read, solve

@@ -33,8 +33,8 @@ from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.linear.memory import linear_kernel, penalised_split
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
-from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import SoftMargin, epsilon_tube
+from widemargin.problems.soft_margin.linear import linear_certificate
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear import LinearResult, LinearRows, solve
 
