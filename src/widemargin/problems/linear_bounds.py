@@ -38,7 +38,7 @@ import numpy as np
 from widemargin._base.double_double import CHARGE, U, add, multiply
 from widemargin._base.enclosure import Enclosure
 from widemargin._base.jit import jit
-from widemargin._base.products import combine, gamma
+from widemargin._base.products import combine, gamma, run_sum, run_terms
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin.certificate import Bracket
 
@@ -177,9 +177,10 @@ def read_sums(
     )  # fmt: skip
     if centred:
         dual = replace(dual, pull=for_rounded(dual.pull))
-    total, difference = float(weight.sum()), float(weight @ y)
+    total, difference = run_sum(weight), run_sum(weight * y)
     sides = 0.5 * np.array([total + difference, total - difference])
-    return ReadSums(loss, Enclosure.within(sides, gamma(len(y) + 2) * total), dual)
+    error = gamma(run_terms(len(y)) + 4) * total
+    return ReadSums(loss, Enclosure.within(sides, error), dual)
 
 
 def for_rounded(products: Enclosure) -> Enclosure:

@@ -34,7 +34,7 @@ def state_of(rounds: Rounds) -> dict[str, Any]:
         "base": {"w": base.w, "t": base.t, "size": base.size},
         "limits": [list(base.limits.low), list(base.limits.high)],
         "best": {"w": best.w, "t": best.t, **asdict(best.found)},
-        "constant": {"w": constant.w, "t": constant.t, **asdict(constant.found)},
+        "best_constant": {"w": constant.w, "t": constant.t, **asdict(constant.found)},
         "centre": rounds.centre,
         "bounded_sum": at.bounded_sum,
         "mass": at.mass,
@@ -59,7 +59,7 @@ def resumed(source: Source, problem: LinearProblem, state: dict[str, Any]) -> Ro
     progress = Progress(
         Base(_array(base["w"]), _array(base["t"]), Limits(low, high), float(base["size"])),  # type: ignore[arg-type]
         _best(state["best"]),
-        _best(state["constant"]),
+        _best(state["best_constant"]),
         bounded_sum=_array(state["bounded_sum"]),
         mass=_array(state["mass"]),
         round=int(state["round"]),
