@@ -20,17 +20,11 @@ multiplied by the exact quotient of the charges, a real number of which an enclo
 all of them by a factor that maximises the dual. Costs are products of float64 numbers, so that the
 stored ones have a relative error of `cost_error`; a factor below 1 keeps the variables within the
 exact costs. Sums over parts of the data are added.
-
-Data in parts are read once for all sums (`read_sums`), in units of the cost C. There, samples minus
-a centre c are as good as the samples: :math:`w \cdot x + b = w \cdot z + (b + w \cdot c)` for
-:math:`z = x - c`, and multipliers that satisfy the constraint of an intercept,
-:math:`\sum_v s_v a_v = 0`, have the same `pull`. An entry of z has a relative rounding error of at
-most U. The bounds of float64 products with z, doubled, cover it: they charge each term with more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,7 +32,7 @@ import numpy as np
 from widemargin._base.double_double import CHARGE, U, add, multiply
 from widemargin._base.enclosure import Enclosure
 from widemargin._base.jit import jit
-from widemargin._base.products import combine, gamma, run_sum, run_terms
+from widemargin._base.products import combine, gamma
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin.certificate import Bracket
 
@@ -88,129 +82,14 @@ class DualSums:
             if not self.charge[light].lower() > 0.0:
                 return None
             share[1 - light] = self.charge[light] / self.charge[1 - light]
-            if not share[1 - light].upper() <= 1.0 + 16.0 * U:
+            most = share[1 - light].upper()
+            if not most <= 2.0:
                 return None
+            if most > 1.0 + 16.0 * U:  # equal charges, up to their errors: shrink both classes
+                share = [found * ((1.0 - 4.0 * U) / most) for found in share]
         gain = self.gain[0] * share[0] + self.gain[1] * share[1]
         square = self.square[0] * share[0] * share[0] + self.square[1] * share[1] * share[1]
         return gain, square, self.pull[0] * share[0] + self.pull[1] * share[1]
-
-
-@dataclass(frozen=True, eq=False)
-class ReadSums:
-    """Sums that a read of some samples computes at a hyperplane, for costs equal to the weights.
-
-    Attributes
-    ----------
-    loss : Enclosure
-        Sum of weight times (squared) loss.
-    weight : Enclosure of shape (2,)
-        Sums of the weights of the positive and the negative class.
-    dual : DualSums
-        Sums of the multipliers.
-    """
-
-    loss: Enclosure
-    weight: Enclosure
-    dual: DualSums
-
-    @classmethod
-    def total(cls, pieces: list[ReadSums], n_features: int) -> ReadSums:
-        """Return the sums over all pieces; their order changes the last bits."""
-        zero, pair = NOTHING, Enclosure.exact(np.zeros(2))
-        empty = DualSums(pair, pair, pair, Enclosure.exact(np.zeros((2, n_features))))
-        pieces = pieces or [cls(zero, pair, empty)]
-        duals = [piece.dual for piece in pieces]
-        names = ("charge", "gain", "square", "pull")
-        return cls(
-            added([piece.loss for piece in pieces]),
-            added([piece.weight for piece in pieces]),
-            DualSums(*(added([getattr(dual, name) for dual in duals]) for name in names)),
-        )
-
-
-def added(pieces: list[Enclosure]) -> Enclosure:
-    """Return the sum of enclosures of the same shape: in pairs, all pairs at once."""
-    columns = zip(*((p.hi, p.lo, p.error) for p in pieces), strict=True)
-    found = Enclosure(*(np.stack(column) for column in columns))
-    while len(found.hi) > 1:
-        half = len(found.hi) // 2
-        first, odd = found[:half] + found[half : 2 * half], found[2 * half :]
-        parts = zip(*((p.hi, p.lo, p.error) for p in (first, odd)), strict=True)
-        found = Enclosure(*(np.concatenate(part) for part in parts))
-    return found[0]
-
-
-def read_sums(
-    X: Matrix,
-    y: FloatArray,
-    weight: FloatArray,
-    f: Enclosure,
-    intercept: float,
-    alpha: FloatArray,
-    *,
-    squared: bool,
-    level: float = 1.0,
-    precise: bool = False,
-    centred: bool = False,
-) -> ReadSums:
-    """Return the sums over some samples of a classification problem.
-
-    Parameters
-    ----------
-    X, y, weight : ndarray
-        Samples, labels -1 and +1, and weights.
-    f : Enclosure of shape (n,)
-        Products w.x; the slacks are level - y (f + intercept).
-    intercept, level : float
-        See `f`.
-    alpha : ndarray of shape (n,)
-        Multipliers, not negative.
-    squared, precise
-        As for `dual_sums`.
-    centred : bool, default=False
-        Whether X is rounded, being the difference of samples and a centre.
-    """
-    loss = loss_sum(y * level, f, intercept, y, weight, squared=squared)
-    dual = dual_sums(
-        X, positive_and_negative(y * alpha), (y, y), (weight, weight), squared=squared,
-        precise=precise,
-    )  # fmt: skip
-    if centred:
-        dual = replace(dual, pull=for_rounded(dual.pull))
-    total, difference = run_sum(weight), run_sum(weight * y)
-    sides = 0.5 * np.array([total + difference, total - difference])
-    error = gamma(run_terms(len(y)) + 4) * total
-    return ReadSums(loss, Enclosure.within(sides, error), dual)
-
-
-def for_rounded(products: Enclosure) -> Enclosure:
-    """Return float64 products with samples, for samples with a relative error of U."""
-    return products.widened(products.error)
-
-
-def best_constant(
-    weight: FloatArray, *, squared: bool, intercept: bool, constant: float | None
-) -> float:
-    """Return the constant decision value with the smallest objective, approximately.
-
-    Parameters
-    ----------
-    weight : ndarray of shape (2,)
-        Total costs of the positive and the negative class.
-    squared, intercept, constant
-        As for `ridge_bracket` and `squared_norm`.
-    """
-    push, total = weight[0] - weight[1], weight[0] + weight[1]
-    with np.errstate(all="ignore"):
-        stiff = 0.0 if intercept else np.inf if constant is None else np.float64(constant) ** -2
-        best = 2.0 * push / (stiff + 2.0 * total) if squared else np.clip(push / stiff, -1.0, 1.0)
-    return float(best) if np.isfinite(best) else 0.0
-
-
-def constant_loss(weight: Enclosure, b: float, *, squared: bool) -> Enclosure:
-    """Return the loss of the constant decision value b, between -1 and 1."""
-    slack = Enclosure.exact([1.0, 1.0]) - np.array([b, -b])
-    return weight.dot(slack * slack if squared else slack)
 
 
 def dual_sums(

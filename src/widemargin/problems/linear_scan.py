@@ -54,12 +54,10 @@ from widemargin.problems.linear_bounds import (
     NOTHING,
     PLAIN_COST_ERROR,
     DualSums,
-    ReadSums,
-    best_constant,
-    constant_loss,
     ridge_bracket,
     squared_norm,
 )
+from widemargin.problems.linear_reads import Plane, ReadSums, best_constant, constant_loss
 
 KINDS = {"hinge": "C-hinge", "squared_hinge": "C-squared-hinge", "hull": "reduced hulls"}
 AT_BOUND = 1e-12  # fraction of the cap within which a multiplier counts as at its bound
@@ -67,31 +65,6 @@ AT_BOUND = 1e-12  # fraction of the cap within which a multiplier counts as at i
 
 class InfeasibleSums(ValueError):
     """Raised if no multipliers between 0 and their caps have the required sums."""
-
-
-@dataclass(frozen=True)
-class Plane:
-    """Hyperplane given by weights w and the slack of a sample, level + y (shift - w.x).
-
-    `error` bounds the rounding error of the shift.
-    """
-
-    w: FloatArray
-    level: float
-    shift: float
-    error: float = 0.0
-
-    def slack(self, products: FloatArray, y: FloatArray) -> FloatArray:
-        """Compute the slacks from the products w.x, in place."""
-        np.subtract(self.shift, products, out=products)
-        products *= y
-        products += self.level
-        return products
-
-    def moved(self, positive: float, negative: float) -> Plane:
-        """Return the plane whose slacks are smaller by `positive` or `negative` in each class."""
-        level, shift = 0.5 * (positive + negative), 0.5 * (positive - negative)
-        return Plane(self.w, self.level - level, self.shift - shift)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from widemargin._base.products import times
 from widemargin.certificate import BLUR, Bracket, tightest
-from widemargin.problems.linear_bounds import ReadSums, read_sums
-from widemargin.problems.linear_scan import Evaluation, LinearProblem, Plane
+from widemargin.problems.linear_reads import Plane, ReadSums, precise_sums
+from widemargin.problems.linear_scan import Evaluation, LinearProblem
 from widemargin.solvers.out_of_core.result import Multipliers, OutOfCoreResult
 from widemargin.solvers.out_of_core.scan import at_cap
 from widemargin.sources.protocol import Part, Source
@@ -66,15 +65,11 @@ def sum_precisely(part: Part, plane: Plane, given: Multipliers | None) -> ReadSu
     """
     pieces = []
     for first, X, y, weight in part.blocks():
-        f = times(X, plane.w, precise=True)
-        if given is None:
-            alpha = weight * np.maximum(plane.slack(f.hi.copy(), y), 0.0)
-        else:
+        alpha = None
+        if given is not None:
             alpha = np.where(at_cap(X, y, given.base, given.centre), weight, 0.0)
             mine = slice(*np.searchsorted(given.rows, (first, first + len(y))))
             here = given.rows[mine] - first
             alpha[here] = np.clip(given.alpha[mine], 0.0, weight[here])
-        pieces.append(
-            read_sums(X, y, weight, f, -plane.shift, alpha, squared=given is None, precise=True)
-        )
+        pieces.append(precise_sums(X, y, weight, plane, alpha))
     return ReadSums.total(pieces, len(plane.w))

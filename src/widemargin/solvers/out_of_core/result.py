@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin.problems.linear_scan import Evaluation, Plane
+from widemargin.problems.linear_reads import Plane
+from widemargin.problems.linear_scan import Evaluation
 from widemargin.solvers.base import LinearResult
 
 

@@ -14,23 +14,17 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin.problems.linear_bounds import (
-    ReadSums,
-    dual_sums,
-    for_rounded,
-    positive_and_negative,
-    read_sums,
-)
+from widemargin.problems.linear_bounds import dual_sums, positive_and_negative
+from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
 from widemargin.problems.linear_scan import (
     Evaluation,
     InfeasibleSums,
     LinearProblem,
-    Plane,
     wrong_by,
 )
 from widemargin.solvers.numerics.box_qp import BoxQP, BoxSolution
 from widemargin.solvers.numerics.box_qp_nested import few_rows, solve_nested
-from widemargin.solvers.out_of_core.scan import Limits, Sampled, Scan, gather, products, scan
+from widemargin.solvers.out_of_core.scan import Limits, Sampled, Scan, gather, scan
 from widemargin.sources.protocol import Source
 
 TOO_MANY = 1.5  # violators, relative to the zone's size, above which it is widened (if over 1000)
@@ -265,9 +259,9 @@ class Rounds:
         known = [rows.of_part(k) for k in range(len(self.source.sizes))]
         at.wrong, found = 0, Explicit.joined([], self.source.n_features)
         if self.everything_explicit:
-            f = products(rows.X, plane, centred=self.centre is not None)
-            sums = read_sums(rows.X, rows.y, rows.weight, f, -plane.shift, np.zeros(len(rows)),
-                             squared=False, level=plane.level)  # fmt: skip
+            held = FloatSums(plane, squared=False, centred=self.centre is not None)
+            held.add(rows.X, rows.y, rows.weight, slack, np.zeros(len(rows)))
+            sums = held.result()
         else:
             most = int(max(1000.0, TOO_MANY * at.base.size))
             scans = self._scan(at.base.sides(problem)[0], None, plane, known, most)
@@ -281,7 +275,7 @@ class Rounds:
             (cap, cap), squared=False,
         )  # fmt: skip
         if self.centre is not None:
-            explicit = replace(explicit, pull=for_rounded(explicit.pull))
+            explicit = replace(explicit, pull=explicit.pull.widened(explicit.pull.error))
         violation = problem.violation(wrong)
         return problem.evaluation(plane, published, sums, explicit, violation), found
 

@@ -19,11 +19,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from widemargin._base.enclosure import Enclosure
-from widemargin._base.products import times
-from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix, RealArray
-from widemargin.problems.linear_bounds import ReadSums, for_rounded, read_sums
-from widemargin.problems.linear_scan import Plane, wrong_by
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, RealArray
+from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
+from widemargin.problems.linear_scan import wrong_by
 from widemargin.sources.protocol import Part
 
 
@@ -95,16 +93,18 @@ def scan(
     current plane by more than `tol` are returned, unless there are more than `most`. `known` are
     the sorted row numbers of the explicit samples in this part.
     """
-    wrong_slacks, n_wrong, found, sums = np.zeros((2, 2)), 0, [], []
+    wrong_slacks, n_wrong, found = np.zeros((2, 2)), 0, []
+    sums = FloatSums(current, squared=False, centred=centre is not None)
     same = current.w is base.w or np.array_equal(current.w, base.w)
+    planes = np.stack([base.w] if same else [base.w, current.w])
     buffer = np.empty((0, len(base.w)))
     for first, block, y, weight in part.blocks():
         if len(buffer) < len(block):
             buffer = np.empty((len(block), len(base.w)))
         X = _exactly(block, centre, buffer)
-        f = products(X, current, centred=centre is not None)
-        slack = current.slack(f.hi.copy(), y)
-        sides = base.slack(f.hi.copy() if same else X @ base.w, y)
+        products = planes @ X.T
+        slack = current.slack(products[-1].copy() if same else products[-1], y)
+        sides = base.slack(products[0], y)
         here = known[slice(*np.searchsorted(known, (first, first + len(y))))] - first
         bounded = sides > 0
         bounded[here] = False
@@ -127,22 +127,8 @@ def scan(
             found.append(Sampled(rows + first, X[rows], y[rows], weight[rows]))
         if limits is not None:
             bounded[rows] = False
-        alpha = np.where(bounded, weight, 0.0)
-        sums.append(
-            read_sums(
-                X, y, weight, f, -current.shift, alpha, squared=False, level=current.level,
-                centred=centre is not None,
-            )
-        )  # fmt: skip
-    total = ReadSums.total(sums, len(base.w))
-    return Scan(total, n_wrong, wrong_slacks, found if n_wrong <= most else [])
-
-
-def products(X: Matrix, plane: Plane, *, centred: bool) -> Enclosure:
-    """Return Xw with error bounds that include the error of the shift of the plane."""
-    f = times(X, plane.w)
-    f = for_rounded(f) if centred else f
-    return f.widened(plane.error) if plane.error else f
+        sums.add(X, y, weight, slack, np.where(bounded, weight, 0.0))
+    return Scan(sums.result(), n_wrong, wrong_slacks, found if n_wrong <= most else [])
 
 
 def _exactly(X: RealArray, centre: FloatArray | None, buffer: FloatArray) -> FloatArray:

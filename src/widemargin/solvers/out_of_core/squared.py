@@ -17,11 +17,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import FloatArray
-from widemargin.problems.linear_bounds import ReadSums, read_sums
-from widemargin.problems.linear_scan import Evaluation, LinearProblem, Plane
+from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
+from widemargin.problems.linear_scan import Evaluation, LinearProblem
 from widemargin.solvers.base import Budget, LinearResult, Status, Store
 from widemargin.solvers.out_of_core.result import OutOfCoreResult
-from widemargin.solvers.out_of_core.scan import products
 from widemargin.solvers.out_of_core.start import draw_sample
 from widemargin.sources.memory import Memory
 from widemargin.sources.protocol import Part, Source
@@ -55,24 +54,24 @@ class Sums:
 
 def sum_up(part: Part, plane: Plane, step: FloatArray, intercept: bool) -> Sums:
     """Compute the sums of a part at a point; `step` is the step that led to it."""
-    pieces = []
-    for _, X, y, weight in part.blocks():
-        f = products(X, plane, centred=False)
-        slack = plane.slack(f.hi.copy(), y)
-        back = y * (X.astype(np.float64, copy=False) @ step[:-1] + step[-1])
-        shorter = [
-            float(weight @ np.square(np.maximum(slack + (1.0 - share) * back, 0.0)))
-            for share in SHORTER
-        ]
-        xi = np.maximum(slack, 0.0)
-        read = read_sums(X, y, weight, f, -plane.shift, weight * xi, squared=True)
-        some = np.flatnonzero((xi > 0) & (weight > 0))
-        bordered = np.ones((len(some), len(step)))
-        bordered[:, :-1] = X[some]
-        bordered[:, -1] = float(intercept)
+    size, active = len(step), 0
+    read, shorter = FloatSums(plane, squared=True, centred=False), np.zeros(len(SHORTER))
+    hessian, both = np.zeros((size, size)), np.column_stack([plane.w, step[:-1]])
+    for _, block, y, weight in part.blocks():
+        X = block.astype(np.float64, copy=False)
+        products = X @ both
+        slack = plane.slack(products[:, 0].copy(), y)
+        back = y * (products[:, 1] + step[-1])
+        for k, share in enumerate(SHORTER):
+            shorter[k] += weight @ np.square(np.maximum(slack + (1.0 - share) * back, 0.0))
+        read.add(X, y, weight, slack, weight * np.maximum(slack, 0.0))
+        some = np.flatnonzero((slack > 0) & (weight > 0))
+        ones = np.ones(len(some)) if intercept else np.zeros(len(some))
+        bordered = np.column_stack([X[some], ones])
         bordered *= np.sqrt(weight[some])[:, None]
-        pieces.append(Sums(read, np.array(shorter), bordered.T @ bordered, len(some)))
-    return Sums.total(pieces, len(step) - 1)
+        hessian += bordered.T @ bordered
+        active += len(some)
+    return Sums(read.result(), shorter, hessian, active)
 
 
 def start_of_sample(
