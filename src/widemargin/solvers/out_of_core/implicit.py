@@ -135,7 +135,7 @@ def _run(
             checkpoint.save(state_of(rounds))
 
     def tick() -> None:
-        if monitor is not None and not monitor(at.round, at.best.found.gap):
+        if monitor is not None and not monitor(at.round, at.gap):
             raise _Stopped
 
     try:
@@ -163,7 +163,7 @@ def _run(
                     f"{entry['violators']:,} violators, optimum in "
                     f"[{entry['lower']:.6g}, {entry['upper']:.6g}]"
                 )
-                observe(text, at.round, found.gap)
+                observe(text, at.round, at.gap)
             if not at.wrong:
                 # The gap is relative to max(1, primal), but the objectives of reduced hulls are far
                 # smaller than one: without an exact solution, require a gap relative to primal.

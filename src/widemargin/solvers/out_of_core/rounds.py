@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
+from widemargin.certificate import relative_gap
 from widemargin.problems.linear_bounds import dual_sums, positive_and_negative
 from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
 from widemargin.problems.linear_scan import (
@@ -162,6 +163,12 @@ class Progress:
     checked: Evaluation = UNKNOWN  # of the solution
     wrong: int = 0  # number of implicit samples on the wrong side
     near: tuple[FloatArray, FloatArray, int] | None = None  # warm start of `solve_nested`
+
+    @property
+    def gap(self) -> float:
+        """Relative gap of the best model so far, which may be the best constant."""
+        primal = min(self.best.found.primal, self.constant.found.primal)
+        return relative_gap(primal, self.best.found.dual)
 
 
 class Rounds:
