@@ -94,13 +94,6 @@ def run_terms(n: int) -> int:
     return min(n, RUN) + -(-n // RUN)
 
 
-def run_sum(values: FloatArray) -> float:
-    """Return the sum of n float64 numbers, with an error of gamma(run_terms(n)) of their sizes."""
-    whole = len(values) - len(values) % RUN
-    sums = values[:whole].reshape(-1, RUN).sum(axis=1)
-    return float(sums.sum() + values[whole:].sum())
-
-
 def _slabs(X: Matrix) -> list[slice]:
     """Return slices of samples that one thread reads at a time."""
     n = X.shape[0]

@@ -35,7 +35,7 @@ import numpy as np
 from widemargin._base.double_double import U
 from widemargin._base.enclosure import Enclosure
 from widemargin._base.jit import jit
-from widemargin._base.products import RUN, gamma, run_sum, run_terms, times
+from widemargin._base.products import RUN, gamma, run_terms, times
 from widemargin._base.typing import FloatArray, Matrix
 from widemargin.problems.linear_bounds import (
     NOTHING,
@@ -94,6 +94,8 @@ class ReadSums:
     @classmethod
     def total(cls, pieces: list[ReadSums], n_features: int) -> ReadSums:
         """Return the sums over all pieces; their order changes the last bits."""
+        if len(pieces) == 1:
+            return pieces[0]
         zero, pair = NOTHING, Enclosure.exact(np.zeros(2))
         empty = DualSums(pair, pair, pair, Enclosure.exact(np.zeros((2, n_features))))
         pieces = pieces or [cls(zero, pair, empty)]
@@ -200,6 +202,13 @@ def add_squares(X, out):  # type: ignore[no-untyped-def]
     for i in range(X.shape[0]):
         for t in range(X.shape[1]):
             out[t] += X[i, t] * X[i, t]
+
+
+def run_sum(values: FloatArray) -> float:
+    """Return the sum of n float64 numbers, with an error of gamma(run_terms(n)) of their sizes."""
+    whole = len(values) - len(values) % RUN
+    sums = values[:whole].reshape(-1, RUN).sum(axis=1)
+    return float(sums.sum() + values[whole:].sum())
 
 
 def precise_sums(
