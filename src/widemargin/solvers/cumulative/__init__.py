@@ -30,7 +30,7 @@ from widemargin._base.tolerances import PRODUCT_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, Matrix
 from widemargin._base.validation import require_choice
 from widemargin.certificate import gap_scale, relative_gap
-from widemargin.problems.cumulative import CumulativeModel, CumulativeProblem, Slopes
+from widemargin.problems.cumulative import CumulativeProblem, Slopes
 from widemargin.solvers.base import Budget, LinearResult, Status
 from widemargin.solvers.cumulative.rows import CentredRows
 from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
@@ -46,8 +46,8 @@ SETTLING = 30  # Newton steps in the thresholds alone, without reading X; three 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CumulativeResult(LinearResult, CumulativeModel):
-    """Fitted cumulative model with the data of its certificate.
+class CumulativeResult(LinearResult):
+    """Fitted cumulative model.
 
     Attributes
     ----------
@@ -354,15 +354,16 @@ def _settled(problem: CumulativeProblem, point: _Point) -> _Point:
 def _result(
     problem: CumulativeProblem, rows: CentredRows, state: _State, tol: float, budget: Budget
 ) -> CumulativeResult:
-    """Re-evaluate the model, and shift its thresholds from centred to original data."""
+    """Return the model with its thresholds shifted from centred to original data.
+
+    A run that did not converge returns the best constant model, where Newton's method starts, if
+    rounding made its own model worse than that.
+    """
     point = _settled(problem, _point(problem, rows, state.point.w, state.point.thresholds))
+    w, thresholds, utility = _shifted(rows, point)
+    # Judge the shifted model: it is what the user gets, and a large mean costs it digits.
+    reached = problem.objective(utility, thresholds, _norm2(w))
     around = _around(problem, rows, point)
-    thresholds = point.thresholds + float(rows.centre @ point.w)
-    for k in range(1, len(thresholds)):  # the shift may round neighbours to equal values
-        thresholds[k] = max(thresholds[k], np.nextafter(thresholds[k - 1], np.inf))
-    utility = rows.rows.dot(point.w)
-    # Certify the shifted model: it is what the user gets, and a large mean costs it digits.
-    reached = problem.objective(utility, thresholds, _norm2(point.w))
     above = around.above + (reached - point.objective)
     bound = problem.lower_bound(reached, above, around.gradient)
     status = state.status or budget.status
@@ -370,21 +371,31 @@ def _result(
         status = "converged"
     elif problem.alpha > 0 and status == "converged":  # rounding of the shift
         status = "stalled"
+    if status != "converged":
+        constant = _point(problem, rows, np.zeros_like(w), problem.start())
+        if not reached <= constant.objective:
+            w, thresholds, utility = constant.w, constant.thresholds, constant.utility
+            reached = constant.objective
     return CumulativeResult(
-        coef=point.w,
+        coef=w,
         thresholds=thresholds,
         primal=reached,
         dual=bound,
         likelihood=problem.likelihood(utility, thresholds),
-        above=above,
-        gradient=around.gradient,
-        threshold_gradient=around.slopes.threshold,
         n_iter=max(1, budget.used),
         status=status,
         separated=state.separated,
         n_dependent=state.n_dependent,
         constant=~rows.varies,
     )
+
+
+def _shifted(rows: CentredRows, point: _Point) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return weights, thresholds and utilities on the scale of the original data."""
+    thresholds = point.thresholds + float(rows.centre @ point.w)
+    for k in range(1, len(thresholds)):  # the shift may round neighbours to equal values
+        thresholds[k] = max(thresholds[k], np.nextafter(thresholds[k - 1], np.inf))
+    return point.w, thresholds, rows.rows.dot(point.w)
 
 
 def _norm2(w: FloatArray) -> float:
