@@ -43,6 +43,7 @@ from widemargin.fitted.latent import LatentFunctions
 from widemargin.fitted.record import Record, record_of
 from widemargin.kernels import Kernel
 from widemargin.problems.mean_field import naive
+from widemargin.problems.mean_field.bounds import Covariance
 from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field import MeanFieldResult
 
@@ -241,7 +242,8 @@ class MeanFieldGPClassifier(
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
             results = [self._solve(K, label, data.weight, watch) for label in labels]
         self._keep(data, results)
-        self._certify(K, results, rows.evaluations)
+        known = Covariance(K, rows, float(self.mean_variance))
+        self._certify(known, results, data.cost_error)
         if self.residual_ > self.tol:
             warn_unconverged(name, results, self.residual_, self.tol, self.solver)
         return self
@@ -287,11 +289,14 @@ class MeanFieldGPClassifier(
         )
         self.n_iter_ = max(1, *(result.n_iter for result in results))
 
-    def _certify(self, K: FloatArray, results: list[MeanFieldResult], evaluations: int) -> None:
+    def _certify(
+        self, known: Covariance, results: list[MeanFieldResult], blur: float
+    ) -> None:
         """Compute certificates for convex problems, and the largest residual."""
         self.certificates_: list[Certificate] = []
+        evaluations = known.rows.evaluations if known.rows is not None else 0
         if self.inference == "naive" and self.flip_noise == 0:
-            self.certificates_ = certificates(K, results, self.tol, evaluations)
+            self.certificates_ = certificates(known, results, self.tol, evaluations, blur)
         self.certificate_ = worst(self.certificates_) if self.certificates_ else None
         proved = [certificate.kkt_violation for certificate in self.certificates_]
         self.residual_ = max(proved or [result.residual for result in results])

@@ -15,6 +15,7 @@ from widemargin.certificate import Certificate, reason_of
 from widemargin.fitted.latent import kernel_matrix
 from widemargin.kernels import Rows, is_mercer
 from widemargin.problems.mean_field import MeanField
+from widemargin.problems.mean_field.bounds import Covariance
 from widemargin.solvers import mean_field
 from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field import (
@@ -108,17 +109,25 @@ def solve_function(
 
 
 def certificates(
-    K: FloatArray, results: list[MeanFieldResult], tol: float, evaluations: int
+    covariance: Covariance,
+    results: list[MeanFieldResult],
+    tol: float,
+    evaluations: int,
+    blur: float,
 ) -> list[Certificate]:
-    """Return the certificates of convex problems at the fitted coefficients."""
+    """Return the certificates of convex problems at the fitted coefficients.
+
+    `blur` is the relative error of the weights of the samples.
+    """
     return [
         result.problem.certificate(
             "naive mean field",
             result.coefficients,
-            K @ result.coefficients,
+            covariance,
             tol=tol,
             n_iter=max(1, result.n_iter),
             kernel_evaluations=evaluations,
+            blur=blur,
         )
         for result in results
     ]

@@ -41,11 +41,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._base.double_double import U
-from widemargin._base.enclosure import Enclosure
+from widemargin._base.double_double import CHARGE, U, add, multiply, two_product, two_sum
+from widemargin._base.enclosure import DUST, Enclosure
+from widemargin._base.jit import jit
 from widemargin._base.products import combine, times
-from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin._base.typing import FloatArray, Matrix
 from widemargin.certificate import Bracket
+from widemargin.problems.cumulative.links import LINKS
 from widemargin.problems.cumulative.tangents import Tangents, losses, tangents
 from widemargin.problems.linear_bounds import NOTHING, best_on_ray
 
@@ -65,114 +67,114 @@ def bracket(
     blur: float,
     precise: bool,
     threads: int = 1,
-) -> tuple[Bracket, FloatArray]:
-    """Return bounds on the optimum, and the gradient of J at the settled thresholds.
+) -> tuple[Bracket, float]:
+    """Return bounds on the optimum, and the largest entry of the gradient of the model.
 
-    `blur` is the relative error of the sample weights. Without a penalty the lower bound is 0.
+    That is the gradient of J with respect to the thresholds, and with respect to the weights at
+    thresholds that are optimal for them. `blur` is the relative error of the sample weights.
+    Without a penalty the lower bound is 0.
     """
     utility = times(X, coef, precise=precise, threads=threads)
-    weight = Enclosure.exact(problem.weight).blurred(blur)
     with np.errstate(all="ignore"):
-        primal = _loss(problem, utility, thresholds, weight)
+        primal, dual = _loss(problem, utility, thresholds, blur), NOTHING
+        ends, by_threshold = _dual_ends(problem, utility, thresholds)
+        gain, pull = _minorant(problem, X, ends, blur, precise=precise, threads=threads)
         if problem.alpha > 0.0:
             w = Enclosure.exact(coef)
             primal = primal + w.dot(w) * (0.5 * problem.alpha)
-        ends = _dual_ends(problem, utility, thresholds)
-        gain, pull = _minorant(problem, X, ends, weight, precise=precise, threads=threads)
-        dual = NOTHING
-        if problem.alpha > 0.0:
             dual = best_on_ray(gain, pull.dot(pull) * 0.5 / problem.alpha, 1.0)
-        gradient = problem.alpha * coef + pull.hi
-    return Bracket.of(primal, dual, trivial=0.0), gradient
+        by_weight = float(np.abs(problem.alpha * coef + pull.hi).max(initial=0.0))
+    return Bracket.of(primal, dual, trivial=0.0), max(by_weight, by_threshold)
 
 
 def _loss(
-    problem: CumulativeProblem, utility: Enclosure, thresholds: FloatArray, weight: Enclosure
+    problem: CumulativeProblem, utility: Enclosure, thresholds: FloatArray, blur: float
 ) -> Enclosure:
-    """Return the sum of the losses, from its values at the outer and at the inner ends."""
-    inner = Enclosure.exact(np.append(thresholds, 0.0)[problem.codes]) - utility
-    outer = Enclosure.exact(np.append(0.0, thresholds)[problem.codes]) - utility
-    first, last = problem.codes == 0, problem.codes == problem.n_ranks - 1
-    worst = losses(
-        problem.link,
-        np.where(first, -np.inf, outer.upper()),
-        np.where(last, np.inf, inner.lower()),
-    )
-    best = losses(
-        problem.link,
-        np.where(first, -np.inf, outer.lower()),
-        np.where(last, np.inf, inner.upper()),
-    )
-    above, below = worst.dot(weight).upper(), max(0.0, best.dot(weight).lower())
-    if not np.isfinite(above):
-        return Enclosure.within(np.inf, 0.0)
-    middle = 0.5 * (above + below)
-    return Enclosure.within(middle, (0.5 * (above - below)) * (1.0 + 8.0 * U) + 2.0 * U * above)
+    """Return the sum of the losses; its upper end is proved, its centre an ordinary sum."""
+    low, high = problem.ends(utility.hi, thresholds)
+    low, high = low - utility.lo, high - utility.lo
+    inner = utility.error + 8.0 * U * np.abs(utility.lo)
+    outer_low = np.where(np.isfinite(low), low + (inner + 8.0 * U * np.abs(low)), low)
+    outer_high = np.where(np.isfinite(high), high - (inner + 8.0 * U * np.abs(high)), high)
+    found = losses(problem.link, outer_low, outer_high).dot(problem.weight).blurred(blur)
+    above = found.upper()
+    middle = float(problem.weight @ LINKS[problem.link].loss(low, high))
+    if not (np.isfinite(above) and middle <= above):
+        return Enclosure.within(above, 0.0)
+    return Enclosure.within(middle, (above - middle) * (1.0 + 4.0 * U))
 
 
 def _dual_ends(
     problem: CumulativeProblem, utility: Enclosure, thresholds: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the ends at the model, at thresholds that are optimal for it up to rounding."""
+) -> tuple[tuple[FloatArray, FloatArray], float]:
+    """Return the ends at the model with thresholds that are optimal for it up to rounding.
+
+    The second value is the largest entry of the gradient at the given thresholds.
+    """
     origin = float(thresholds[len(thresholds) // 2])
-    centred = (utility - origin).hi
+    centred = (utility.hi - origin) + utility.lo
     best = here = thresholds - origin
-    least = np.inf
-    for _ in range(SETTLING):
+    first = least = np.inf
+    for step in range(SETTLING):
         if not (np.diff(here) > 0.0).all():
             break
         slopes = problem.slopes(centred, here)
-        size = np.abs(slopes.threshold).max() / max(float(problem.weight.sum()), U)
+        size = float(np.abs(slopes.threshold).max())
+        first = size if step == 0 else first
         if not size < least:
             break
         best, least = here, size
-        if size <= SETTLED:
+        if size <= SETTLED * float(problem.weight.sum()):
             break
         here = here - slopes.solve_thresholds(slopes.threshold)
-    return problem.ends(centred, best)
+    return problem.ends(centred, best), first
 
 
 def _minorant(
     problem: CumulativeProblem,
     X: Matrix,
     ends: tuple[FloatArray, FloatArray],
-    weight: Enclosure,
+    blur: float,
     *,
     precise: bool,
     threads: int,
 ) -> tuple[Enclosure, Enclosure]:
     """Return the constant of the minorant of the losses and v, see the module."""
-    tangent = tangents(problem.link, *ends)
-    factor = _factors(problem.codes, problem.n_ranks, tangent, weight)
-    share = weight * factor[problem.codes]
-    gain = tangent.constant.dot(share)
-    coefficients = tangent.score * share
-    value = coefficients.hi
-    if not np.isfinite(coefficients.error).all():
-        nothing = np.full(X.shape[1], np.inf)
-        return NOTHING, Enclosure.within(np.zeros(X.shape[1]), nothing)
-    error = coefficients.error + np.abs(coefficients.lo)
+    tangent, codes, d = tangents(problem.link, *ends), problem.codes, X.shape[1]
+    factor, gain = _factors(problem, ends, tangent, blur)
+    if not (np.isfinite(tangent).all() and np.isfinite(gain.error)):
+        return NOTHING, Enclosure.within(np.zeros(d), np.full(d, np.inf))
+    known = (factor.error + np.abs(factor.lo)) / factor.hi + blur + 8.0 * U
+    share = factor.hi[codes] * problem.weight
+    value = share * tangent.score
+    error = np.abs(value) * known[codes] + share * tangent.score_error * (1.0 + 8.0 * U)
     mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
     total = Enclosure.exact(value).sum()
     pull = combine(X, value, precise=precise, threads=threads) - total * mean
     return gain, pull.widened(_spread(X, mean, error) * (1.0 + (len(value) + 8) * U))
 
 
-def _factors(codes: IntArray, n_ranks: int, tangent: Tangents, weight: Enclosure) -> Enclosure:
-    """Return the factors c of the ranks, the largest of them at most 1."""
-    order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], np.arange(n_ranks + 1))
-    rises, falls = (weight * tangent.p)[order], (weight * tangent.q)[order]
-    factors = [Enclosure.exact(1.0)]
-    for k in range(1, n_ranks):
-        fall = falls[starts[k - 1] : starts[k]].sum()
-        factors.append(factors[-1] * (fall / rises[starts[k] : starts[k + 1]].sum()))
-    largest = max(float(factor.upper()) for factor in factors)
-    if not np.isfinite(largest):
-        return Enclosure.within(np.zeros(n_ranks), np.full(n_ranks, np.inf))
-    joined = Enclosure(*(np.array([getattr(f, name) for f in factors], dtype=np.float64)
+def _factors(
+    problem: CumulativeProblem,
+    ends: tuple[FloatArray, FloatArray],
+    tangent: Tangents,
+    blur: float,
+) -> tuple[Enclosure, Enclosure]:
+    """Return the factors c of the ranks, the largest at most 1, and the sum of c s e."""
+    sums = np.zeros((3, 4, problem.n_ranks))
+    rank_sums(problem.codes, problem.weight, blur, *ends, *tangent, sums)
+    n = len(problem.codes)
+    error = sums[:, 2] * (1.0 + (n + 8) * U) + CHARGE * (n + 16) * U * U * sums[:, 3] + DUST * n
+    found = Enclosure(sums[:, 0], sums[:, 1], error)
+    rises, falls, constants = found[0], found[1], found[2]
+    chain = [Enclosure.exact(1.0)]
+    for k in range(1, problem.n_ranks):
+        chain.append(chain[-1] * (falls[k - 1] / rises[k]))
+    largest = max(float(factor.upper()) for factor in chain)
+    joined = Enclosure(*(np.array([getattr(f, name) for f in chain], dtype=np.float64)
                          for name in ("hi", "lo", "error")))  # fmt: skip
-    return joined * ((1.0 - 4.0 * U) / largest)
+    factor = joined * ((1.0 - 4.0 * U) / largest)
+    return factor, factor.dot(constants)
 
 
 def _spread(X: Matrix, mean: FloatArray, error: FloatArray) -> FloatArray:
@@ -180,3 +182,32 @@ def _spread(X: Matrix, mean: FloatArray, error: FloatArray) -> FloatArray:
     if sp.issparse(X):
         return np.asarray(abs(X).T @ error) + float(error.sum()) * np.abs(mean)
     return np.asarray(error @ np.abs(X - mean))
+
+
+@jit
+def rank_sums(  # type: ignore[no-untyped-def]
+    codes, weight, blur, a, b, loss, loss_error, p, p_error, q, q_error, score, score_error, out
+):
+    """Add p, q and e, times the weights, to out: hi, lo, error and size of terms for each rank."""
+    for i in range(len(codes)):
+        k, s = codes[i], weight[i]
+        for r in range(2):
+            slope, wrong = (p[i], p_error[i]) if r == 0 else (q[i], q_error[i])
+            h, low = two_product(s, slope)
+            out[r, 0, k], out[r, 1, k] = add(out[r, 0, k], out[r, 1, k], h, low)
+            out[r, 2, k] += s * wrong + blur * h
+            out[r, 3, k] += h
+        end = b[i] if np.isinf(a[i]) else a[i]
+        h, low = two_product(score[i], end)
+        wrong, size = loss_error[i] + abs(end) * score_error[i], loss[i] + abs(h)
+        h, low = add(h, low, loss[i], 0.0)
+        if not (np.isinf(a[i]) or np.isinf(b[i])):
+            wide, rest = two_sum(b[i], -a[i])
+            wide, rest = multiply(wide, rest, q[i], 0.0)
+            h, low = add(h, low, wide, rest)
+            wrong += (b[i] - a[i]) * q_error[i]
+            size += abs(wide)
+        h, low = multiply(h, low, s, 0.0)
+        out[2, 0, k], out[2, 1, k] = add(out[2, 0, k], out[2, 1, k], h, low)
+        out[2, 2, k] += s * wrong * (1.0 + 8.0 * U) + blur * abs(h)
+        out[2, 3, k] += s * size

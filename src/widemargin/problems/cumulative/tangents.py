@@ -52,17 +52,7 @@ LOG_2 = 0.6931471805599453
 
 
 class Tangents(NamedTuple):
-    """Enclosures of the loss, of the slopes p and q, of the score q - p, and of e."""
-
-    loss: Enclosure
-    p: Enclosure
-    q: Enclosure
-    score: Enclosure
-    constant: Enclosure
-
-
-class _Rough(NamedTuple):
-    """Float64 values and absolute errors of loss, p, q and score."""
+    """Float64 values of loss, p, q and score, and bounds on their absolute errors."""
 
     loss: FloatArray
     loss_error: FloatArray
@@ -75,17 +65,13 @@ class _Rough(NamedTuple):
 
 
 def tangents(link: str, a: FloatArray, b: FloatArray) -> Tangents:
-    """Return loss, slopes and tangents at the ends a and b; unknown where a >= b."""
+    """Return losses, slopes and scores at the ends a and b; unknown where a >= b."""
     with np.errstate(all="ignore"):
         rough = _of_link(link, a, b)
-        loss, p, q, score = (
-            Enclosure.within(rough[k], np.where(a < b, rough[k + 1] * (1 + 1e-6) + DUST, np.inf))
-            for k in (0, 2, 4, 6)
+        bounds = [np.where(a < b, rough[k] * (1 + 1e-6) + DUST, np.inf) for k in (1, 3, 5, 7)]
+        return Tangents(
+            *(rough[k] if k % 2 == 0 else bounds[k // 2] for k in range(8)),
         )
-        open_below, closed = np.isneginf(a), np.isfinite(a) & np.isfinite(b)
-        end = np.where(open_below, b, a)
-        width = Enclosure.exact(np.where(closed, b, 0.0)) - np.where(closed, a, 0.0)
-        return Tangents(loss, p, q, score, loss + score * end + q * width)
 
 
 def losses(link: str, a: FloatArray, b: FloatArray) -> Enclosure:
@@ -96,7 +82,7 @@ def losses(link: str, a: FloatArray, b: FloatArray) -> Enclosure:
         return Enclosure.within(value, rough.loss_error * (1 + 1e-6) + DUST)
 
 
-def _of_link(link: str, a: FloatArray, b: FloatArray) -> _Rough:
+def _of_link(link: str, a: FloatArray, b: FloatArray) -> Tangents:
     return {"logit": _logit, "cloglog": _cloglog, "probit": _probit}[link](a, b)
 
 
@@ -127,7 +113,7 @@ def _softplus(x: FloatArray) -> FloatArray:
     return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
 
-def _logit(a: FloatArray, b: FloatArray) -> _Rough:
+def _logit(a: FloatArray, b: FloatArray) -> Tangents:
     gap = b - a
     odds, units = _odds(gap, 1.0)
     rest, rest_units = _minus_log_rest(gap)
@@ -138,7 +124,7 @@ def _logit(a: FloatArray, b: FloatArray) -> _Rough:
     loss_error += np.where(odds > 0.0, 1.01 * gap * odds, 0.0)
     low, high = _sigmoid(a), _sigmoid(-b)
     each = EXP_ULP + 4.0
-    return _Rough(
+    return Tangents(
         loss, loss_error * U,
         low + odds, (each * low + (units + 1.0) * odds) * U,
         high + odds, (each * high + (units + 1.0) * odds) * U,
@@ -149,7 +135,7 @@ def _logit(a: FloatArray, b: FloatArray) -> _Rough:
 # ----------------------------------------------------------------------------------- cloglog
 
 
-def _cloglog(a: FloatArray, b: FloatArray) -> _Rough:
+def _cloglog(a: FloatArray, b: FloatArray) -> Tangents:
     gap = b - a
     low, high = np.exp(a), np.exp(b)
     mass = np.where(gap <= 1.0, low * np.expm1(gap), high - low)
@@ -161,7 +147,7 @@ def _cloglog(a: FloatArray, b: FloatArray) -> _Rough:
     loss_error = (EXP_ULP + 1.0) * low + (rest_units + 1.0) * rest + 1.01 * blur * pulled
     q = np.where(odds > 0.0, high * odds, 0.0)
     units_of_slope = units + EXP_ULP + 3.0
-    near = _Rough(
+    near = Tangents(
         loss, loss_error * U,
         low * (1.0 + odds), (units_of_slope * low * odds + (EXP_ULP + 2.0) * low) * U,
         q, units_of_slope * q * U + np.where(np.isfinite(b), DUST * (1.0 + high), 0.0),
@@ -174,19 +160,19 @@ def _cloglog(a: FloatArray, b: FloatArray) -> _Rough:
     odds, units = _odds(gap, 1.0)
     rest, rest_units = _minus_log_rest(gap)
     rest_error = (rest_units + 1.0) * rest + np.where(odds > 0.0, 1.01 * gap * odds, 0.0)
-    tangent = _Rough(
+    tangent = Tangents(
         rest - b, (rest_error + 2.0 * np.abs(b)) * U,
         odds, (units + 2.0) * odds * U,
         1.0 + odds, ((units + 2.0) * odds + 2.0) * U,
         np.ones_like(b), np.full_like(b, 2.0 * U),
     )  # fmt: skip
-    return _Rough(*(np.where(far, one, other) for one, other in zip(tangent, near, strict=True)))
+    return Tangents(*(np.where(far, one, other) for one, other in zip(tangent, near, strict=True)))
 
 
 # ------------------------------------------------------------------------------------ probit
 
 
-def _probit(a: FloatArray, b: FloatArray) -> _Rough:
+def _probit(a: FloatArray, b: FloatArray) -> Tangents:
     """Return the values of the interval or of its mirror image, the one further left."""
     mirror = a + b > 0.0
     left, right = np.where(mirror, -b, a), np.where(mirror, -a, b)
@@ -201,7 +187,7 @@ def _probit(a: FloatArray, b: FloatArray) -> _Rough:
             for row, value in zip(out, values(*at), strict=True):
                 row[chosen] = value
     loss, loss_error, p, p_error, q, q_error, score, score_error = out
-    return _Rough(
+    return Tangents(
         loss, loss_error,
         np.where(mirror, q, p), np.where(mirror, q_error, p_error),
         np.where(mirror, p, q), np.where(mirror, p_error, q_error),
@@ -216,7 +202,7 @@ def _loss_of_slope(right: FloatArray, q: FloatArray, units: FloatArray) -> tuple
     return half + HALF_LOG_2PI + log, error * U
 
 
-def _short(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray) -> _Rough:
+def _short(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray) -> Tangents:
     """Expand the probability at the midpoint m in powers of half the width."""
     h = 0.5 * gap
     square, s = h * h, m * m
@@ -227,12 +213,12 @@ def _short(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray) 
     score = -2.0 * np.sinh(h * m) * common
     units = units + EXP_ULP
     loss, loss_error = _loss_of_slope(right, q, units)
-    return _Rough(
+    return Tangents(
         loss, loss_error, p, units * p * U, q, units * q * U, score, units * np.abs(score) * U
     )
 
 
-def _tail(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray) -> _Rough:
+def _tail(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray) -> Tangents:
     """Use Mills' ratios of both ends, which are not positive."""
     closed = np.isfinite(left)
     exponent = np.where(closed, gap * m, -np.inf)
@@ -247,13 +233,13 @@ def _tail(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray) -
     score = -q * np.expm1(exponent)
     p_units = np.where(p > 0.0, units + blur, 0.0)
     loss, loss_error = _loss_of_slope(right, q, units)
-    return _Rough(
+    return Tangents(
         loss, loss_error, p, p_units * p * U, q, units * q * U,
         score, (units + EXP_ULP + 8.0) * score * U,
     )  # fmt: skip
 
 
-def _central(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray) -> _Rough:
+def _central(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray) -> Tangents:
     """Use the error function; zero is inside the interval."""
     (tail, units), (other, other_units) = upper_tail(right), upper_tail(-left)
     other = np.where(np.isfinite(left), other, 0.0)
@@ -270,7 +256,7 @@ def _central(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray
         found.append(value)
         errors.append(np.where(value > 0.0, value * (value_units + own + 2.0) * U, 0.0))
     score = found[1] - found[0]
-    return _Rough(
+    return Tangents(
         loss, (1.01 * own + (EXP_ULP + 1.0) * np.abs(loss)) * U,
         found[0], errors[0], found[1], errors[1],
         score, errors[0] + errors[1] + 2.0 * U * np.abs(score),
