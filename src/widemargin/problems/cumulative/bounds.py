@@ -54,8 +54,9 @@ from widemargin.problems.linear_bounds import NOTHING, best_on_ray
 if TYPE_CHECKING:
     from widemargin.problems.cumulative import CumulativeProblem
 
-SETTLING = 6  # Newton steps in the thresholds of the dual point; one or two suffice near an optimum
-SETTLED = 1e-15  # residual of the thresholds relative to the sum of their slopes
+SETTLING = 60  # most Newton steps in the thresholds of the dual point; usually one or two
+CLOSE = 1e-6  # steps below it decrease quadratically, down to rounding errors
+SETTLED = 1e-14
 
 
 def bracket(
@@ -116,17 +117,16 @@ def _dual_ends(
     best = here = thresholds - origin
     first = least = np.inf
     for step in range(SETTLING):
-        if not (np.diff(here) > 0.0).all():
-            break
         slopes = problem.slopes(centred, here)
-        size = float(np.abs(slopes.threshold).max())
-        first = size if step == 0 else first
-        if not size < least:
+        first = float(np.abs(slopes.threshold).max()) if step == 0 else first
+        move = slopes.solve_thresholds(slopes.threshold)
+        size = float(np.abs(move).max())
+        if not size < (least if least < CLOSE else np.inf):  # rounding errors, or not finite
             break
         best, least = here, size
-        if size <= SETTLED * float(problem.weight.sum()):
+        here = here - move
+        if size <= SETTLED or not (np.diff(here) > 0.0).all():
             break
-        here = here - slopes.solve_thresholds(slopes.threshold)
     return problem.ends(centred, best), first
 
 

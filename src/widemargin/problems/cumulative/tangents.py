@@ -150,7 +150,8 @@ def _cloglog(a: FloatArray, b: FloatArray) -> Tangents:
     near = Tangents(
         loss, loss_error * U,
         low * (1.0 + odds), (units_of_slope * low * odds + (EXP_ULP + 2.0) * low) * U,
-        q, units_of_slope * q * U + np.where(np.isfinite(b), DUST * (1.0 + high), 0.0),
+        # Where the odds underflow, q = high exp(-mass) does as well, unless low is near high.
+        q, units_of_slope * q * U + np.where(high > 2.0 * mass, DUST * high, 0.0),
         pulled - low, (units + blur + 3.0) * (pulled + low) * U,
     )  # fmt: skip
     far = b < FAR_LEFT
