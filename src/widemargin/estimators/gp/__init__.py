@@ -289,9 +289,7 @@ class MeanFieldGPClassifier(
         )
         self.n_iter_ = max(1, *(result.n_iter for result in results))
 
-    def _certify(
-        self, known: Covariance, results: list[MeanFieldResult], blur: float
-    ) -> None:
+    def _certify(self, known: Covariance, results: list[MeanFieldResult], blur: float) -> None:
         """Compute certificates for convex problems, and the largest residual."""
         self.certificates_: list[Certificate] = []
         evaluations = known.rows.evaluations if known.rows is not None else 0

@@ -299,8 +299,12 @@ class MeanField:
         t, scale = start.copy(), self.scale
         lam = scale * scale
         for _ in range(DUAL_STEPS):
-            excess = scale * t + self.cavity * self.likelihood.strength(t) / scale - signed
-            rest = self.likelihood.slope(t)[1]
+            strength = self.likelihood.strength(t)
+            d, rest = self.likelihood.slope(t)
+            # d / F is t + F without cancellation; the terms with c t cancel as well.
+            with np.errstate(invalid="ignore"):
+                pulled = np.where(t > 0.0, t + strength, d / strength)
+            excess = scale * pulled - self.input_noise * strength / scale - signed
             step = excess * scale / (self.input_noise + self.cavity * rest)
             t = t - step
             if (np.abs(step) <= 1e-14 * np.maximum(1.0, np.abs(t))).all():

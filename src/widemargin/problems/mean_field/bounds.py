@@ -1,6 +1,6 @@
 r"""Bounds of the naive mean-field problem that hold in exact arithmetic.
 
-Let :math:`\sigma_i = \alpha_i` be the strength of one copy of sample i, :math:`\lambda_i = c_i + v`,
+Let :math:`\sigma_i` be the strength of one copy of sample i, :math:`\lambda_i = c_i + v`,
 F and e hazard and excess of the normal distribution, and M as in
 :mod:`widemargin._base.normal`. The terms of the problem are
 
@@ -129,7 +129,7 @@ def bracket(
     """
     f = covariance.fields(coefficients, precise=precise)
     weight = Enclosure.exact(problem.weight).blurred(blur)
-    terms = _Terms(covariance.diagonal, problem)
+    terms = Terms(covariance.diagonal, problem)
     with np.errstate(all="ignore"):
         norm = f.dot(coefficients)
         primal = _energy(problem, terms, covariance, coefficients, z, f, norm, weight, blur)
@@ -141,7 +141,7 @@ def bracket(
     return found
 
 
-class _Terms:
+class Terms:
     """lambda and its root, enclosed, and the terms psi at float64 fields t."""
 
     def __init__(self, cavity: Enclosure, problem: MeanField) -> None:
@@ -191,7 +191,7 @@ class _Terms:
 
 def _energy(
     problem: MeanField,
-    terms: _Terms,
+    terms: Terms,
     covariance: Covariance,
     coefficients: FloatArray,
     t: FloatArray,
@@ -213,7 +213,7 @@ def _energy(
 
 def _dual(
     problem: MeanField,
-    terms: _Terms,
+    terms: Terms,
     f: Enclosure,
     norm: Enclosure,
     weight: Enclosure,
@@ -230,7 +230,7 @@ def _dual(
 
 def _shrunk(
     problem: MeanField,
-    terms: _Terms,
+    terms: Terms,
     f: Enclosure,
     norm: Enclosure,
     weight: Enclosure,
