@@ -79,7 +79,8 @@ class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
     log_likelihood_ : float
         Log-likelihood of the training samples, without the penalty.
     certificate_ : Certificate or None
-        Certificate of optimality; None with alpha=0, where no lower bound is available.
+        Certificate of optimality, with its rounding errors; None with alpha=0, where no lower bound
+        is available.
     n_iter_ : int
         Number of Newton steps.
     n_features_in_, feature_names_in_

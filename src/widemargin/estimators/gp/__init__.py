@@ -125,9 +125,9 @@ class MeanFieldGPClassifier(
     certificate_ : Certificate or None
         For the naive theory without flip noise, whose equations are the optimality conditions of a
         convex function of the coefficients: `primal` is its value at `alpha_`, `dual` Fenchel's
-        lower bound at the means of the training samples, `kkt_violation` the residual, all
-        recomputed from `alpha_` and the kernel matrix; the worst of `certificates_`. None for the
-        other approximations, which are not optimisation problems.
+        lower bound at the means of the training samples, both with their rounding errors, and
+        `kkt_violation` the residual; the worst of `certificates_`. None for the other
+        approximations, which are not convex problems.
     certificates_ : list of Certificate
         Certificates, one per latent function; empty if `certificate_` is None.
     n_iter_ : int
@@ -242,8 +242,7 @@ class MeanFieldGPClassifier(
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
             results = [self._solve(K, label, data.weight, watch) for label in labels]
         self._keep(data, results)
-        known = Covariance(K, rows, float(self.mean_variance))
-        self._certify(known, results, data.cost_error)
+        self._certify(Covariance(K, rows, float(self.mean_variance)), results, data.cost_error)
         if self.residual_ > self.tol:
             warn_unconverged(name, results, self.residual_, self.tol, self.solver)
         return self
@@ -292,9 +291,8 @@ class MeanFieldGPClassifier(
     def _certify(self, known: Covariance, results: list[MeanFieldResult], blur: float) -> None:
         """Compute certificates for convex problems, and the largest residual."""
         self.certificates_: list[Certificate] = []
-        evaluations = known.rows.evaluations if known.rows is not None else 0
         if self.inference == "naive" and self.flip_noise == 0:
-            self.certificates_ = certificates(known, results, self.tol, evaluations, blur)
+            self.certificates_ = certificates(known, results, self.tol, blur)
         self.certificate_ = worst(self.certificates_) if self.certificates_ else None
         proved = [certificate.kkt_violation for certificate in self.certificates_]
         self.residual_ = max(proved or [result.residual for result in results])

@@ -109,21 +109,18 @@ def solve_function(
 
 
 def certificates(
-    covariance: Covariance,
-    results: list[MeanFieldResult],
-    tol: float,
-    evaluations: int,
-    blur: float,
+    known: Covariance, results: list[MeanFieldResult], tol: float, blur: float
 ) -> list[Certificate]:
     """Return the certificates of convex problems at the fitted coefficients.
 
     `blur` is the relative error of the weights of the samples.
     """
+    evaluations = known.rows.evaluations if known.rows is not None else 0
     return [
         result.problem.certificate(
             "naive mean field",
             result.coefficients,
-            covariance,
+            known,
             tol=tol,
             n_iter=max(1, result.n_iter),
             kernel_evaluations=evaluations,

@@ -354,34 +354,27 @@ def _settled(problem: CumulativeProblem, point: _Point) -> _Point:
 def _result(
     problem: CumulativeProblem, rows: CentredRows, state: _State, tol: float, budget: Budget
 ) -> CumulativeResult:
-    """Return the model with its thresholds shifted from centred to original data.
-
-    A run that did not converge returns the best constant model, where Newton's method starts, if
-    rounding made its own model worse than that.
-    """
+    """Return the model on the original data, or the best constant one if rounding made it worse."""
     point = _settled(problem, _point(problem, rows, state.point.w, state.point.thresholds))
-    w, thresholds, utility = _shifted(rows, point)
     # Judge the shifted model: it is what the user gets, and a large mean costs it digits.
-    reached = problem.objective(utility, thresholds, _norm2(w))
+    model = _shifted(problem, rows, point)
     around = _around(problem, rows, point)
-    above = around.above + (reached - point.objective)
-    bound = problem.lower_bound(reached, above, around.gradient)
+    above = around.above + (model.objective - point.objective)
+    bound = problem.lower_bound(model.objective, above, around.gradient)
     status = state.status or budget.status
-    if problem.alpha > 0 and relative_gap(reached, bound) <= tol:
+    if problem.alpha > 0 and relative_gap(model.objective, bound) <= tol:
         status = "converged"
     elif problem.alpha > 0 and status == "converged":  # rounding of the shift
         status = "stalled"
     if status != "converged":
-        constant = _point(problem, rows, np.zeros_like(w), problem.start())
-        if not reached <= constant.objective:
-            w, thresholds, utility = constant.w, constant.thresholds, constant.utility
-            reached = constant.objective
+        constant = _point(problem, rows, np.zeros_like(point.w), problem.start())
+        model = min(constant, model, key=lambda found: found.objective)
     return CumulativeResult(
-        coef=w,
-        thresholds=thresholds,
-        primal=reached,
+        coef=model.w,
+        thresholds=model.thresholds,
+        primal=model.objective,
         dual=bound,
-        likelihood=problem.likelihood(utility, thresholds),
+        likelihood=problem.likelihood(model.utility, model.thresholds),
         n_iter=max(1, budget.used),
         status=status,
         separated=state.separated,
@@ -390,12 +383,14 @@ def _result(
     )
 
 
-def _shifted(rows: CentredRows, point: _Point) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return weights, thresholds and utilities on the scale of the original data."""
+def _shifted(problem: CumulativeProblem, rows: CentredRows, point: _Point) -> _Point:
+    """Return the same model with thresholds and utilities on the scale of the original data."""
     thresholds = point.thresholds + float(rows.centre @ point.w)
     for k in range(1, len(thresholds)):  # the shift may round neighbours to equal values
         thresholds[k] = max(thresholds[k], np.nextafter(thresholds[k - 1], np.inf))
-    return point.w, thresholds, rows.rows.dot(point.w)
+    utility = rows.rows.dot(point.w)
+    objective = problem.objective(utility, thresholds, _norm2(point.w))
+    return _Point(point.w, thresholds, utility, objective)
 
 
 def _norm2(w: FloatArray) -> float:
