@@ -167,7 +167,7 @@ def by_group(order: Any, group: Any, starts: Any, out: Any) -> None:
 
 
 @jit
-def local_ranks(group: Any, codes: Any, order: Any, code: Any, ranks: Any) -> None:
+def renumber(group: Any, codes: Any, order: Any, code: Any, ranks: Any) -> None:
     """Renumber the codes of each group from 0; order sorts samples by (group, code)."""
     last_group = -1
     last_code = codes[order[0]]

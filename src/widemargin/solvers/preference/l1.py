@@ -21,6 +21,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import gap_scale
 from widemargin.problems.preference import PreferenceProblem, scaled_dual
+from widemargin.problems.preference.bounds import dual_terms
 from widemargin.problems.preference.pair_sums import Curvature, DualPoint, Listed, SortedRows
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.numerics.data_products import LinearRows
@@ -43,12 +44,14 @@ def solve_l1(
     descent = L1Descent(problem, rows, tol, budget)
     status = descent.run()
     w = descent.best.coef
+    beta = dual_terms(problem, descent.point).beta.hi
     return PreferenceResult(
         coef=w,
         f=rows.dot(w),
         penalty=float(np.abs(w).sum()),
         point=descent.point,
-        image=rows.combine(problem.evaluate_point(descent.point).beta),
+        beta=beta,
+        image=rows.combine(beta),
         n_iter=max(1, budget.used),
         status=status,
     )
