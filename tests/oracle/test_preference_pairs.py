@@ -130,7 +130,7 @@ def test_optimum_and_gap_over_all_pairs(kind, kernel, loss, C):
     assert abs(dual - optimum) <= RELATIVE * abs(optimum)
     # Both objectives are rounded outwards, by no more than the certificate says.
     assert 0 < certificate.rounding <= 1e-7 * max(1.0, abs(primal))
-    assert 0 <= certificate.primal - primal + 1e-9 * abs(primal)
+    assert certificate.primal - primal + 1e-9 * abs(primal) >= 0
     assert certificate.primal - certificate.rounding <= primal + 1e-9 * abs(primal)
     assert certificate.dual <= dual + 1e-9 * abs(dual)
     assert certificate.dual + certificate.rounding >= dual - 1e-9 * abs(dual)

@@ -72,7 +72,6 @@ from functools import cached_property
 
 import numpy as np
 
-from widemargin._base.enclosure import Enclosure
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin.certificate import Certificate, relative_gap
 from widemargin.kernels import Rows
@@ -178,8 +177,7 @@ class PreferenceProblem:
     def n_pairs(self) -> float:
         """Sum of s_i s_j over all comparable pairs, with a relative error of U."""
         pairs = EnclosedPairs.of(self, np.zeros(self.n_rows))
-        weight = Enclosure.exact(pairs.weight[:, None])
-        return float(pairs.over_lower(weight, pairs.first(0.0))[:, 0].dot(pairs.weight).hi)
+        return float(pairs.moments(0.0).above.dot(pairs.weight).hi)
 
     def order(self, key: FloatArray | IntArray, low: FloatArray | None = None) -> IntArray:
         """Return the indices that sort the samples by (group, key), or by (group, key + low)."""
@@ -222,11 +220,6 @@ class PreferenceProblem:
         """
         rows = self.sort(f) if rows is None else rows
         return rows.sums(DualPoint(f, width), self.C, squared=self.squared)
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def evaluate_point(self, point: DualPoint) -> PairSums:
-        """Return the loss and the sums of any dual point, at the utilities of the point."""
-        return self.sort(point.f).sums(point, self.C, squared=self.squared)
 
     def primal(self, f: FloatArray, penalty: float) -> float:
         """Return the primal objective at utilities f with the given penalty term."""

@@ -72,12 +72,16 @@ class DualTerms:
 
 
 class _Parts(NamedTuple):
-    """Utilities and penalty of the model; norm term of the dual, and its largest factor."""
+    """Utilities and penalty of the model; norm term of the dual, and its largest factor.
+
+    `shorter` is by how much rounding errors reduce the factor.
+    """
 
     f: Enclosure
     penalty: Enclosure
     curve: Enclosure
     longest: float
+    shorter: float = 0.0
 
 
 def bracket(
@@ -118,7 +122,8 @@ def bracket(
         negative = parts.penalty.upper() < 0.0 or parts.curve.upper() < 0.0
         found = Bracket.of(primal, dual, trivial=0.0)
         valid = mercer and _may_be_mercer(data) and not negative and found.dual <= found.primal
-        return found if valid else Bracket(found.primal, -np.inf, found.rounding)
+        rounding = found.rounding + parts.shorter * abs(float(terms.gain.hi))
+        return Bracket(found.primal, found.dual if valid else -np.inf, rounding)
 
     with np.errstate(all="ignore"):
         return tightest(evaluate, tol)
@@ -193,17 +198,14 @@ def _stepped_terms(
     Any decision about a slack gives feasible variables, so that it may be wrong; a listed pair has
     its listed value on either side.
     """
-    first = pairs.first(width)
-    weight = Enclosure.exact(pairs.weight[:, None])
-    above, below = pairs.over_lower(weight, first)[:, 0], pairs.over_higher(weight, first)[:, 0]
-    C = Enclosure.exact(problem.C)
-    beta = pairs.scattered((above - below) * pairs.weight * C)
-    gain = above.dot(pairs.weight) * C
+    sums, C = pairs.moments(width), Enclosure.exact(problem.C)
+    beta = pairs.scattered((sums.above - sums.below) * pairs.weight * C)
+    gain = sums.above.dot(pairs.weight) * C
     if listed is not None:
         place = np.empty_like(pairs.order)
         place[pairs.order] = np.arange(len(place))
         cap = C * problem.weight[listed.upper] * problem.weight[listed.lower]
-        counted = first[place[listed.upper]] <= place[listed.lower]
+        counted = pairs.first(width)[place[listed.upper]] <= place[listed.lower]
         extra = Enclosure.exact(np.clip(listed.values, 0.0, cap.hi)) - cap * counted.astype(float)
         beta = (
             beta + _at(listed.upper, extra, len(beta.hi)) - _at(listed.lower, extra, len(beta.hi))
@@ -239,10 +241,12 @@ def _linear_parts(
     pull = pull.widened(float(apart @ row_norms(X)) * UP)
     f, longest = times(X, model.coef, precise=precise), _capped(problem)
     if problem.norm == 1:
+        ideal = 1.0 / max(1.0, float(np.max(np.abs(pull.hi), initial=0.0)))
         largest = float(np.max(pull.size(), initial=0.0)) * (1.0 + 4.0 * U)
         if not largest * longest <= 1.0:  # also if nothing is known of it
             longest = (1.0 - 4.0 * U) / largest if np.isfinite(largest) else 0.0
-        return _Parts(f, abs(Enclosure.exact(model.coef)).sum(), NOTHING, longest)
+        size = abs(Enclosure.exact(model.coef)).sum()
+        return _Parts(f, size, NOTHING, longest, max(0.0, ideal - longest))
     return _Parts(f, squared_norm(model.coef, 0.0, None) * 0.5, pull.dot(pull) * 0.5, longest)
 
 

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from widemargin._base.double_double import CHARGE, U, add
-from widemargin._base.enclosure import Enclosure
+from widemargin._base.double_double import CHARGE, U, add, multiply
+from widemargin._base.enclosure import DUST, Enclosure
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from widemargin.problems.preference import PreferenceProblem
 
-READS = 64  # nodes of a Fenwick tree that a sum reads, at most
+READS = 80  # 64 nodes of a Fenwick tree that a sum reads at most, and a few operations
 
 
 def decision_error(level: float) -> float:
@@ -90,11 +90,6 @@ class EnclosedPairs:
         return np.repeat(np.arange(len(self.ranks)), np.diff(self.starts))
 
     @cached_property
-    def utility(self) -> Enclosure:
-        """Utilities, without an error."""
-        return Enclosure(self.hi, self.lo, np.zeros_like(self.hi))
-
-    @cached_property
     def mass(self) -> FloatArray:
         """Weight of each sample's group, rounded up."""
         return np.bincount(self.group, self.weight)[self.group] * (1.0 + 1e-6)
@@ -110,60 +105,50 @@ class EnclosedPairs:
         first_partners(self.hi, self.lo, self.starts, level, out)
         return out
 
-    def over_lower(self, values: Enclosure, first: IntArray) -> Enclosure:
-        """Sum values, of shape (n, k), over the lower-ranked samples in each window."""
-        hi, lo = np.zeros_like(values.hi), np.zeros_like(values.hi)
-        trees = first, self.code, self.starts, self.ranks
-        partner_sums(*trees, values.hi, values.lo, hi, lo)
-        return self._with_errors(values, hi, lo)
+    def moments(self, level: float) -> Moments:
+        """Return the sums over the pairs with a slack above a level.
 
-    def over_higher(self, values: Enclosure, first: IntArray) -> Enclosure:
-        """Sum values over the higher-ranked samples whose windows contain each sample.
-
-        The same loop runs over the reversed samples with reversed ranks.
+        Sums over higher-ranked partners use the same loop on the reversed samples, with reversed
+        ranks and negated utilities.
         """
-        n = len(first)
+        first, n = self.first(level), len(self.hi)
+        lower, higher = np.zeros((4, n)), np.zeros((4, n))
+        trees = first, self.code, self.starts, self.ranks
+        window_moments(*trees, self.hi, self.lo, self.weight, lower)
         ranks = self.ranks[::-1].copy()
         starts = n - self.starts[::-1]
         code = np.repeat(ranks, np.diff(starts)) - 1 - self.code[::-1]
         beyond = np.searchsorted(first, np.arange(n), side="right")
-        hi, lo = np.zeros_like(values.hi), np.zeros_like(values.hi)
-        turned = np.ascontiguousarray(values.hi[::-1]), np.ascontiguousarray(values.lo[::-1])
-        partner_sums((n - beyond)[::-1].copy(), code, starts, ranks, *turned, hi, lo)
-        return self._with_errors(values, hi[::-1], lo[::-1])
+        trees = (n - beyond)[::-1].copy(), code, starts, ranks
+        turned = (-self.hi[::-1], -self.lo[::-1], self.weight[::-1].copy())
+        window_moments(*trees, *turned, higher)
+        error = self._errors
+        found = [Enclosure(part[k], part[k + 1], error[k // 2])
+                 for part in (lower, higher[:, ::-1]) for k in (0, 2)]  # fmt: skip
+        return Moments(*found)
 
-    def _with_errors(self, values: Enclosure, hi: FloatArray, lo: FloatArray) -> Enclosure:
-        """Return sums with the rounding errors of as many additions as a group has samples."""
-        unit = CHARGE * U * U * (np.diff(self.starts) + READS) * (1.0 + 1e-6)
-        error = np.empty_like(hi)
-        for c in range(hi.shape[1]):
-            size = np.bincount(self.group, np.abs(values.hi[:, c]))
-            own = np.bincount(self.group, values.error[:, c])
-            error[:, c] = ((unit * size + own) * (1.0 + 1e-6))[self.group]
-        return Enclosure(hi, lo, error)
+    @cached_property
+    def _errors(self) -> tuple[FloatArray, FloatArray]:
+        """Rounding errors of weights and of weighted slacks of partners.
 
-    def moments(self, level: float) -> Moments:
-        """Return the sums over the pairs with a slack above a level."""
-        first, v = self.first(level), self.utility
-        weight = Enclosure.exact(self.weight)
-        moment = weight * v
-        parts = ((weight.hi, moment.hi), (weight.lo, moment.lo), (weight.error, moment.error))
-        columns = Enclosure(*(np.stack(part, axis=1) for part in parts))
-        lower, higher = self.over_lower(columns, first), self.over_higher(columns, first)
-        above, below = lower[:, 0], higher[:, 0]
-        excess = above * (1.0 - v) + lower[:, 1]
-        deficit = below * (1.0 + v) - higher[:, 1]
-        return Moments(above, excess, below, deficit)
+        A sum has at most as many additions as the group has samples, and the nodes that are read.
+        """
+        unit = CHARGE * U * U * (np.diff(self.starts) + READS)[self.group] * (1.0 + 1e-6)
+        size = np.abs(self.hi)
+        moment = np.bincount(self.group, self.weight * size)[self.group]
+        slack = unit * (self.mass * (1.0 + size) + moment) * (1.0 + 1e-6)
+        dust = DUST * (1.0 + len(size))  # underflow
+        return unit * self.mass + dust, slack + dust
 
     def partners(self, level: float) -> FloatArray:
         """Return the weight of the partners of each sample above a level, rounded up."""
-        first, weight = self.first(level), Enclosure.exact(self.weight[:, None])
-        both = self.over_lower(weight, first) + self.over_higher(weight, first)
-        return np.asarray(both.upper()[:, 0])
+        sums = self.moments(level)
+        return np.asarray((sums.above + sums.below).upper())
 
     def squares(self, sums: Moments) -> Enclosure:
         """Return the weighted sum of squared slacks: sum s z^2 = sum s z - sum s z (v_i - v_j)."""
-        across = (sums.excess - sums.deficit) * self.utility
+        utility = Enclosure(self.hi, self.lo, np.zeros_like(self.hi))
+        across = (sums.excess - sums.deficit) * utility
         return (sums.excess - across).dot(self.weight)
 
     def scattered(self, values: Enclosure) -> Enclosure:
@@ -193,31 +178,39 @@ def first_partners(hi, lo, starts, level, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def partner_sums(first, code, starts, ranks, high, low, out, rest):  # type: ignore[no-untyped-def]
-    """Write to out + rest the sums of high + low over the lower ranks from position `first` on."""
-    k = high.shape[1]
-    table = np.zeros((ranks.max() + 1, 2 * k))
+def window_moments(first, code, starts, ranks, hi, lo, weight, out):  # type: ignore[no-untyped-def]
+    """Write weight and weighted slack of the lower-ranked samples in each window to out.
+
+    The rows of out are two pairs of high and low parts. The table has the same sums of weights and
+    of weighted utilities for each node.
+    """
+    table = np.zeros((ranks.max() + 1, 4))
     for g in range(len(ranks)):
         q = ranks[g]
         table[: q + 1] = 0.0
         entering = starts[g + 1] - 1
         for i in range(starts[g + 1] - 1, starts[g] - 1, -1):
             while entering >= first[i]:
+                s = weight[entering]
+                mh, ml = multiply(s, 0.0, hi[entering], lo[entering])
                 node = code[entering] + 1
                 while node <= q:
-                    for c in range(k):
-                        table[node, c], table[node, k + c] = add(
-                            table[node, c], table[node, k + c], high[entering, c], low[entering, c]
-                        )
+                    t = table[node]
+                    t[0], t[1] = add(t[0], t[1], s, 0.0)
+                    t[2], t[3] = add(t[2], t[3], mh, ml)
                     node += node & -node
                 entering -= 1
+            sh, sl, mh, ml = 0.0, 0.0, 0.0, 0.0
             node = code[i]
             while node > 0:
-                for c in range(k):
-                    out[i, c], rest[i, c] = add(
-                        out[i, c], rest[i, c], table[node, c], table[node, k + c]
-                    )
+                t = table[node]
+                sh, sl = add(sh, sl, t[0], t[1])
+                mh, ml = add(mh, ml, t[2], t[3])
                 node -= node & -node
+            vh, vl = add(1.0, 0.0, -hi[i], -lo[i])
+            vh, vl = multiply(sh, sl, vh, vl)
+            out[0, i], out[1, i] = sh, sl
+            out[2, i], out[3, i] = add(vh, vl, mh, ml)
 
 
 @jit

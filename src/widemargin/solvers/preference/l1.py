@@ -162,7 +162,7 @@ class L1Descent(SmoothedDescent):
         upper, lower = near
         cap = problem.C * problem.weight[upper] * problem.weight[lower]
         settled = DualPoint(f, reach, Listed(upper, lower, np.zeros(len(upper))))
-        correlation = self.rows.combine(problem.evaluate_point(settled).beta)[chosen]
+        correlation = self.rows.combine(dual_terms(problem, settled).beta.hi)[chosen]
         found = solve_program(features[upper] - features[lower], cap, correlation)
         if found is None:
             return False
@@ -171,6 +171,6 @@ class L1Descent(SmoothedDescent):
         at = Element(w, self.rows.dot(w))
         primal = float(np.abs(w).sum()) + problem.evaluate(at.image, 0.0).loss
         point = DualPoint(f, reach, Listed(upper, lower, values))
-        sums = problem.evaluate_point(point)
-        self.keep(at, primal, point, scaled_dual(sums.total, self.rows.combine(sums.beta)))
+        terms = dual_terms(problem, point)
+        self.keep(at, primal, point, problem.dual(terms, self.rows.combine(terms.beta.hi)))
         return self.gap < 0.5 * before
