@@ -92,7 +92,7 @@ class EnclosedPairs:
     @cached_property
     def mass(self) -> FloatArray:
         """Weight of each sample's group, rounded up."""
-        return np.bincount(self.group, self.weight)[self.group] * (1.0 + 1e-6)
+        return np.asarray(np.bincount(self.group, self.weight)[self.group] * (1.0 + 1e-6))
 
     @property
     def pair_mass(self) -> float:
