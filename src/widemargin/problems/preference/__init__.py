@@ -229,8 +229,7 @@ class PreferenceProblem:
         """Return the dual objective of a point's sums, given K beta, or X'beta (l_1 norm)."""
         if self.norm == 1:
             return scaled_dual(float(terms.gain.hi), image)
-        linear = float(terms.gain.hi) - float(terms.square.hi)
-        return linear - 0.5 * float(terms.beta.hi @ image)
+        return terms.linear - 0.5 * float(terms.beta.hi @ image)
 
     def certificate(
         self,

@@ -70,6 +70,11 @@ class DualTerms:
     gain: Enclosure
     square: Enclosure
 
+    @property
+    def linear(self) -> float:
+        """Dual objective without the norm term, in float64."""
+        return float(self.gain.hi) - float(self.square.hi)
+
 
 class _Parts(NamedTuple):
     """Utilities and penalty of the model; norm term of the dual, and its largest factor.

@@ -289,8 +289,7 @@ class Descent(SmoothedDescent):
         primal = 0.5 * self.space.dot(at, at) + self.problem.evaluate(at.image, 0.0).loss
         terms = dual_terms(self.problem, point)
         u = self.space.expand(terms.beta.hi)
-        linear = float(terms.gain.hi) - float(terms.square.hi)
-        self.keep(at, primal, point, linear - 0.5 * self.space.dot(u, u))
+        self.keep(at, primal, point, terms.linear - 0.5 * self.space.dot(u, u))
 
     def run(self) -> Status:
         """Alternate Newton steps and narrowing of the zone until the gap is below `tol`."""
