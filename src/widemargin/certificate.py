@@ -29,9 +29,7 @@ class Certificate:
     All values are recomputed from the coefficients of the model and the data, not copied from the
     state of the solver, and their rounding errors are counted: `primal` is not below the objective
     of the model in exact arithmetic, and `dual` is not above the optimum. The optimum is between
-    the two, and `gap` bounds the error of the objective. Linear programs, ordinal and cumulative
-    models and Gaussian processes do not count rounding errors yet: their
-    certificates are float64 numbers.
+    the two, and `gap` bounds the error of the objective.
 
     Attributes
     ----------
@@ -213,12 +211,14 @@ class Bracket:
 def tightest(evaluate: Callable[[bool], Bracket], tol: float = np.inf) -> Bracket:
     """Return the bracket of float64 arithmetic or, if rounding blurs it, of more precise sums.
 
-    `evaluate` is called with False, and again with True if the first bracket is blurred or its
-    relative gap exceeds `tol`. Both are valid, so the smaller primal and the larger dual are
-    returned.
+    `evaluate` is called with False, and again with True if the first bracket is blurred, or if its
+    relative gap exceeds `tol` and would not without rounding. Both are valid, so the smaller primal
+    and the larger dual are returned.
     """
     first = evaluate(False)
-    if not first.is_blurred and relative_gap(first.primal, first.dual) <= tol:
+    gap = relative_gap(first.primal, first.dual)
+    attainable = gap - first.rounding / gap_scale(first.primal)
+    if not first.is_blurred and (gap <= tol or attainable > tol):
         return first
     second = evaluate(True)
     return Bracket(

@@ -1,6 +1,6 @@
 """Truth about the machines that are no box-constrained quadratic program with a threshold.
 
-Linear programs over expansions, l1 and Crammer-Singer planes, margins in l_p and ranks. Published
+Linear programs over expansions, l1 and Crammer-Singer planes and margins in l_p. Published
 models: `dual_coef_` on `support_` (NuLPSVC: divided by its exact sum, with the best rho), `coef_`
 and `intercept_`.
 """
@@ -323,57 +323,3 @@ def crammer_singer(model: Any, references: list[Any], X: Any, y: Any, weight: An
             min(constants) if model.fit_intercept else constants[-1],
         )
     ]
-
-
-# ---------------------------------------------------------------- ranks
-
-
-def ranks(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> list[Truth]:
-    """Return the truth about OrdinalSVC with norm 2, over all pairs."""
-    few = Merged.of(X, y, weight, apart=model.kernel == "precomputed")
-    rows, kernel = few.rows, ExactKernel.of(model)
-    K = kernel.matrix(X[np.ix_(rows, rows)] if kernel.name == "precomputed" else X[rows])
-    pairs = [
-        (i, j, few.weight[i] * few.weight[j])
-        for i in range(len(rows))
-        for j in range(len(rows))
-        if y[rows[i]] > y[rows[j]]
-    ]
-    C = rational(model.C)
-    if model.C_scale == "total":
-        C /= sum((s for _, _, s in pairs), ZERO)
-    squared = model.loss == "squared_hinge"
-
-    def objective(f: Any, norm2: Fraction) -> Fraction:
-        z = [max(ZERO, 1 - f[i] + f[j]) for i, j, _ in pairs]
-        losses = [v * v for v in z] if squared else z
-        return norm2 / 2 + C * dot([s for *_, s in pairs], losses)
-
-    def bound(f: Any, mu: Fraction) -> Fraction:
-        beta, linear, ridges = [ZERO] * len(rows), ZERO, ZERO
-        for i, j, s in pairs:
-            z = max(ZERO, 1 - f[i] + f[j])
-            a = 2 * C * s * z if squared else C * s * min(z / mu, ONE)
-            beta[i], beta[j], linear = beta[i] + a, beta[j] - a, linear + a
-            ridges += a * a / (2 * C * s) if squared else ZERO
-        square = dot(beta, product(K, beta)) + ridges
-        scale = linear / square if square else ONE
-        scale = scale if squared else min(ONE, scale)
-        return scale * linear - scale * scale * square / 2
-
-    upper, lower = [], []
-    for other in [model, *references]:
-        if model.kernel == "linear":
-            w = vector(other.coef_)
-            f, norm2 = product(matrix(X[rows]), w), dot(w, w)
-        else:
-            beta = [ZERO] * len(rows)
-            for i, value in zip(other.support_, other.dual_coef_[0], strict=True):
-                beta[few.place[int(i)]] += rational(value)
-            f = product(K, beta)
-            norm2 = dot(beta, f)
-        upper += [objective([s * v for v in f], s * s * norm2) for s in SCALES]
-        widths = [ONE] if squared else [Fraction(1, 10**k) for k in (0, 1, 2, 4, 6, 9)]
-        lower += [bound(f, mu) for mu in widths]
-    constant = objective([ZERO] * len(rows), ZERO)
-    return [Truth(upper[0], min([constant, *upper]), largest(lower), constant, kernel.noise)]
