@@ -11,7 +11,7 @@ from widemargin._base.messages import warn
 from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
-from widemargin._base.tolerances import SHORT_SUM_ROUNDING
+from widemargin._base.tolerances import OBJECTIVE_ROUNDING, SHORT_SUM_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
     TrainingSet,
@@ -63,34 +63,52 @@ class KernelData:
     equal : ndarray or None
         Group number of each sample, equal for equal samples of different classes; None if there
         are no such samples.
+    weight_error : float
+        Relative error of the weights.
     """
 
     rows: Rows
     diagonal: FloatArray
     limit: FloatArray
     equal: IntArray | None
+    weight_error: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class BinaryFit:
     """Solution of one binary problem: program, optimum, certificate and an optional warning.
 
-    `rho` is the margin by which the coefficients have been divided, and `held` names a parameter
-    of the program that the estimator does not have.
+    `gap_scale` is the scale to which the duality gap is relative, `rho` the margin by which the
+    coefficients have been divided, and `held` names a parameter of the program that the estimator
+    does not have. `original` is the program that was solved, with its multipliers, if `problem` is
+    an equivalent one.
     """
 
     problem: MarginProgram
     result: ProgramResult
-    certificate: Certificate
     lam_max: float
+    gap_scale: float
+    found: Certificate | None = None
     warning: str = ""
     rho: float = 1.0
     held: str = ""
+    original: tuple[MarginProgram, FloatArray] | None = None
 
     @property
-    def gap_scale(self) -> float:
-        """Scale to which the duality gap is relative."""
-        return self.problem.scale(self.result.alpha, self.result.f)
+    def certificate(self) -> Certificate:
+        """Certificate of the published coefficients."""
+        assert self.found is not None
+        return self.found
+
+    @property
+    def certified(self) -> MarginProgram:
+        """Program that the certificate bounds."""
+        return self.problem if self.original is None else self.original[0]
+
+    @property
+    def multipliers(self) -> FloatArray:
+        """Multipliers of that program."""
+        return self.result.z if self.original is None else self.original[1]
 
     @property
     def slack(self) -> FloatArray:
@@ -162,7 +180,7 @@ class ProgramClassifier(
         factors = class_costs(class_weight, self.classes_, codes, data.weight)
         weight = data.weight * factors[codes]
         seed = seed_of(self.random_state)
-        kernel = self._kernel_data(data)
+        kernel = replace(self._kernel_data(data), weight_error=_weight_error(data, factors))
         labels = rest_labels(codes, len(self.classes_))
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
@@ -223,16 +241,33 @@ class ProgramClassifier(
             )
             if kernel.equal is not None:
                 result = replace(result, alpha=_split(result.alpha, y, weight, kernel.equal))
-        certificate = problem.certificate(
-            result.alpha,
-            result.f,
-            result.z,
-            result.g,
-            tol=self.tol,
-            n_iter=result.n_iter,
-            kernel_evaluations=rows.evaluations - evaluations,
-        )
-        return BinaryFit(problem, result, certificate, lam_max)
+        fit = BinaryFit(problem, result, lam_max, problem.scale(result.alpha, result.f))
+        return self._certified(self._rescaled(fit, kernel), kernel, evaluations)
+
+    def _rescaled(self, fit: BinaryFit, kernel: KernelData) -> BinaryFit:
+        """Return the solution as it is published, in another scale if the machine has one."""
+        return fit
+
+    def _certified(self, fit: BinaryFit, kernel: KernelData, evaluations: int) -> BinaryFit:
+        """Return the fit with its certificate, or that of alpha = 0 if no less is proved of it."""
+        problem, rows, result = fit.certified, kernel.rows, fit.result
+        with worker_threads() as rows.threads:
+            certificate = problem.certificate(
+                rows,
+                result.alpha,
+                fit.multipliers,
+                tol=self.tol,
+                n_iter=result.n_iter,
+                kernel_evaluations=rows.evaluations - evaluations,
+                weight_error=kernel.weight_error,
+            )
+        of_zero = np.inf if problem.nu is not None else float(problem.weight.sum())
+        worse = of_zero * (1 + OBJECTIVE_ROUNDING) < certificate.primal < np.inf
+        if worse and result.alpha.any():
+            nothing = np.zeros(rows.n)
+            fit = replace(fit, result=replace(result, alpha=nothing, f=nothing))
+            return self._certified(fit, kernel, evaluations)
+        return replace(fit, found=certificate)
 
     def _lam_max(self, problem: MarginProgram, of_weights: FloatArray, kernel: KernelData) -> float:
         """Return the smallest lam for which all coefficients are zero."""
@@ -381,6 +416,15 @@ def _split(alpha: FloatArray, y: FloatArray, weight: FloatArray, equal: IntArray
     group = 2 * equal + (y > 0)
     share = weight / np.bincount(group, weights=weight)[group]
     return np.where(share < 1, share * np.bincount(group, weights=alpha)[group], alpha)
+
+
+def _weight_error(data: TrainingSet, factors: FloatArray) -> float:
+    """Return the relative error of the weights, 0 if they are those of the user or whole sums."""
+    given = data.given_weight
+    merged = len(data.weight) < np.count_nonzero(given)
+    whole = (given == np.floor(given)).all() and data.weight.max() < 2**53
+    exact = (factors == 1.0).all() and (whole or not merged)
+    return 0.0 if exact else data.cost_error
 
 
 def check_lam(lam: Any) -> None:
