@@ -60,6 +60,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from widemargin._base.products import gamma
 from widemargin._base.typing import FloatArray
 from widemargin.certificate import Certificate, gap_scale, rounded_up_gap
 from widemargin.kernels import Rows
@@ -172,14 +173,13 @@ class MarginProgram:
         """Return the bound on each sample's kernel values from which `limit` was computed."""
         return np.divide(LIMIT, self.limit, out=np.zeros(self.n_rows), where=self.limit > 0)
 
-    def rounding(self, total: float) -> FloatArray:
-        """Return the rounding error to expect in (G v)_i, for v >= 0 with the sum `total`.
+    def rounding(self, total: float, count: float) -> FloatArray:
+        """Return a bound on the rounding error of (G v)_i, for 0 <= v <= w with the sum `total`.
 
-        A sum of n products has a rounding error of about sqrt(n) units in the last place of the
-        sum of their absolute values (Higham and Mary, 2019).
+        `count` is the number of rounding errors in a sum of kernel values, see
+        :func:`widemargin.kernels.sums.roundings`.
         """
-        unit = np.finfo(float).eps * np.sqrt(self.n_rows)
-        return np.asarray(unit * total * self.kernel_sizes())
+        return gamma(count) * (total * self.kernel_sizes() + self.shift * self.weight)
 
     def scale(self, alpha: FloatArray, f: FloatArray) -> float:
         """Return the scale to which the tolerance of the gap is relative, given f = K (y alpha).
