@@ -29,9 +29,9 @@ class Certificate:
     All values are recomputed from the coefficients of the model and the data, not copied from the
     state of the solver, and their rounding errors are counted: `primal` is not below the objective
     of the model in exact arithmetic, and `dual` is not above the optimum. The optimum is between
-    the two, and `gap` bounds the error of the objective. Linear programs, ordinal and cumulative
-    models, Gaussian processes and data in parts do not count rounding errors yet: their
-    certificates are float64 numbers.
+    the two, and `gap` bounds the error of the objective. Ordinal and cumulative models, Gaussian
+    processes and data in parts do not count rounding errors yet: their certificates are float64
+    numbers.
 
     Attributes
     ----------

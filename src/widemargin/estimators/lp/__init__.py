@@ -148,6 +148,9 @@ class NuLPSVC(ProgramClassifier):
 
     Notes
     -----
+    The coefficients sum to 1 and have no other limits, and neither has the lower bound of the
+    certificate.
+
     Leave-one-out holds `lam_` at its value on all samples, "exact at fixed lam": refits with nu
     would change it.
 

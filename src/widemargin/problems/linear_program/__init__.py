@@ -38,8 +38,9 @@ A sample of weight w represents w equal samples. Their coefficients sum to alpha
 of each is reduced by its own coefficient alpha_i / w only, hence the w in d.
 
 The upper bounds u follow from :data:`LIMIT`: for a sample so far from all others that their kernel
-values are zero up to rounding, the optimal coefficient would be unbounded. As u is part of the
-problem, the dual objective is a lower bound for every z in the box, without further constraints.
+values are zero up to rounding, the optimal coefficient would be unbounded. With u the dual
+objective is a lower bound for every z in the box, without further constraints; solvers use it. The
+certificate states a bound for the problem without u wherever it proves enough, see `bounds`.
 
 The nu machine (Graepel et al. 1999) optimises the margin rho instead of fixing c:
 

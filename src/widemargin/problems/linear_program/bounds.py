@@ -45,7 +45,7 @@ from widemargin.kernels.sums import enclosed_diagonal, enclosed_sum, majorants
 if TYPE_CHECKING:
     from widemargin.problems.linear_program import MarginProgram
 
-LIMIT_ERROR = 1e-6  # relative error of the limits: far above the rounding of kernel values
+LIMIT_ERROR = 1e-9  # relative error of the limits: far above the rounding of kernel values
 SMALLEST_MAJORANT = 1e-125  # root of the kernel values that count as zero
 FEW = 16.0 * U
 
