@@ -11,7 +11,8 @@ from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, require_number
 from widemargin.estimators._base.classification import set_per_machine
-from widemargin.estimators.lp.program import BinaryFit, KernelData, ProgramClassifier, check_lam
+from widemargin.estimators.lp.fit import BinaryFit, KernelData
+from widemargin.estimators.lp.program import ProgramClassifier, check_lam
 from widemargin.problems.linear_program import MarginProgram, lp_machine, nu_lp_machine
 from widemargin.solvers.linear_program import ProgramResult, solve
 

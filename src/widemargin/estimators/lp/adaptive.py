@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from widemargin._base.typing import FloatArray
-from widemargin.estimators.lp.program import KernelData, ProgramClassifier, check_lam
+from widemargin.estimators.lp.fit import KernelData
+from widemargin.estimators.lp.program import ProgramClassifier, check_lam
 from widemargin.problems.linear_program import MarginProgram, adaptive_margin
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.tolerances import OBJECTIVE_ROUNDING, SHORT_SUM_ROUNDING
-from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
+from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
     TrainingSet,
     canonical,
@@ -21,7 +21,7 @@ from widemargin._base.validation import (
     require_number,
     seed_of,
 )
-from widemargin.certificate import Certificate, warn_unconverged, worst
+from widemargin.certificate import warn_unconverged, worst
 from widemargin.estimators._base.classification import (
     CalibratedOneVsRest,
     OneVsRestClassifier,
@@ -33,93 +33,19 @@ from widemargin.estimators._base.classification import (
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators.lp.fit import BinaryFit, KernelData
 from widemargin.fitted.program import ProgramMachine, ProgramTraining
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
 from widemargin.solvers.base import Budget, Monitor
-from widemargin.solvers.linear_program import ProgramResult, solve, zero_result
+from widemargin.solvers.linear_program import solve, zero_result
 
 DEFAULT_STEPS = 100  # Newton steps or sweeps of pivots; usually far fewer are needed
 # Asymmetry of a kernel matrix attributed to rounding, by dtype, relative to its largest entry.
 ASYMMETRY = {"f": 1e-5, "d": 1e-8}
-AT_LIMIT = 1 - 1e-6  # fraction of its limit from which a coefficient counts as limited
 ALONE = 1e-3  # a sample is isolated if all other k(x, .) are below this fraction of k(x, x)
 BLOCK = 512  # rows of the kernel matrix per block: bounds the memory of temporaries
-
-
-@dataclass(frozen=True, eq=False)
-class KernelData:
-    """Training samples with the kernel quantities that all binary problems share.
-
-    Attributes
-    ----------
-    rows : Rows
-        The samples with their kernel.
-    diagonal : ndarray
-        k(x_i, x_i).
-    limit : ndarray
-        Upper bounds of the coefficients, see `problems.linear_program.limits`.
-    equal : ndarray or None
-        Group number of each sample, equal for equal samples of different classes; None if there
-        are no such samples.
-    weight_error : float
-        Relative error of the weights.
-    """
-
-    rows: Rows
-    diagonal: FloatArray
-    limit: FloatArray
-    equal: IntArray | None
-    weight_error: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class BinaryFit:
-    """Solution of one binary problem: program, optimum, certificate and an optional warning.
-
-    `gap_scale` is the scale to which the duality gap is relative, `rho` the margin by which the
-    coefficients have been divided, and `held` names a parameter of the program that the estimator
-    does not have. `original` is the program that was solved, with its multipliers, if `problem` is
-    an equivalent one.
-    """
-
-    problem: MarginProgram
-    result: ProgramResult
-    lam_max: float
-    gap_scale: float
-    found: Certificate | None = None
-    warning: str = ""
-    rho: float = 1.0
-    held: str = ""
-    original: tuple[MarginProgram, FloatArray] | None = None
-
-    @property
-    def certificate(self) -> Certificate:
-        """Certificate of the published coefficients."""
-        assert self.found is not None
-        return self.found
-
-    @property
-    def certified(self) -> MarginProgram:
-        """Program that the certificate bounds."""
-        return self.problem if self.original is None else self.original[0]
-
-    @property
-    def multipliers(self) -> FloatArray:
-        """Multipliers of that program."""
-        return self.result.z if self.original is None else self.original[1]
-
-    @property
-    def slack(self) -> FloatArray:
-        """Slack of each sample."""
-        return self.problem.slack(self.result.alpha, self.result.f)
-
-    @property
-    def at_limit(self) -> BoolArray:
-        """Mask of the coefficients at their upper bound; none for the nu program."""
-        alpha, limit = self.result.alpha, self.problem.limit
-        return np.asarray((limit > 0) & (alpha >= AT_LIMIT * limit) & (self.problem.nu is None))
 
 
 class ProgramClassifier(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -104,23 +103,17 @@ def test_what_the_multipliers_lack_of_nu_is_charged() -> None:
     assert not found.converged
 
 
-def test_more_digits_are_used_where_float64_proves_nothing() -> None:
-    """Rows at 1e9: f is a difference of kernel values that are 1e9 times as large."""
-    X = 1e9 + np.array([[0.0], [1.0], [2.0], [3.0]])
-    y, ones = np.array([-1.0, -1.0, 1.0, 1.0]), np.ones(4)
-    rows = Rows(Kernel("linear"), X)
-    alpha = np.array([0.0, 1.0, 1.0, 0.0])
+def test_more_digits_are_used_where_float64_proves_too_little() -> None:
+    """G z = (-1e9, 1e9 + 1) is a difference of kernel values of 1e18; the price is its maximum."""
+    x = 1e9
+    rows, ones = Rows(Kernel("linear"), np.array([[x], [x + 1]])), np.ones(2)
     k = rows.diagonal()
-    problem = lp_machine(y, ones, limits(k, k), lam=1.0)
-    found = problem.certificate(rows, alpha, np.zeros(4), tol=1e-6, n_iter=1)
-    w = Fraction(X[2, 0]) - Fraction(X[1, 0])
-    slacks = [
-        max(Fraction(0), 1 - Fraction(v) * w * Fraction(x)) for v, x in zip(y, X[:, 0], strict=True)
-    ]
-    value = sum(slacks) + 2
-    point = Evaluation(problem, rows, alpha, np.zeros(4))
-    assert float(point.margins.error.max()) > 1e-7 * value
-    assert value <= found.primal <= value * (1 + Fraction(1, 10**14))
+    problem = lp_machine(Y, ones, limits(k, k), lam=x + 1)
+    assert Evaluation(problem, rows, np.zeros(2), ones).pulls.error.max() > 1e-6 * x
+    found = certified(problem, rows, [0.0, 0.0], [1.0, 1.0])
+    assert found.problem == "LP"
+    assert found.converged
+    assert 2.0 - 1e-13 <= found.dual <= 2.0 <= found.primal <= 2.0 + 1e-13
 
 
 def test_a_model_that_cannot_be_shown_to_beat_zero_is_zero() -> None:
