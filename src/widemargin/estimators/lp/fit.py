@@ -1,4 +1,4 @@
-"""What the binary problems of a linear-programming classifier share, and their solutions."""
+"""Kernel data and solutions of the binary problems of a linear-programming classifier."""
 
 from __future__ import annotations
 

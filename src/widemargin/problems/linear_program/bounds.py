@@ -131,12 +131,14 @@ class Evaluation:
         `tol` is the tolerance of the gap in units of the objective.
         """
         plain = self._bracket(self.margins, self.pulls, tol)
-        gap = plain.primal - plain.dual
-        # More digits cannot close a gap that is larger without its rounding errors.
-        reachable = not gap - plain.rounding > tol
+        # More digits cannot close a gap that is larger without its rounding errors, but they may
+        # spare a bound the limits.
+        asked = tol if plain.primal - plain.dual - plain.rounding <= tol else np.inf
+        if self.limited[plain.dual] and self._free_bounds(self.pulls)[0] >= plain.primal - tol:
+            asked = 0.0
         return tightest(
             lambda precise: self._precise(tol) if precise else plain,
-            tol / gap_scale(plain.primal) if reachable else np.inf,
+            asked / gap_scale(plain.primal),
         )
 
     def _precise(self, tol: float) -> Bracket:
@@ -188,21 +190,26 @@ class Evaluation:
 
         The limits are used only if the bound without them is below `enough`.
         """
-        problem = self.problem
-        # Weights that are known up to a relative error: z is scaled into its box.
-        total = Enclosure.exact(self.multipliers).sum() * (1.0 - 2.0 * self.weight_error)
-        seen = problem.limit > 0
-        free = (
-            self._scaled(total, float(np.max(pulls.hi[seen], initial=-np.inf))),
-            self._scaled(total, float(np.max(pulls.upper()[seen], initial=-np.inf))),
-        )
+        problem, free = self.problem, self._free_bounds(pulls)
         if free[1] >= enough:
             return free, False
         over = (pulls - problem.price).positive_part() * (problem.limit * (1.0 + LIMIT_ERROR))
-        capped = total - over.sum()
+        capped = self._total - over.sum()
         if capped.lower() <= free[1]:
             return free, False
         return (float(capped.hi), capped.lower()), True
+
+    @cached_property
+    def _total(self) -> Enclosure:
+        """The sum of the multipliers, scaled into boxes known up to the error of the weights."""
+        return Enclosure.exact(self.multipliers).sum() * (1.0 - 2.0 * self.weight_error)
+
+    def _free_bounds(self, pulls: Enclosure) -> tuple[float, float]:
+        """Return the lower bound that needs no limits, without and with rounding."""
+        seen = self.problem.limit > 0
+        tops = (np.max(p[seen], initial=-np.inf) for p in (pulls.hi, pulls.upper()))
+        estimate, lower = (self._scaled(self._total, float(top)) for top in tops)
+        return estimate, lower
 
     def _scaled(self, total: Enclosure, top: float) -> float:
         """Return the bound from z scaled until the largest (G z)_i is at most c."""
