@@ -16,8 +16,7 @@ poly          :math:`(\gamma |x|^2 + |c|)     degree (d + 4)
 rbf           1                               :math:`11 + (3 d + 14) R^2 + 4 R`: the exponent is a
                                               product of centred, scaled rows of norm at most R (far
                                               pairs: differences, where t exp(-t) < 0.37 helps)
-sigmoid       :math:`\sqrt{1 + p^2}`, p the   d + 12
-              root of poly's base
+sigmoid       that of poly with degree 1      d + 12; note that abs(tanh t) <= abs(t)
 precomputed   :math:`\max_j \sqrt{|K_{ij}|}`  0
 callable      :math:`\sqrt{K_{ii}}`           0, for positive semi-definite kernels
 ============  ==============================  ======================================================
@@ -75,7 +74,7 @@ def majorants(rows: Rows) -> FloatArray:
             return norms
         base = (abs(float(kernel.gamma)) * norms**2 + abs(kernel.coef0)) * (1 + 16 * U)
         if kernel.name == "sigmoid":
-            return np.asarray(np.sqrt(1.0 + base) * (1 + 8 * U))
+            return np.asarray(np.sqrt(base) * (1 + 8 * U))
         power = max(1.0, float(kernel.degree))
         return np.asarray(np.sqrt(base) ** kernel.degree * (1 + 32 * power * U))
 

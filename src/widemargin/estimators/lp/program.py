@@ -21,7 +21,7 @@ from widemargin._base.validation import (
     require_number,
     seed_of,
 )
-from widemargin.certificate import warn_unconverged, worst
+from widemargin.certificate import gap_scale, warn_unconverged, worst
 from widemargin.estimators._base.classification import (
     CalibratedOneVsRest,
     OneVsRestClassifier,
@@ -44,6 +44,7 @@ from widemargin.solvers.linear_program import solve, zero_result
 DEFAULT_STEPS = 100  # Newton steps or sweeps of pivots; usually far fewer are needed
 # Asymmetry of a kernel matrix attributed to rounding, by dtype, relative to its largest entry.
 ASYMMETRY = {"f": 1e-5, "d": 1e-8}
+ROUNDING_HIDES = 1e-3  # fraction of an objective above which its rounding errors hide its value
 ALONE = 1e-3  # a sample is isolated if all other k(x, .) are below this fraction of k(x, x)
 BLOCK = 512  # rows of the kernel matrix per block: bounds the memory of temporaries
 
@@ -175,7 +176,7 @@ class ProgramClassifier(
         return fit
 
     def _certified(self, fit: BinaryFit, kernel: KernelData, evaluations: int) -> BinaryFit:
-        """Return the fit with its certificate, or that of alpha = 0 if no less is proved of it."""
+        """Return the fit with its certificate, or that of alpha = 0 if its objective is lower."""
         problem, rows, result = fit.certified, kernel.rows, fit.result
         with worker_threads() as rows.threads:
             certificate = problem.certificate(
@@ -189,11 +190,14 @@ class ProgramClassifier(
             )
         of_zero = np.inf if problem.nu is not None else float(problem.weight.sum())
         worse = of_zero * (1 + OBJECTIVE_ROUNDING) < certificate.primal < np.inf
-        if worse and result.alpha.any():
+        # Without precise sums (sigmoid kernel) rounding errors can hide an objective that is lower.
+        known = certificate.rounding <= ROUNDING_HIDES * certificate.primal
+        if worse and known and result.alpha.any():
             nothing = np.zeros(rows.n)
             fit = replace(fit, result=replace(result, alpha=nothing, f=nothing))
             return self._certified(fit, kernel, evaluations)
-        return replace(fit, found=certificate)
+        scale = fit.gap_scale if problem.nu is not None else gap_scale(certificate.primal)
+        return replace(fit, found=certificate, gap_scale=scale)
 
     def _lam_max(self, problem: MarginProgram, of_weights: FloatArray, kernel: KernelData) -> float:
         """Return the smallest lam for which all coefficients are zero."""
