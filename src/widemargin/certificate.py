@@ -14,7 +14,6 @@ from widemargin._base.messages import warn
 from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import Matrix
 
-CROSSED = 1e-9  # a lower bound above the objective by this fraction is invalid, see sure_bound
 # Rounding errors are reduced by more precise sums if they exceed both this fraction of the gap and
 # this fraction of the objective.
 BLUR, NEGLIGIBLE = 0.1, 1e-7
@@ -231,15 +230,6 @@ def tightest(evaluate: Callable[[bool], Bracket], tol: float = np.inf) -> Bracke
 def in_print(relative_gap: float) -> float:
     """Clip a relative gap that is negative only through rounding to zero, for display."""
     return 0.0 if -OBJECTIVE_ROUNDING <= relative_gap < 0.0 else relative_gap
-
-
-def sure_bound(primal: float, dual: float) -> float:
-    """Return the lower bound `dual`, or minus infinity if it exceeds the primal objective.
-
-    A dual value above the primal is not a bound; it results from an indefinite kernel, or from
-    rounding errors with very large kernel values.
-    """
-    return dual if dual <= primal + CROSSED * gap_scale(primal) else -np.inf
 
 
 def worst(certificates: list[Certificate]) -> Certificate:

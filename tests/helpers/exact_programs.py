@@ -28,7 +28,9 @@ from tests.helpers.exact_verdict import Truth, largest, least
 
 ZERO, ONE = Fraction(0), Fraction(1)
 LIMIT = Fraction(10**8)
-"""Largest alpha k(x, x): the cap of the coefficients that is part of the linear programs."""
+"""Largest alpha k(x, x), for coefficients that are limited."""
+LIMITED = "limited coefficients"
+"""End of the name of a problem whose bound holds for limited coefficients only."""
 SCALES = (ONE, Fraction(1, 2), Fraction(99, 100), Fraction(101, 100))
 
 # ---------------------------------------------------------------- linear programs
@@ -53,7 +55,8 @@ def programs(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> 
         label = [1 if codes[i] == positive else -1 for i in rows]
         program = _Program(model, K, label, w)
         alphas = [_alpha(other, few, label, k) for other in [model, *references]]
-        found.append(program.truth(alphas, kernel.noise))
+        limited = model.certificates_[k].problem.endswith(LIMITED)
+        found.append(program.truth(alphas, limited, kernel.noise))
     return found
 
 
@@ -111,24 +114,28 @@ class _Program:
         shrink = self.price / max([self.price, *image]) if self.price else ZERO
         return max(bound, shrink * sum(z, ZERO))
 
-    def truth(self, alphas: list[list[Fraction]], noise: Fraction) -> Truth:
-        """Return exact objectives of the first coefficients and of all others, capped."""
+    def truth(self, alphas: list[list[Fraction]], limited: bool, noise: Fraction) -> Truth:
+        """Return exact objectives of the first coefficients and of all others.
+
+        Unless the stated problem limits the coefficients, those beyond the limits count as well.
+        """
         primal = self.primal(alphas[0])
-        trials, z = self._by_highs()
+        capped, z = self._by_highs(True)
+        free, _ = ([], []) if self.nu is not None else self._by_highs(False)
         upper = [primal]
-        for alpha in [*alphas, *trials]:
+        for alpha in [*alphas, *capped, *free]:
             for scale in SCALES:
-                capped = [
-                    min(max(ZERO, scale * a), u) for a, u in zip(alpha, self.limit, strict=True)
-                ]
-                upper.append(self.primal(capped if self.nu is None else alpha))
+                trial = [max(ZERO, scale * a) for a in alpha]
+                if limited:
+                    trial = [min(a, u) for a, u in zip(trial, self.limit, strict=True)]
+                upper.append(self.primal(trial if self.nu is None else alpha))
         constant = None
         if self.nu is None:
             constant = self.primal([ZERO] * len(self.weight))
             upper.append(constant)
         return Truth(primal, least(upper), largest([self.dual(v) for v in z]), constant, noise)
 
-    def _by_highs(self) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
+    def _by_highs(self, capped: bool) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
         """Return coefficients and dual variables that HiGHS finds in float64, made feasible."""
         n = len(self.weight)
         G = np.array([[float(v) for v in row] for row in self.G])
@@ -138,7 +145,7 @@ class _Program:
         nu = self.nu is not None
         cost = np.concatenate([np.full(n, 0.0 if nu else float(self.price) / scale), w])
         A = np.hstack([-G / scale, -np.eye(n)])
-        bounds = [(0, None if nu else cap) for cap in caps] + [(0, None)] * n
+        bounds = [(0, cap if capped and not nu else None) for cap in caps] + [(0, None)] * n
         options: dict[str, Any] = {"b_ub": -np.ones(n)}
         if nu:
             cost, bounds = np.append(cost, -float(self.nu)), [*bounds, (None, None)]
