@@ -11,7 +11,7 @@ from widemargin._base.messages import warn
 from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
-from widemargin._base.tolerances import OBJECTIVE_ROUNDING, SHORT_SUM_ROUNDING
+from widemargin._base.tolerances import SHORT_SUM_ROUNDING
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
     TrainingSet,
@@ -189,7 +189,7 @@ class ProgramClassifier(
                 weight_error=kernel.weight_error,
             )
         of_zero = np.inf if problem.nu is not None else float(problem.weight.sum())
-        worse = of_zero * (1 + OBJECTIVE_ROUNDING) < certificate.primal < np.inf
+        worse = of_zero < certificate.primal < np.inf
         # Without precise sums (sigmoid kernel) rounding errors can hide an objective that is lower.
         known = certificate.rounding <= ROUNDING_HIDES * certificate.primal
         if worse and known and result.alpha.any():
