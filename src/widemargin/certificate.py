@@ -211,13 +211,12 @@ def tightest(evaluate: Callable[[bool], Bracket], tol: float = np.inf) -> Bracke
     """Return the bracket of float64 arithmetic or, if rounding blurs it, of more precise sums.
 
     `evaluate` is called with False, and again with True if the first bracket is blurred, or if its
-    relative gap exceeds `tol` and would not without rounding. Both are valid, so the smaller primal
-    and the larger dual are returned.
+    relative gap exceeds `tol` and rounding is a notable part of it. Both are valid, so the smaller
+    primal and the larger dual are returned.
     """
     first = evaluate(False)
-    gap = relative_gap(first.primal, first.dual)
-    attainable = gap - first.rounding / gap_scale(first.primal)
-    if not first.is_blurred and (gap <= tol or attainable > tol):
+    met = relative_gap(first.primal, first.dual) <= tol
+    if not first.is_blurred and (met or first.rounding <= BLUR * (first.primal - first.dual)):
         return first
     second = evaluate(True)
     return Bracket(
