@@ -269,8 +269,8 @@ class LinearProblem:
             w[-1] = b / self.constant
             b = float(np.clip(self.constant * w[-1], -1.0, 1.0))
         loss = constant_loss(weight, b, squared=squared) * self.cap
-        primal = squared_norm(np.zeros(0), b, self.constant) * 0.5 + loss.blurred(PLAIN_COST_ERROR)
-        found = Bracket.of(primal, NOTHING)
+        primal = squared_norm(np.zeros(0), b, self.constant) * 0.5 + loss
+        found = Bracket.of(primal.blurred(PLAIN_COST_ERROR), NOTHING)  # covers the clipped b
         return w, np.array([b]), Evaluation(found.primal, 0.0, np.nan, found.rounding)
 
     def violation(self, wrong: FloatArray) -> float:
