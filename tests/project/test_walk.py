@@ -53,10 +53,10 @@ for name in steps:
         seen.append(name)
 print(json.dumps([len(steps), returns, seen]))
 """
-# Statement, most crossings, most returns. About 50 crossings of SVC prove its bounds: enclosures of
+# Statement, most crossings, most returns. About 45 crossings of SVC prove its bounds: enclosures of
 # sums, and the arithmetic of double-double numbers.
 WALKS = {
-    "SVC": ("wm.SVC().fit(X, y)", 170, 140),
+    "SVC": ("wm.SVC().fit(X, y)", 160, 110),
     "loo": ("loo.error(model)", 130, 100),
     "OrdinalSVC": ("wm.OrdinalSVC().fit(X, ranks)", 400, 400),
     "LinearSVC on Parquet": (

@@ -80,7 +80,7 @@ def worker_threads() -> Iterator[int]:
 
 
 def for_each(function: Callable[[_Item], None], items: Iterable[_Item], threads: int) -> None:
-    """Call function on every item, in this thread and ``threads - 1`` helper threads.
+    """Call function on every item, in this thread and up to ``threads - 1`` helper threads.
 
     After an exception or a keyboard interrupt, every thread finishes its current item and stops;
     the exception is raised in the calling thread.
@@ -101,7 +101,7 @@ def for_each(function: Callable[[_Item], None], items: Iterable[_Item], threads:
 
     helpers: list[threading.Thread] = []
     try:
-        for _ in range(threads - 1):
+        for _ in range(min(threads, len(queue)) - 1):  # a single item needs no other thread
             helper = threading.Thread(target=work, daemon=True)
             try:
                 helper.start()

@@ -50,6 +50,7 @@ documentation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -88,12 +89,12 @@ class SoftMargin:
     group: IntArray
     totals: FloatArray
 
-    @property
+    @cached_property
     def n_variables(self) -> int:
         """Number of dual variables."""
         return len(self.row)
 
-    @property
+    @cached_property
     def n_groups(self) -> int:
         """Number of thresholds: 0 without intercept, 2 for the nu problems, else 1."""
         return len(self.totals)
