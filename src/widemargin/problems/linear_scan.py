@@ -57,7 +57,13 @@ from widemargin.problems.linear_bounds import (
     ridge_bracket,
     squared_norm,
 )
-from widemargin.problems.linear_reads import Plane, ReadSums, best_constant, constant_loss
+from widemargin.problems.linear_reads import (
+    FloatSums,
+    Plane,
+    ReadSums,
+    best_constant,
+    constant_loss,
+)
 
 KINDS = {"hinge": "C-hinge", "squared_hinge": "C-squared-hinge", "hull": "reduced hulls"}
 AT_BOUND = 1e-12  # fraction of the cap within which a multiplier counts as at its bound
@@ -222,10 +228,31 @@ class LinearProblem:
         b = float((t[0] - product).hi) if self.intercept else 0.0
         if self.constant is not None:
             b, w = float(self.constant * w[-1]), np.append(w[:-1], 0.0)
-        there = product + b
+        there, t = product + b, np.array([b])[: self.n_thresholds]
         with np.errstate(all="ignore"):
             plane = Plane(w, 1.0, -float(there.hi), float(abs(there.lo) + there.error))
-        return plane, np.array([b])[: self.n_thresholds]
+        return plane, t
+
+    def estimate(self, plane: Plane, found: FloatSums) -> Evaluation:
+        """Return the objectives of a hinge at a published model without a centre, in float64.
+
+        They have unknown rounding errors: `evaluation` proves them.
+        """
+        factors = np.ones(2)
+        with np.errstate(all="ignore"):
+            norm2, last = float(plane.w @ plane.w), plane.shift / (self.constant or np.inf)
+            primal = 0.5 * (norm2 + last * last) + self.cap * found.loss
+            if self.intercept:
+                factors = found.charge.min() / found.charge
+            gain = self.cap * float(factors @ found.charge)
+            pull = self.cap * (factors @ found.pull)
+            curve = 0.5 * float(pull @ pull) + self.cap * float(factors**2 @ found.square)
+            length = gain / np.float64(2.0 * curve)
+            length = min(1.0, length) if self.kind == "hinge" else length
+            dual = length * (gain - length * curve)
+        if not np.isfinite(primal):
+            primal = np.inf
+        return Evaluation(primal, max(0.0, dual) if np.isfinite(dual) else 0.0)
 
     def evaluation(
         self,

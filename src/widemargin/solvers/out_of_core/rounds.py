@@ -16,7 +16,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import relative_gap
 from widemargin.problems.linear_bounds import dual_sums, positive_and_negative
-from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
+from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums, merged
 from widemargin.problems.linear_scan import (
     Evaluation,
     InfeasibleSums,
@@ -200,7 +200,7 @@ class Rounds:
         none = np.empty(0, dtype=np.intp)
         scans = self._scan(plane, limits, current, [none] * len(self.source.sizes), self.total)
         at.explicit = explicit = _found(scans, self.source.n_features)
-        sums = self._implicit(scans)
+        sums = self._implicit(scans, current)
         self.problem.require_reachable(sums.weight.hi)
         at.best.offer(at.base.w, at.base.t, self.problem.evaluation(current, t, sums))
         if self.problem.kind != "hull":
@@ -266,13 +266,13 @@ class Rounds:
         known = [rows.of_part(k) for k in range(len(self.source.sizes))]
         at.wrong, found = 0, Explicit.joined([], self.source.n_features)
         if self.everything_explicit:
-            held = FloatSums(plane, squared=False, centred=self.centre is not None)
+            held = FloatSums(len(w), squared=False)
             held.add(rows.X, rows.y, rows.weight, slack, np.zeros(len(rows)))
-            sums = held.result()
+            sums = held.enclosed(plane, centred=self.centre is not None)
         else:
             most = int(max(1000.0, TOO_MANY * at.base.size))
             scans = self._scan(at.base.sides(problem)[0], None, plane, known, most)
-            sums = self._implicit(scans)
+            sums = self._implicit(scans, plane)
             wrong = np.max([wrong, *(s.wrong_by for s in scans)], axis=0)
             at.wrong = sum(s.wrong for s in scans)
             if at.wrong <= most:
@@ -286,12 +286,12 @@ class Rounds:
         violation = problem.violation(wrong)
         return problem.evaluation(plane, published, sums, explicit, violation), found
 
-    def _implicit(self, scans: list[Scan]) -> ReadSums:
+    def _implicit(self, scans: list[Scan], plane: Plane) -> ReadSums:
         """Return the sums over all parts; keep those of the implicit samples at their caps."""
-        sums = ReadSums.total([s.sums for s in scans], self.source.n_features)
-        self.at.bounded_sum = sums.dual.pull.hi.sum(axis=0)
-        self.at.mass = sums.dual.charge.hi
-        return sums
+        sums = merged([s.sums for s in scans])
+        self.at.bounded_sum = sums.pull.sum(axis=0)
+        self.at.mass = sums.charge
+        return sums.enclosed(plane, centred=self.centre is not None)
 
     def correct(self, wrong: Explicit) -> None:
         """Make the samples on the wrong side explicit, or widen the zone if there are too many."""
