@@ -140,7 +140,7 @@ def test_no_constant_is_better_than_the_best_one(squared, intercept, constant) -
     w, t, found = problem.best_constant(weight, 2)
 
     def objective(b: float) -> float:
-        loss = 0.7 * float(constant_loss(weight, b, squared=squared).hi)
+        loss = 0.7 * constant_loss(weight.hi, b, squared=squared)
         return loss + (0.5 * (b / constant) ** 2 if constant else 0.0)
 
     free = intercept or constant is not None

@@ -143,23 +143,18 @@ class FloatSums:
         self, X: FloatArray, y: FloatArray, weight: FloatArray, slack: FloatArray, alpha: FloatArray
     ) -> None:
         """Add samples with the slacks of a plane and multipliers that are not negative."""
-        xi = np.maximum(slack, 0.0)
-        loss = weight * xi
-        if self.squared:
-            loss *= xi
-        self.loss += run_sum(loss)
-        total, difference = run_sum(weight), run_sum(weight * y)
-        self.sides[0] += 0.5 * total + 0.5 * difference
-        self.sides[1] += 0.5 * total - 0.5 * difference
+        found = np.zeros((5, 2))
+        add_runs(y, weight, slack, alpha, self.squared, found)
+        self.loss += float(found[0, 0])
+        self.weights += float(found[0, 1])
+        self.alphas += float(found[4, 0])
+        self.sides += found[1]
+        self.charge += found[2]
+        self.square += 0.25 * found[3]  # alpha^2 / 4 weight, as alpha = weight xi
         positive = np.where(y > 0, alpha, 0.0)
         for k, signed in enumerate((positive, positive - alpha)):
-            self.charge[k] += abs(run_sum(signed))
             self.pull[k] += run_combine(X, signed)
-            if self.squared:  # alpha^2 / 4 weight, as alpha = weight xi
-                self.square[k] += 0.25 * abs(run_sum(signed * xi))
         add_squares(X, self.features)
-        self.weights += float(weight @ weight)
-        self.alphas += float(alpha @ alpha)
         self.n += len(y)
         self.terms = max(self.terms, run_terms(len(y)) + 1) + 1
 
@@ -208,10 +203,36 @@ def merged(pieces: list[FloatSums]) -> FloatSums:
 
 
 def run_combine(X: FloatArray, a: FloatArray) -> FloatArray:
-    """Return X'a as a sum of sums over runs of samples, see `run_sum`."""
+    """Return X'a as a sum of sums over runs of samples.
+
+    Its error is gamma(run_terms(n) + 1) of the sum of absolute values.
+    """
     whole = len(a) - len(a) % RUN
     runs = a[:whole].reshape(-1, 1, RUN) @ X[:whole].reshape(-1, RUN, X.shape[1])
     return np.asarray(runs.sum(axis=(0, 1)) + a[whole:] @ X[whole:])
+
+
+@jit
+def add_runs(y, weight, slack, alpha, squared, out):  # type: ignore[no-untyped-def]
+    """Add sums over runs of samples to out, each a sum of sums as in `run_combine`.
+
+    These are the loss and the squared weights; per class the weights, the multipliers and their
+    products with the slack; and the squared multipliers.
+    """
+    run = np.zeros_like(out)
+    for first in range(0, len(y), RUN):
+        run[:] = 0.0
+        for i in range(first, min(first + RUN, len(y))):
+            k = 0 if y[i] > 0.0 else 1
+            xi = 0.0 if slack[i] < 0.0 else slack[i]  # NaN stays NaN
+            run[0, 0] += weight[i] * xi * xi if squared else weight[i] * xi
+            run[0, 1] += weight[i] * weight[i]
+            run[1, k] += weight[i]
+            run[2, k] += alpha[i]
+            if squared:
+                run[3, k] += alpha[i] * xi
+            run[4, 0] += alpha[i] * alpha[i]
+        out += run
 
 
 @jit
@@ -220,13 +241,6 @@ def add_squares(X, out):  # type: ignore[no-untyped-def]
     for i in range(X.shape[0]):
         for t in range(X.shape[1]):
             out[t] += X[i, t] * X[i, t]
-
-
-def run_sum(values: FloatArray) -> float:
-    """Return the sum of n float64 numbers, with an error of gamma(run_terms(n)) of their sizes."""
-    whole = len(values) - len(values) % RUN
-    sums = values[:whole].reshape(-1, RUN).sum(axis=1)
-    return float(sums.sum() + values[whole:].sum())
 
 
 def precise_sums(
@@ -268,7 +282,7 @@ def best_constant(
     return float(best) if np.isfinite(best) else 0.0
 
 
-def constant_loss(weight: Enclosure, b: float, *, squared: bool) -> Enclosure:
+def constant_loss(weight: FloatArray, b: float, *, squared: bool) -> float:
     """Return the loss of the constant decision value b, between -1 and 1."""
-    slack = Enclosure.exact([1.0, 1.0]) - np.array([b, -b])
-    return weight.dot(slack * slack if squared else slack)
+    slack = np.array([1.0 - b, 1.0 + b])
+    return float(weight @ (slack * slack if squared else slack))

@@ -202,7 +202,8 @@ class Rounds:
         at.explicit = explicit = _found(scans, self.source.n_features)
         sums = self._implicit(scans, current)
         self.problem.require_reachable(sums.weight.hi)
-        at.best.offer(at.base.w, at.base.t, self.problem.evaluation(current, t, sums))
+        if not self.everything_explicit:  # else the plane is w = 0
+            at.best.offer(at.base.w, at.base.t, self.problem.evaluation(current, t, sums))
         if self.problem.kind != "hull":
             at.constant = Best(*self.problem.best_constant(sums.weight, len(at.base.w)))
         return explicit

@@ -32,21 +32,25 @@ ENOUGH = 1e-4  # fraction of the predicted decrease that a step must achieve to 
 KNOWN = 1e-15  # eigenvalues below this fraction of the largest, times the size, are rounding errors
 
 
-@dataclass
-class Sums:
-    """Sums over samples at a point, whose last coordinate is the intercept."""
+class Sums(FloatSums):
+    """Sums over samples at a point, whose last coordinate is the intercept.
 
-    read: FloatSums  # losses, and multipliers c xi
-    shorter: FloatArray  # losses at the shorter steps
-    hessian: FloatArray  # (d + 1, d + 1): sum of c (x, 1)(x, 1)' over positive slacks
-    active: int  # number of samples with positive slack
+    Besides those of `FloatSums`, for the multipliers c xi: the losses at the shorter steps, the
+    (d + 1, d + 1) sum of c (x, 1)(x, 1)' over positive slacks, and the number of these samples.
+    """
 
-    def add(self, other: Sums) -> None:
-        """Add the sums over other samples in place."""
+    def __init__(self, n_features: int) -> None:
+        super().__init__(n_features, squared=True)
+        self.shorter, self.hessian = np.zeros(len(SHORTER)), np.zeros((n_features + 1,) * 2)
+        self.active = 0
+
+    def merge(self, other: FloatSums) -> None:
+        """Add the sums over other samples."""
+        assert isinstance(other, Sums)
+        super().merge(other)
         self.shorter += other.shorter
         self.hessian += other.hessian
         self.active += other.active
-        self.read.merge(other.read)
 
 
 @dataclass(frozen=True)
@@ -61,30 +65,28 @@ class Model:
 
     def evaluation(self, problem: LinearProblem) -> Evaluation:
         """Return the objectives with bounds of their rounding errors."""
-        sums = self.sums.read.enclosed(self.plane, centred=False)
+        sums = self.sums.enclosed(self.plane, centred=False)
         return problem.evaluation(self.plane, self.thresholds, sums)
 
 
 def sum_up(part: Part, plane: Plane, step: FloatArray, intercept: bool) -> Sums:
     """Compute the sums of a part at a point; `step` is the step that led to it."""
-    size, active = len(step), 0
-    read, shorter = FloatSums(len(plane.w), squared=True), np.zeros(len(SHORTER))
-    hessian, both = np.zeros((size, size)), np.column_stack([plane.w, step[:-1]])
+    sums, both = Sums(len(plane.w)), np.column_stack([plane.w, step[:-1]])
     for _, block, y, weight in part.blocks():
         X = block.astype(np.float64, copy=False)
         products = X @ both
         slack = plane.slack(products[:, 0].copy(), y)
         back = y * (products[:, 1] + step[-1])
         for k, share in enumerate(SHORTER):
-            shorter[k] += weight @ np.square(np.maximum(slack + (1.0 - share) * back, 0.0))
-        read.add(X, y, weight, slack, weight * np.maximum(slack, 0.0))
+            sums.shorter[k] += weight @ np.square(np.maximum(slack + (1.0 - share) * back, 0.0))
+        sums.add(X, y, weight, slack, weight * np.maximum(slack, 0.0))
         some = np.flatnonzero((slack > 0) & (weight > 0))
         ones = np.ones(len(some)) if intercept else np.zeros(len(some))
         bordered = np.column_stack([X[some], ones])
         bordered *= np.sqrt(weight[some])[:, None]
-        hessian += bordered.T @ bordered
-        active += len(some)
-    return Sums(read, shorter, hessian, active)
+        sums.hessian += bordered.T @ bordered
+        sums.active += len(some)
+    return sums
 
 
 def start_of_sample(
@@ -139,8 +141,8 @@ def solve_squared(
         arguments = [(plane, step, problem.intercept)] * len(source.sizes)
         sums, *others = source.run(sum_up, arguments)
         for other in others:
-            sums.add(other)
-        here = Model(point, plane, t, sums, problem.estimate(plane, sums.read))
+            sums.merge(other)
+        here = Model(point, plane, t, sums, problem.estimate(plane, sums))
         if lower is None or here.found.dual > lower.found.dual:
             lower = here
         if best is None or here.found.primal <= best.found.primal - ENOUGH * promised:
@@ -167,7 +169,7 @@ def solve_squared(
         found = replace(best.found, dual=lower.found.dual)
     elif gap > tol:
         found = _proved(problem, best, lower)
-        weight = sums.read.enclosed(plane, centred=False).weight
+        weight = sums.enclosed(plane, centred=False).weight
         w, t, constant = problem.best_constant(weight, size - 1)
         if constant.primal < found.primal:  # never worse than the best constant
             coef, thresholds, found = w, t, replace(constant, dual=found.dual)
@@ -198,8 +200,7 @@ def _newton_step(
 ) -> tuple[FloatArray, float]:
     """Return the step to the minimum of the quadratic piece, and the decrease it predicts."""
     C = problem.cap
-    read = found.read
-    pull = np.append(read.pull.sum(axis=0), read.charge[0] - read.charge[1])
+    pull = np.append(found.pull.sum(axis=0), found.charge[0] - found.charge[1])
     gradient = -2.0 * C * pull
     gradient[:-1] += point[:-1]
     matrix = 2.0 * C * found.hessian
