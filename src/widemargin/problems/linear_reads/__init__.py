@@ -186,12 +186,15 @@ class FloatSums:
             error = unit * self.loss
             error += (2.0 * alphas + weights * wrong) * wrong if self.squared else weights * wrong
             pulled = (2.0 * unit if centred else unit) * alphas * features + TINY
-            total = float(self.sides.sum())
             charge = Enclosure.within(self.charge, unit * self.charge)
             square = Enclosure.within(self.square, unit * self.square + TINY)
             dual = DualSums(charge, charge, square, Enclosure.within(self.pull, pulled))
-            sides = Enclosure.within(self.sides, unit * total)
-            return ReadSums(Enclosure.within(self.loss, error * (1.0 + 1e-6) + TINY), sides, dual)
+            loss = Enclosure.within(self.loss, error * (1.0 + 1e-6) + TINY)
+            return ReadSums(loss, self.weight(), dual)
+
+    def weight(self) -> Enclosure:
+        """Return the sums of the weights of both classes."""
+        return Enclosure.within(self.sides, gamma(self.terms + 8) * self.sides)
 
 
 def merged(pieces: list[FloatSums]) -> FloatSums:
