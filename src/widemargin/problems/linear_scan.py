@@ -250,7 +250,7 @@ class LinearProblem:
             pull = self.cap * (factors @ found.pull)
             curve = 0.5 * float(pull @ pull) + self.cap * float(factors**2 @ found.square)
             length = gain / np.float64(2.0 * curve)
-            length = min(1.0, length) if self.kind == "hinge" else length
+            length = np.minimum(1.0, length) if self.kind == "hinge" else length
             dual = length * (gain - length * curve)
         if not np.isfinite(primal):
             primal = np.inf
