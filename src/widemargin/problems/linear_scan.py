@@ -47,17 +47,23 @@ from typing import Literal
 
 import numpy as np
 
+from widemargin._base.double_double import U
 from widemargin._base.enclosure import Enclosure
 from widemargin._base.typing import FloatArray
-from widemargin.certificate import Bracket, Certificate, relative_gap
+from widemargin.certificate import Certificate, relative_gap
 from widemargin.problems.linear_bounds import (
-    NOTHING,
     PLAIN_COST_ERROR,
     DualSums,
     ridge_bracket,
     squared_norm,
 )
-from widemargin.problems.linear_reads import Plane, ReadSums, best_constant, constant_loss
+from widemargin.problems.linear_reads import (
+    FloatSums,
+    Plane,
+    ReadSums,
+    best_constant,
+    constant_loss,
+)
 
 KINDS = {"hinge": "C-hinge", "squared_hinge": "C-squared-hinge", "hull": "reduced hulls"}
 AT_BOUND = 1e-12  # fraction of the cap within which a multiplier counts as at its bound
@@ -216,16 +222,39 @@ class LinearProblem:
         The arguments are the weights, and thresholds for samples minus the centre. The published
         thresholds are those for the samples, rounded.
         """
-        product = NOTHING if centre is None else Enclosure.exact(w).dot(centre)
+        product = 0.0 if centre is None else Enclosure.exact(w).dot(centre)
         if self.kind == "hull":
-            return self.plane(w, t), t + float(product.hi)
-        b = float((t[0] - product).hi) if self.intercept else 0.0
+            return self.plane(w, t), t + _rounded(product)
+        b = _rounded(t[0] - product) if self.intercept else 0.0
         if self.constant is not None:
             b, w = float(self.constant * w[-1]), np.append(w[:-1], 0.0)
+        t = np.array([b])[: self.n_thresholds]
+        if not isinstance(product, Enclosure):
+            return Plane(w, 1.0, -b), t
         there = product + b
         with np.errstate(all="ignore"):
-            plane = Plane(w, 1.0, -float(there.hi), float(abs(there.lo) + there.error))
-        return plane, np.array([b])[: self.n_thresholds]
+            return Plane(w, 1.0, -float(there.hi), float(abs(there.lo) + there.error)), t
+
+    def estimate(self, plane: Plane, found: FloatSums) -> Evaluation:
+        """Return the objectives of a hinge at a published model without a centre, in float64.
+
+        They have unknown rounding errors: `evaluation` proves them.
+        """
+        factors = np.ones(2)
+        with np.errstate(all="ignore"):
+            norm2, last = float(plane.w @ plane.w), plane.shift / (self.constant or np.inf)
+            primal = 0.5 * (norm2 + last * last) + self.cap * found.loss
+            if self.intercept:
+                factors = found.charge.min() / found.charge
+            gain = self.cap * float(factors @ found.charge)
+            pull = self.cap * (factors @ found.pull)
+            curve = 0.5 * float(pull @ pull) + self.cap * float(factors**2 @ found.square)
+            length = gain / np.float64(2.0 * curve)
+            length = np.minimum(1.0, length) if self.kind == "hinge" else length
+            dual = length * (gain - length * curve)
+        if not np.isfinite(primal):
+            primal = np.inf
+        return Evaluation(primal, max(0.0, dual) if np.isfinite(dual) else 0.0)
 
     def evaluation(
         self,
@@ -268,10 +297,15 @@ class LinearProblem:
         if self.constant is not None:
             w[-1] = b / self.constant
             b = float(np.clip(self.constant * w[-1], -1.0, 1.0))
-        loss = constant_loss(weight, b, squared=squared) * self.cap
-        primal = squared_norm(np.zeros(0), b, self.constant) * 0.5 + loss.blurred(PLAIN_COST_ERROR)
-        found = Bracket.of(primal, NOTHING)
-        return w, np.array([b]), Evaluation(found.primal, 0.0, np.nan, found.rounding)
+        with np.errstate(all="ignore"):
+            last = np.float64(b) / (self.constant or np.inf)
+            loss = constant_loss(weight.upper(), b, squared=squared)
+            primal = 0.5 * last * last + self.cap * loss
+            # A sum of products of numbers that are not negative, with about ten roundings.
+            above = float(primal * (1.0 + (PLAIN_COST_ERROR + 20.0 * U)) + 1e-300)
+        if not np.isfinite(above):
+            return w, np.array([b]), Evaluation(np.inf, 0.0, np.nan, np.inf)
+        return w, np.array([b]), Evaluation(above, 0.0, np.nan, above - float(primal))
 
     def violation(self, wrong: FloatArray) -> float:
         """Return LIBSVM's KKT violation, given the largest values of `wrong_by` over all samples.
@@ -313,3 +347,8 @@ class LinearProblem:
             return np.array([[t[0] - cap_pos, t[0] + zero_pos], [t[1] - zero_neg, t[1] + cap_neg]])
         low, high = min(zero_pos, cap_neg), min(cap_pos, zero_neg)
         return np.array([[t[0] - low, t[0] + high]]) if len(t) else np.empty((0, 2))
+
+
+def _rounded(value: Enclosure | float) -> float:
+    """Return the float64 number next to a number."""
+    return float(value.hi if isinstance(value, Enclosure) else value)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.sources.engines import Threads
 
@@ -37,6 +38,9 @@ class Memory:
         self, task: Callable[..., _Found], arguments: Sequence[tuple[Any, ...]]
     ) -> list[_Found]:
         """Return ``[task(part, *arguments[k]) for each part k]``, in the order of the parts."""
+        if len(self.parts) == 1:
+            with worker_threads():  # one thread of BLAS, as in an engine
+                return [task(self.parts[0], *arguments[0])]
         return Threads().run(task, self.parts, arguments)
 
 

@@ -15,6 +15,7 @@ from widemargin.problems.linear_reads import (
     added,
     best_constant,
     constant_loss,
+    merged,
     precise_sums,
 )
 from widemargin.problems.linear_scan import LinearProblem
@@ -63,11 +64,11 @@ def test_the_sums_enclose_the_exact_ones(precise, squared, scale, shift) -> None
     if precise:
         found = precise_sums(X, y, weight, plane, None if squared else alpha)
     else:
-        sums = FloatSums(plane, squared=squared, centred=False)
+        sums = FloatSums(3, squared=squared)
         for part in (slice(0, 100), slice(100, None)):
             slacks = plane.slack(X[part] @ w, y[part])
             sums.add(X[part], y[part], weight[part], slacks, alpha[part])
-        found = sums.result()
+        found = sums.enclosed(plane, centred=False)
     loss, exact = _exact(X, y, weight, w, 0.3, alpha, squared)
     assert _holds(found.loss, loss)
     if not (precise and squared):
@@ -89,10 +90,10 @@ def test_a_centre_changes_neither_losses_nor_balanced_sums() -> None:
     Z = X - centre
     slack = plane.slack(Z @ plane.w, y)
     alpha = np.where(slack > 0, weight, 0.0)
-    sums = FloatSums(plane, squared=False, centred=True)
+    sums = FloatSums(3, squared=False)
     sums.add(Z, y, weight, slack, alpha)
     loss, exact = _exact(X, y, weight, w, thresholds[0], alpha, False)
-    found = sums.result()
+    found = sums.enclosed(plane, centred=True)
     assert _holds(found.loss, loss)
     (plus, _, of_plus), (minus, _, of_minus) = exact
     share = [min(plus, minus) / plus, min(plus, minus) / minus]
@@ -105,17 +106,26 @@ def test_a_centre_changes_neither_losses_nor_balanced_sums() -> None:
 def test_sums_of_parts_are_added_in_their_order_with_the_same_bits() -> None:
     X, y, weight, w = _data(3)
     plane = Plane(w, 1.0, 0.0)
-    pieces = []
-    for part in np.array_split(np.arange(700), 5):
-        sums = FloatSums(plane, squared=True, centred=False)
-        slack = plane.slack(X[part] @ w, y[part])
-        sums.add(X[part], y[part], weight[part], slack, weight[part] * np.maximum(slack, 0.0))
-        pieces.append(sums.result())
-    first, again = (ReadSums.total(pieces, 3) for _ in range(2))
-    assert (first.loss.hi, first.loss.lo) == (again.loss.hi, again.loss.lo)
+
+    def read() -> ReadSums:
+        pieces = []
+        for part in np.array_split(np.arange(700), 5):
+            sums = FloatSums(3, squared=True)
+            slack = plane.slack(X[part] @ w, y[part])
+            alpha = weight[part] * np.maximum(slack, 0.0)
+            sums.add(X[part], y[part], weight[part], slack, alpha)
+            pieces.append(sums)
+        return merged(pieces).enclosed(plane, centred=False)
+
+    first, again = read(), read()
+    assert first.loss.hi == again.loss.hi
+    assert np.array_equal(first.dual.pull.hi, again.dual.pull.hi)
     loss, _ = _exact(X, y, weight, w, 0.0, weight, True)
     assert _holds(first.loss, loss)
     assert _holds(first.weight, [sum(map(Fraction, weight[y == s])) for s in (1.0, -1.0)])
+
+
+def test_no_sums_are_zero() -> None:
     assert ReadSums.total([], 3).dual.pull.hi.shape == (2, 3)
     assert _holds(added([Enclosure.exact(v) for v in (0.1, 0.2, 0.3)]),
                   sum(map(Fraction, (0.1, 0.2, 0.3))))  # fmt: skip
@@ -130,7 +140,7 @@ def test_no_constant_is_better_than_the_best_one(squared, intercept, constant) -
     w, t, found = problem.best_constant(weight, 2)
 
     def objective(b: float) -> float:
-        loss = 0.7 * float(constant_loss(weight, b, squared=squared).hi)
+        loss = 0.7 * constant_loss(weight.hi, b, squared=squared)
         return loss + (0.5 * (b / constant) ** 2 if constant else 0.0)
 
     free = intercept or constant is not None

@@ -62,9 +62,10 @@ def test_the_bound_of_the_squared_hinge_is_a_dual_objective(intercept: bool) -> 
     xi = np.maximum(0.0, 1.0 - y * (X @ [0.2, 0.1, -0.3] + 0.1 * intercept))
     mine = np.stack([y > 0, y < 0]).astype(float)
     plane, t = problem.published(np.array([0.2, 0.1, -0.3]), np.array([0.1]), None)
-    sums = FloatSums(plane, squared=True, centred=False)
+    sums = FloatSums(3, squared=True)
     sums.add(X, y, weight, plane.slack(X @ plane.w, y), weight * xi)
-    bound = problem.evaluation(plane, t, sums.result()).dual
+    bound = problem.evaluation(plane, t, sums.enclosed(plane, centred=False)).dual
+    assert problem.estimate(plane, sums).dual == pytest.approx(bound, rel=1e-10)
     alpha = weight * xi
     if intercept:
         alpha /= mine.T @ (mine @ alpha)

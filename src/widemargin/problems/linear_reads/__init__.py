@@ -2,9 +2,10 @@ r"""Sums over samples that are read in parts, from which bounds of linear classi
 
 A read evaluates a hyperplane on all samples and adds the sums of
 :mod:`widemargin.problems.linear_bounds` for costs equal to the weights; the cost of a sample is C
-times its weight. The sums of all parts are added as enclosures, in the order of the parts.
+times its weight.
 
-`FloatSums` adds float64 numbers, block by block. It bounds their errors by norms: let
+`FloatSums` adds float64 numbers, block by block, and those of all parts in the order of the parts.
+The errors of the totals are bounded by norms, once an evaluation has to be proved: let
 :math:`|x_t|` be the norm of feature t over all samples that were read. Float64 products
 :math:`w \cdot x_i` have errors :math:`e_i \le \gamma_{d+2} \sum_t |w_t| |x_{it}|` (Higham 2002,
 section 3.5), so that
@@ -125,75 +126,116 @@ class FloatSums:
 
     Parameters
     ----------
-    plane : Plane
-        Hyperplane that is evaluated.
+    n_features : int
+        Number of features.
     squared : bool
         Whether the loss is squared.
-    centred : bool
-        Whether the samples are rounded, being differences from a centre.
     """
 
-    def __init__(self, plane: Plane, *, squared: bool, centred: bool) -> None:
-        self.plane, self.squared, self.centred = plane, squared, centred
+    def __init__(self, n_features: int, *, squared: bool) -> None:
+        self.squared = squared
         self.loss, self.square, self.sides = 0.0, np.zeros(2), np.zeros(2)
-        self.charge, self.pull = np.zeros(2), np.zeros((2, len(plane.w)))
-        self.features, self.weights, self.alphas = np.zeros(len(plane.w)), 0.0, 0.0
-        self.n, self.terms = 0, 0
+        self.charge, self.pull = np.zeros(2), np.zeros((2, n_features))
+        self.features, self.weights, self.alphas = np.zeros(n_features), 0.0, 0.0
+        self.n, self.terms = 0, 0  # samples, and roundings of an entry of a sum
 
     def add(
         self, X: FloatArray, y: FloatArray, weight: FloatArray, slack: FloatArray, alpha: FloatArray
     ) -> None:
-        """Add samples with the slacks of the plane and multipliers that are not negative."""
-        xi = np.maximum(slack, 0.0)
-        loss = weight * xi
-        if self.squared:
-            loss *= xi
-        self.loss += run_sum(loss)
-        total, difference = run_sum(weight), run_sum(weight * y)
-        self.sides += 0.5 * total, 0.5 * total
-        self.sides += 0.5 * difference, -0.5 * difference
+        """Add samples with the slacks of a plane and multipliers that are not negative."""
+        found = np.zeros((5, 2))
+        add_runs(y, weight, slack, alpha, self.squared, found)
+        self.loss += float(found[0, 0])
+        self.weights += float(found[0, 1])
+        self.alphas += float(found[4, 0])
+        self.sides += found[1]
+        self.charge += found[2]
+        self.square += 0.25 * found[3]  # alpha^2 / 4 weight, as alpha = weight xi
         positive = np.where(y > 0, alpha, 0.0)
         for k, signed in enumerate((positive, positive - alpha)):
-            self.charge[k] += abs(run_sum(signed))
             self.pull[k] += run_combine(X, signed)
-            if self.squared:  # alpha^2 / 4 weight, as alpha = weight xi
-                self.square[k] += 0.25 * abs(run_sum(signed * xi))
         add_squares(X, self.features)
-        self.weights += float(weight @ weight)
-        self.alphas += float(alpha @ alpha)
         self.n += len(y)
-        self.terms += run_terms(len(y)) + 1
+        self.terms = max(self.terms, run_terms(len(y)) + 1) + 1
 
-    def result(self) -> ReadSums:
-        """Return the sums with the bounds of their errors."""
-        plane, d, root = self.plane, len(self.plane.w), float(np.sqrt(self.n))
+    def merge(self, other: FloatSums) -> None:
+        """Add the sums over other samples."""
+        for name in ("loss", "square", "sides", "charge", "pull", "features", "weights", "alphas"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.n += other.n
+        self.terms = max(self.terms, other.terms) + 1
+
+    def enclosed(self, plane: Plane, *, centred: bool) -> ReadSums:
+        """Return the sums with the bounds of their errors.
+
+        `plane` is the hyperplane of the slacks. `centred` says whether the samples are rounded,
+        being differences from a centre.
+        """
+        d, root = len(plane.w), float(np.sqrt(self.n))
         with np.errstate(all="ignore"):
-            # Norms, rounded up; `terms` is the number of roundings of an entry of a sum.
+            # Norms, rounded up.
             unit, more = gamma(self.terms + 8), 1.0 + 1e-6 + 2.0 * gamma(self.n + 8)
             features = np.sqrt(self.features) * more + TINY * root
             weights, alphas = (
                 float(np.sqrt(v)) * more + TINY * root for v in (self.weights, self.alphas)
             )
-            product = (2.0 if self.centred else 1.0) * gamma(d + 2)
+            product = (2.0 if centred else 1.0) * gamma(d + 2)
             wrong = (product + 4.0 * U) * float(np.abs(plane.w) @ features) * (1.0 + d * U)
             wrong += (4.0 * U * (abs(plane.level) + abs(plane.shift)) + plane.error + TINY) * root
             wrong *= 1.0 + 1e-6
             error = unit * self.loss
             error += (2.0 * alphas + weights * wrong) * wrong if self.squared else weights * wrong
-            pulled = (2.0 * unit if self.centred else unit) * alphas * features + TINY
-            total = float(self.sides.sum())
+            pulled = (2.0 * unit if centred else unit) * alphas * features + TINY
             charge = Enclosure.within(self.charge, unit * self.charge)
             square = Enclosure.within(self.square, unit * self.square + TINY)
             dual = DualSums(charge, charge, square, Enclosure.within(self.pull, pulled))
-            sides = Enclosure.within(self.sides, unit * total)
-            return ReadSums(Enclosure.within(self.loss, error * (1.0 + 1e-6) + TINY), sides, dual)
+            loss = Enclosure.within(self.loss, error * (1.0 + 1e-6) + TINY)
+            return ReadSums(loss, self.weight(), dual)
+
+    def weight(self) -> Enclosure:
+        """Return the sums of the weights of both classes."""
+        return Enclosure.within(self.sides, gamma(self.terms + 8) * self.sides)
+
+
+def merged(pieces: list[FloatSums]) -> FloatSums:
+    """Return the sums over all pieces, added to the first; their order changes the last bits."""
+    found, *others = pieces
+    for other in others:
+        found.merge(other)
+    return found
 
 
 def run_combine(X: FloatArray, a: FloatArray) -> FloatArray:
-    """Return X'a as a sum of sums over runs of samples, see `run_sum`."""
+    """Return X'a as a sum of sums over runs of samples.
+
+    Its error is gamma(run_terms(n) + 1) of the sum of absolute values.
+    """
     whole = len(a) - len(a) % RUN
     runs = a[:whole].reshape(-1, 1, RUN) @ X[:whole].reshape(-1, RUN, X.shape[1])
     return np.asarray(runs.sum(axis=(0, 1)) + a[whole:] @ X[whole:])
+
+
+@jit
+def add_runs(y, weight, slack, alpha, squared, out):  # type: ignore[no-untyped-def]
+    """Add sums over runs of samples to out, each a sum of sums as in `run_combine`.
+
+    These are the loss and the squared weights; per class the weights, the multipliers and their
+    products with the slack; and the squared multipliers.
+    """
+    run = np.zeros_like(out)
+    for first in range(0, len(y), RUN):
+        run[:] = 0.0
+        for i in range(first, min(first + RUN, len(y))):
+            k = 0 if y[i] > 0.0 else 1
+            xi = 0.0 if slack[i] < 0.0 else slack[i]  # NaN stays NaN
+            run[0, 0] += weight[i] * xi * xi if squared else weight[i] * xi
+            run[0, 1] += weight[i] * weight[i]
+            run[1, k] += weight[i]
+            run[2, k] += alpha[i]
+            if squared:
+                run[3, k] += alpha[i] * xi
+            run[4, 0] += alpha[i] * alpha[i]
+        out += run
 
 
 @jit
@@ -202,13 +244,6 @@ def add_squares(X, out):  # type: ignore[no-untyped-def]
     for i in range(X.shape[0]):
         for t in range(X.shape[1]):
             out[t] += X[i, t] * X[i, t]
-
-
-def run_sum(values: FloatArray) -> float:
-    """Return the sum of n float64 numbers, with an error of gamma(run_terms(n)) of their sizes."""
-    whole = len(values) - len(values) % RUN
-    sums = values[:whole].reshape(-1, RUN).sum(axis=1)
-    return float(sums.sum() + values[whole:].sum())
 
 
 def precise_sums(
@@ -250,7 +285,7 @@ def best_constant(
     return float(best) if np.isfinite(best) else 0.0
 
 
-def constant_loss(weight: Enclosure, b: float, *, squared: bool) -> Enclosure:
+def constant_loss(weight: FloatArray, b: float, *, squared: bool) -> float:
     """Return the loss of the constant decision value b, between -1 and 1."""
-    slack = Enclosure.exact([1.0, 1.0]) - np.array([b, -b])
-    return weight.dot(slack * slack if squared else slack)
+    slack = np.array([1.0 - b, 1.0 + b])
+    return float(weight @ (slack * slack if squared else slack))

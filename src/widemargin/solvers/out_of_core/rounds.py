@@ -16,7 +16,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import relative_gap
 from widemargin.problems.linear_bounds import dual_sums, positive_and_negative
-from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
+from widemargin.problems.linear_reads import FloatSums, Plane, merged
 from widemargin.problems.linear_scan import (
     Evaluation,
     InfeasibleSums,
@@ -195,16 +195,22 @@ class Rounds:
     def read_sides(self) -> Explicit:
         """Determine the sides of all samples in one pass; those in the zone become explicit."""
         at = self.at
-        plane, limits = at.base.sides(self.problem)
-        current, t = self.problem.published(at.base.w, at.base.t, self.centre)
+        everything, problem = self.everything_explicit, self.problem
+        plane, limits = at.base.sides(problem)
+        current, t = plane, at.base.t
+        if not everything:
+            current, t = problem.published(at.base.w, at.base.t, self.centre)
         none = np.empty(0, dtype=np.intp)
         scans = self._scan(plane, limits, current, [none] * len(self.source.sizes), self.total)
         at.explicit = explicit = _found(scans, self.source.n_features)
         sums = self._implicit(scans)
-        self.problem.require_reachable(sums.weight.hi)
-        at.best.offer(at.base.w, at.base.t, self.problem.evaluation(current, t, sums))
-        if self.problem.kind != "hull":
-            at.constant = Best(*self.problem.best_constant(sums.weight, len(at.base.w)))
+        if not everything:  # else the plane is that of w = 0, or of a zone without limits
+            read = sums.enclosed(current, centred=self.centre is not None)
+            at.best.offer(at.base.w, at.base.t, problem.evaluation(current, t, read))
+        problem.require_reachable(sums.sides)
+        if problem.kind != "hull":
+            w, t, found = problem.best_constant(sums.weight(), len(at.base.w))
+            at.constant = Best(w, t, found)
         return explicit
 
     def solve(self, tick: Callable[[], None] | None) -> bool:
@@ -216,7 +222,7 @@ class Rounds:
             rows.y[:, None] * rows.X,
             problem.columns(rows.y),
             problem.sums(at.mass),
-            np.full(len(rows), self.target),
+            np.full(len(rows.y), self.target),
             problem.cap * rows.weight,
             problem.cap * at.bounded_sum,
         )
@@ -259,21 +265,21 @@ class Rounds:
         """
         at, problem = self.at, self.problem
         w, alpha = solution.w, solution.s
+        known = [rows.of_part(k) for k in range(len(self.source.sizes))]
+        at.wrong, found = 0, Explicit.joined([], self.source.n_features)
         plane, published = problem.published(w, t, self.centre)
         slack = plane.slack(rows.X @ plane.w, rows.y)
         cap = problem.cap * rows.weight
-        wrong = wrong_by(slack, rows.y, alpha, cap)
-        known = [rows.of_part(k) for k in range(len(self.source.sizes))]
-        at.wrong, found = 0, Explicit.joined([], self.source.n_features)
+        checked: list[FloatArray] = []
         if self.everything_explicit:
-            held = FloatSums(plane, squared=False, centred=self.centre is not None)
-            held.add(rows.X, rows.y, rows.weight, slack, np.zeros(len(rows)))
-            sums = held.result()
+            held = FloatSums(len(w), squared=False)
+            held.add(rows.X, rows.y, rows.weight, slack, np.zeros_like(slack))
+            sums = held.enclosed(plane, centred=self.centre is not None)
         else:
             most = int(max(1000.0, TOO_MANY * at.base.size))
             scans = self._scan(at.base.sides(problem)[0], None, plane, known, most)
-            sums = self._implicit(scans)
-            wrong = np.max([wrong, *(s.wrong_by for s in scans)], axis=0)
+            sums = self._implicit(scans).enclosed(plane, centred=self.centre is not None)
+            checked = [s.wrong_by for s in scans]
             at.wrong = sum(s.wrong for s in scans)
             if at.wrong <= most:
                 found = _found(scans, self.source.n_features)
@@ -283,14 +289,15 @@ class Rounds:
         )  # fmt: skip
         if self.centre is not None:
             explicit = replace(explicit, pull=explicit.pull.widened(explicit.pull.error))
+        wrong = np.max([wrong_by(slack, rows.y, alpha, cap), *checked], axis=0)
         violation = problem.violation(wrong)
         return problem.evaluation(plane, published, sums, explicit, violation), found
 
-    def _implicit(self, scans: list[Scan]) -> ReadSums:
+    def _implicit(self, scans: list[Scan]) -> FloatSums:
         """Return the sums over all parts; keep those of the implicit samples at their caps."""
-        sums = ReadSums.total([s.sums for s in scans], self.source.n_features)
-        self.at.bounded_sum = sums.dual.pull.hi.sum(axis=0)
-        self.at.mass = sums.dual.charge.hi
+        sums = merged([s.sums for s in scans])
+        self.at.bounded_sum = sums.pull.sum(axis=0)
+        self.at.mass = sums.charge
         return sums
 
     def correct(self, wrong: Explicit) -> None:

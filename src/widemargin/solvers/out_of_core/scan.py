@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, RealArray
-from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
+from widemargin.problems.linear_reads import FloatSums, Plane
 from widemargin.problems.linear_scan import wrong_by
 from widemargin.sources.protocol import Part
 
@@ -58,7 +58,7 @@ class Scan:
 
     Attributes
     ----------
-    sums : ReadSums
+    sums : FloatSums
         Sums over the samples: the losses at the current plane, and the multipliers of the implicit
         samples at their cap, in units of the cap.
     wrong : int
@@ -70,7 +70,7 @@ class Scan:
         Samples that become explicit; empty if there are too many.
     """
 
-    sums: ReadSums
+    sums: FloatSums
     wrong: int = 0
     wrong_by: FloatArray = field(default_factory=lambda: np.zeros((2, 2)))
     found: list[Sampled] = field(default_factory=list)
@@ -94,7 +94,7 @@ def scan(
     the sorted row numbers of the explicit samples in this part.
     """
     wrong_slacks, n_wrong, found = np.zeros((2, 2)), 0, []
-    sums = FloatSums(current, squared=False, centred=centre is not None)
+    sums = FloatSums(len(base.w), squared=False)
     same = current.w is base.w or np.array_equal(current.w, base.w)
     planes = np.stack([base.w] if same else [base.w, current.w])
     buffer = np.empty((0, len(base.w)))
@@ -128,7 +128,7 @@ def scan(
         if limits is not None:
             bounded[rows] = False
         sums.add(X, y, weight, slack, np.where(bounded, weight, 0.0))
-    return Scan(sums.result(), n_wrong, wrong_slacks, found if n_wrong <= most else [])
+    return Scan(sums, n_wrong, wrong_slacks, found if n_wrong <= most else [])
 
 
 def _exactly(X: RealArray, centre: FloatArray | None, buffer: FloatArray) -> FloatArray:

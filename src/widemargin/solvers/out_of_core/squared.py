@@ -17,7 +17,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import FloatArray
-from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
+from widemargin.certificate import relative_gap
+from widemargin.problems.linear_reads import FloatSums, Plane
 from widemargin.problems.linear_scan import Evaluation, LinearProblem
 from widemargin.solvers.base import Budget, LinearResult, Status, Store
 from widemargin.solvers.out_of_core.result import OutOfCoreResult
@@ -31,47 +32,61 @@ ENOUGH = 1e-4  # fraction of the predicted decrease that a step must achieve to 
 KNOWN = 1e-15  # eigenvalues below this fraction of the largest, times the size, are rounding errors
 
 
-@dataclass
-class Sums:
-    """Sums over samples at a point, whose last coordinate is the intercept."""
+class Sums(FloatSums):
+    """Sums over samples at a point, whose last coordinate is the intercept.
 
-    read: ReadSums  # losses, and multipliers c xi
-    shorter: FloatArray  # losses at the shorter steps
-    hessian: FloatArray  # (d + 1, d + 1): sum of c (x, 1)(x, 1)' over positive slacks
-    active: int  # number of samples with positive slack
+    Besides those of `FloatSums`, for the multipliers c xi: the losses at the shorter steps, the
+    (d + 1, d + 1) sum of c (x, 1)(x, 1)' over positive slacks, and the number of these samples.
+    """
 
-    @classmethod
-    def total(cls, pieces: list[Sums], n_features: int) -> Sums:
-        """Return the sums over all pieces; their order changes the last bits."""
-        read = ReadSums.total([piece.read for piece in pieces], n_features)
-        found = cls(read, np.zeros(len(SHORTER)), np.zeros((n_features + 1,) * 2), 0)
-        for piece in pieces:
-            found.shorter += piece.shorter
-            found.hessian += piece.hessian
-            found.active += piece.active
-        return found
+    def __init__(self, n_features: int) -> None:
+        super().__init__(n_features, squared=True)
+        self.shorter, self.hessian = np.zeros(len(SHORTER)), np.zeros((n_features + 1,) * 2)
+        self.active = 0
+
+    def merge(self, other: FloatSums) -> None:
+        """Add the sums over other samples."""
+        assert isinstance(other, Sums)
+        super().merge(other)
+        self.shorter += other.shorter
+        self.hessian += other.hessian
+        self.active += other.active
+
+
+@dataclass(frozen=True)
+class Model:
+    """Point of a pass, as it is published, with its sums and its objectives in float64."""
+
+    point: FloatArray
+    plane: Plane
+    thresholds: FloatArray
+    sums: Sums
+    found: Evaluation
+
+    def evaluation(self, problem: LinearProblem) -> Evaluation:
+        """Return the objectives with bounds of their rounding errors."""
+        sums = self.sums.enclosed(self.plane, centred=False)
+        return problem.evaluation(self.plane, self.thresholds, sums)
 
 
 def sum_up(part: Part, plane: Plane, step: FloatArray, intercept: bool) -> Sums:
     """Compute the sums of a part at a point; `step` is the step that led to it."""
-    size, active = len(step), 0
-    read, shorter = FloatSums(plane, squared=True, centred=False), np.zeros(len(SHORTER))
-    hessian, both = np.zeros((size, size)), np.column_stack([plane.w, step[:-1]])
+    sums, both = Sums(len(plane.w)), np.column_stack([plane.w, step[:-1]])
     for _, block, y, weight in part.blocks():
         X = block.astype(np.float64, copy=False)
         products = X @ both
         slack = plane.slack(products[:, 0].copy(), y)
         back = y * (products[:, 1] + step[-1])
         for k, share in enumerate(SHORTER):
-            shorter[k] += weight @ np.square(np.maximum(slack + (1.0 - share) * back, 0.0))
-        read.add(X, y, weight, slack, weight * np.maximum(slack, 0.0))
+            sums.shorter[k] += weight @ np.square(np.maximum(slack + (1.0 - share) * back, 0.0))
+        sums.add(X, y, weight, slack, weight * np.maximum(slack, 0.0))
         some = np.flatnonzero((slack > 0) & (weight > 0))
         ones = np.ones(len(some)) if intercept else np.zeros(len(some))
         bordered = np.column_stack([X[some], ones])
         bordered *= np.sqrt(weight[some])[:, None]
-        hessian += bordered.T @ bordered
-        active += len(some)
-    return Sums(read.result(), shorter, hessian, active)
+        sums.hessian += bordered.T @ bordered
+        sums.active += len(some)
+    return sums
 
 
 def start_of_sample(
@@ -91,7 +106,7 @@ def start_of_sample(
     # Centre: far from the origin, products of samples would lose the digits that distinguish them.
     centre = sample.X.mean(axis=0) if problem.intercept else np.zeros(sample.X.shape[1])
     in_memory = Memory(sample.X - centre, sample.y, sample.weight)
-    found = solve_squared(scaled, in_memory, tol=1e-4, budget=Budget(100))
+    found = solve_squared(scaled, in_memory, tol=1e-4, budget=Budget(100), prove=False)
     return replace(found, thresholds=found.thresholds - found.coef @ centre), number / total
 
 
@@ -104,10 +119,12 @@ def solve_squared(
     start: LinearResult | None = None,
     checkpoint: Store | None = None,
     passes: float = 0.0,
+    prove: bool = True,
 ) -> OutOfCoreResult:
     """Minimise the squared hinge to a relative duality gap of tol; see `solve` of the package.
 
     The checkpoint stores the best point so far. `passes` is the number of passes already made.
+    Without `prove`, the objectives of the result are float64 numbers with unknown errors.
     """
     size = source.n_features + 1
     point, step = np.zeros(size), np.zeros(size)
@@ -117,35 +134,49 @@ def solve_squared(
     if saved is not None:
         point = np.asarray(saved["point"], dtype=np.float64)
     history: list[dict[str, Any]] = []
-    best, found, promised = point, Evaluation(dual=0.0), 0.0
+    best = lower = None
+    promised, gap, found = 0.0, np.inf, Evaluation()
     while True:
         plane, t = problem.published(point[:-1], point[-1:], None)
         arguments = [(plane, step, problem.intercept)] * len(source.sizes)
-        sums = Sums.total(source.run(sum_up, arguments), size - 1)
-        here = problem.evaluation(plane, t, sums.read)
-        found = replace(found, dual=max(found.dual, here.dual))
-        if here.primal <= found.primal - ENOUGH * promised or not history:
-            best, found = point, replace(here, dual=found.dual)
+        sums, *others = source.run(sum_up, arguments)
+        for other in others:
+            sums.merge(other)
+        here = Model(point, plane, t, sums, problem.estimate(plane, sums))
+        if lower is None or here.found.dual > lower.found.dual:
+            lower = here
+        if best is None or here.found.primal <= best.found.primal - ENOUGH * promised:
+            best = here
             if checkpoint is not None:
-                checkpoint.save({"point": best})
+                checkpoint.save({"point": best.point})
             step, promised = _newton_step(point, sums, problem)
-            point = best + step
+            point = point + step
         else:
-            point, step = _shorter_step(best, step, sums, problem)
+            point, step = _shorter_step(best.point, step, sums, problem)
             # The prediction of the quadratic piece was wrong: accept almost any decrease.
             promised *= 1e-3
-        history.append({"pass": len(history) + 1, "primal": found.primal, "dual": found.dual,
+        primal, dual = best.found.primal, lower.found.dual
+        gap = relative_gap(primal, dual)
+        if prove and gap <= tol:  # it may stop
+            found = _proved(problem, best, lower)
+            gap = found.gap
+        history.append({"pass": len(history) + 1, "primal": primal, "dual": dual,
                         "rows with slack": sums.active})  # fmt: skip
-        spent = not budget.spend(1, found.gap)
-        if spent or found.gap <= tol or promised <= 1e-16 * found.primal:
+        if not budget.spend(1, gap) or gap <= tol or promised <= 1e-16 * primal:
             break
-    w, t, constant = problem.best_constant(sums.read.weight, size - 1)
-    if found.gap > tol and constant.primal < found.primal:  # never worse than the best constant
-        best, found = np.append(w, t), replace(constant, dual=found.dual)
+    coef, thresholds = best.point[:-1], best.point[-1:]
+    if not prove:
+        found = replace(best.found, dual=lower.found.dual)
+    elif gap > tol:
+        found = _proved(problem, best, lower)
+        weight = sums.enclosed(plane, centred=False).weight
+        w, t, constant = problem.best_constant(weight, size - 1)
+        if constant.primal < found.primal:  # never worse than the best constant
+            coef, thresholds, found = w, t, replace(constant, dual=found.dual)
     status: Status = "stalled" if budget.status == "converged" else budget.status
     return OutOfCoreResult(
-        coef=best[:-1],
-        thresholds=best[-1:][: problem.n_thresholds],
+        coef=coef,
+        thresholds=thresholds[: problem.n_thresholds],
         primal=found.primal,
         dual=found.dual,
         n_iter=len(history),
@@ -156,13 +187,20 @@ def solve_squared(
     )
 
 
+def _proved(problem: LinearProblem, best: Model, lower: Model) -> Evaluation:
+    """Return the objectives of the best model, with the lower bound of another if it is better."""
+    found = best.evaluation(problem)
+    if lower is not best:
+        found = replace(found, dual=max(found.dual, lower.evaluation(problem).dual))
+    return found
+
+
 def _newton_step(
     point: FloatArray, found: Sums, problem: LinearProblem
 ) -> tuple[FloatArray, float]:
     """Return the step to the minimum of the quadratic piece, and the decrease it predicts."""
     C = problem.cap
-    dual = found.read.dual
-    pull = np.append(dual.pull.hi.sum(axis=0), dual.charge.hi[0] - dual.charge.hi[1])
+    pull = np.append(found.pull.sum(axis=0), found.charge[0] - found.charge[1])
     gradient = -2.0 * C * pull
     gradient[:-1] += point[:-1]
     matrix = 2.0 * C * found.hessian
