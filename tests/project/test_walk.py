@@ -55,8 +55,8 @@ for name in steps:
         seen.append(name)
 print(json.dumps([len(steps), returns, seen]))
 """
-# Statement, most crossings, most returns. About 30 crossings of SVC prove its bounds, and about 20 of
-# LinearSVC on Parquet.
+# Statement, most crossings, most returns. About 30 crossings of SVC prove its bounds, and about 20
+# of LinearSVC on Parquet.
 WALKS = {
     "SVC": ("wm.SVC().fit(X, y)", 148, 100),
     "loo": ("loo.error(model)", 130, 100),

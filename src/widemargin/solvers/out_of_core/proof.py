@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from widemargin.certificate import BLUR, Bracket, tightest
+from widemargin.certificate import Bracket, tightest
 from widemargin.problems.linear_reads import Plane, ReadSums, precise_sums
 from widemargin.problems.linear_scan import Evaluation, LinearProblem
 from widemargin.solvers.out_of_core.result import Multipliers, OutOfCoreResult
@@ -36,8 +36,7 @@ def proved(
         again = _evaluated(problem, source, result)
         return Bracket(again.primal, again.dual, again.rounding)
 
-    in_doubt = not found.rounding <= BLUR * (found.primal - found.dual)
-    best = tightest(evaluate, tol if in_doubt else np.inf)
+    best = tightest(evaluate, tol)
     if best is first:
         return result
     found = replace(found, primal=best.primal, dual=best.dual, rounding=best.rounding)
