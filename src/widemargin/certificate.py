@@ -14,7 +14,6 @@ from widemargin._base.messages import warn
 from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import Matrix
 
-CROSSED = 1e-9  # a lower bound above the objective by this fraction is invalid, see sure_bound
 # Rounding errors are reduced by more precise sums if they exceed both this fraction of the gap and
 # this fraction of the objective.
 BLUR, NEGLIGIBLE = 0.1, 1e-7
@@ -29,9 +28,7 @@ class Certificate:
     All values are recomputed from the coefficients of the model and the data, not copied from the
     state of the solver, and their rounding errors are counted: `primal` is not below the objective
     of the model in exact arithmetic, and `dual` is not above the optimum. The optimum is between
-    the two, and `gap` bounds the error of the objective. Linear programs, ordinal and cumulative
-    models, Gaussian processes and data in parts do not count rounding errors yet: their
-    certificates are float64 numbers.
+    the two, and `gap` bounds the error of the objective.
 
     Attributes
     ----------
@@ -213,12 +210,14 @@ class Bracket:
 def tightest(evaluate: Callable[[bool], Bracket], tol: float = np.inf) -> Bracket:
     """Return the bracket of float64 arithmetic or, if rounding blurs it, of more precise sums.
 
-    `evaluate` is called with False, and again with True if the first bracket is blurred or its
-    relative gap exceeds `tol`. Both are valid, so the smaller primal and the larger dual are
-    returned.
+    `evaluate` is called with False, and again with True if the first bracket is blurred, or if its
+    relative gap exceeds `tol` and would not without rounding. Both are valid, so the smaller primal
+    and the larger dual are returned.
     """
     first = evaluate(False)
-    if not first.is_blurred and relative_gap(first.primal, first.dual) <= tol:
+    gap = relative_gap(first.primal, first.dual)
+    attainable = gap - first.rounding / gap_scale(first.primal)
+    if not first.is_blurred and (gap <= tol or attainable > tol):
         return first
     second = evaluate(True)
     return Bracket(
@@ -231,15 +230,6 @@ def tightest(evaluate: Callable[[bool], Bracket], tol: float = np.inf) -> Bracke
 def in_print(relative_gap: float) -> float:
     """Clip a relative gap that is negative only through rounding to zero, for display."""
     return 0.0 if -OBJECTIVE_ROUNDING <= relative_gap < 0.0 else relative_gap
-
-
-def sure_bound(primal: float, dual: float) -> float:
-    """Return the lower bound `dual`, or minus infinity if it exceeds the primal objective.
-
-    A dual value above the primal is not a bound; it results from an indefinite kernel, or from
-    rounding errors with very large kernel values.
-    """
-    return dual if dual <= primal + CROSSED * gap_scale(primal) else -np.inf
 
 
 def worst(certificates: list[Certificate]) -> Certificate:

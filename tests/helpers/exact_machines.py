@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 import widemargin as wm
-from tests.helpers import exact_likelihoods, exact_programs, exact_quadratic
+from tests.helpers import exact_likelihoods, exact_programs, exact_quadratic, exact_ranks
 from tests.helpers.exact_numbers import vector
 from tests.helpers.exact_soft_margin import SoftProblem
 from tests.helpers.exact_verdict import Truth, Verdict, judged
@@ -46,12 +46,15 @@ class Machine:
         What y is.
     in_parts : bool
         Whether the samples are given in parts.
+    queries : bool
+        Whether the samples belong to queries.
     """
 
     draw: Callable[[Any, float], Any]
     truth: Callable[..., list[Truth]]
     target: str = "classes"
     in_parts: bool = False
+    queries: bool = False
 
 
 def power(rng: Any, low: float, high: float) -> float:
@@ -197,6 +200,7 @@ _quadratic, _programs, _likelihoods = exact_quadratic, exact_programs, exact_lik
 _pairs, _lp, _norms = _quadratic.kernel_pairs, _programs.programs, _programs.norm_margins
 _links = _either("logit", "probit", "cloglog")
 _linear = {"loss": _loss, "C": _cost}
+_ordinal = _linear | {"C_scale": _either("pair", "total")}
 
 MACHINES = {
     "SVC hinge": Machine(_kernel_machine(wm.SVC, C=_cost), _pairs),
@@ -241,9 +245,14 @@ MACHINES = {
     "NuLPSVC": Machine(_kernel_machine(wm.NuLPSVC, nu=_nu), _lp),
     "LOOSVC": Machine(_kernel_machine(wm.LOOSVC), _lp),
     "AdaptiveMarginSVC": Machine(_kernel_machine(wm.AdaptiveMarginSVC, lam=_lam), _lp),
-    "OrdinalSVC": Machine(
-        _kernel_machine(wm.OrdinalSVC, C=_cost, loss=_loss, C_scale=_either("pair", "total")),
-        _programs.ranks, "many",
+    "OrdinalSVC": Machine(_kernel_machine(wm.OrdinalSVC, **_ordinal), exact_ranks.ranks, "many"),
+    "OrdinalSVC ranking": Machine(
+        _kernel_machine(wm.OrdinalSVC, **_ordinal, pooled_ranks=_either(False, True)),
+        exact_ranks.ranks, "many", queries=True,
+    ),
+    "OrdinalSVC l1": Machine(
+        _plane(wm.OrdinalSVC, kernel="linear", norm=1, **_ordinal | {"loss": "hinge"}),
+        exact_ranks.sparse_ranks, "many",
     ),
     "CumulativeLink": Machine(
         _plane(wm.CumulativeLinkClassifier, link=_links, alpha=lambda rng: power(rng, -4, 2)),
@@ -293,35 +302,39 @@ def judge_seed(name: str, seed: int) -> Judged:
         X = (factor @ factor.T).astype(float)
     if getattr(estimator, "kernel", None) is affine:
         X = np.clip(np.rint(X / scale * 4), -1000, 1000)  # its floats are exact, hence a kernel
+    known: dict[str, Any] = {"qid": rng.integers(0, 3, len(X))} if machine.queries else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            model = _fitted(machine, estimator, X, y, weight)
+            model = _fitted(machine, estimator, X, y, weight, **known)
         except ValueError as refusal:
             return Judged(estimator, [], str(refusal))
-        truths = machine.truth(model, _references(machine, estimator, X, y, weight), X, y, weight)
+        references = _references(machine, estimator, X, y, weight, **known)
+        truths = machine.truth(model, references, X, y, weight, **known)
     certificates = getattr(model, "certificates_", [model.certificate_])
     pairs = zip(certificates, truths, strict=True)
     return Judged(model, [judged(certificate, truth) for certificate, truth in pairs])
 
 
-def _fitted(machine: Machine, estimator: Any, X: Any, y: Any, weight: Any) -> Any:
+def _fitted(machine: Machine, estimator: Any, X: Any, y: Any, weight: Any, **known: Any) -> Any:
     if machine.in_parts:
         cut = len(X) // 2
         parts = [slice(None, cut), slice(cut, None)]
         weights = None if weight is None else [weight[part] for part in parts]
         data = sources.from_arrays([X[p] for p in parts], [y[p] for p in parts], weights)
         return clone(estimator).fit(data)
-    return clone(estimator).fit(X, y, sample_weight=weight)
+    return clone(estimator).fit(X, y, sample_weight=weight, **known)
 
 
-def _references(machine: Machine, estimator: Any, X: Any, y: Any, weight: Any) -> list[Any]:
+def _references(
+    machine: Machine, estimator: Any, X: Any, y: Any, weight: Any, **known: Any
+) -> list[Any]:
     """Return models of the same machine with a small tolerance and the default of steps."""
     default = type(estimator)().max_iter
     tight = clone(estimator).set_params(tol=TIGHT, max_iter=default)
     if hasattr(tight, "epsilon") and tight.epsilon == "auto":
         return []
     try:
-        return [_fitted(machine, tight, X, y, weight)]
+        return [_fitted(machine, tight, X, y, weight, **known)]
     except ValueError:
         return []

@@ -1,6 +1,6 @@
 """Truth about the machines that are no box-constrained quadratic program with a threshold.
 
-Linear programs over expansions, l1 and Crammer-Singer planes, margins in l_p and ranks. Published
+Linear programs over expansions, l1 and Crammer-Singer planes and margins in l_p. Published
 models: `dual_coef_` on `support_` (NuLPSVC: divided by its exact sum, with the best rho), `coef_`
 and `intercept_`.
 """
@@ -28,7 +28,9 @@ from tests.helpers.exact_verdict import Truth, largest, least
 
 ZERO, ONE = Fraction(0), Fraction(1)
 LIMIT = Fraction(10**8)
-"""Largest alpha k(x, x): the cap of the coefficients that is part of the linear programs."""
+"""Largest alpha k(x, x), for coefficients that are limited."""
+LIMITED = "limited coefficients"
+"""End of the name of a problem whose bound holds for limited coefficients only."""
 SCALES = (ONE, Fraction(1, 2), Fraction(99, 100), Fraction(101, 100))
 
 # ---------------------------------------------------------------- linear programs
@@ -53,7 +55,8 @@ def programs(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> 
         label = [1 if codes[i] == positive else -1 for i in rows]
         program = _Program(model, K, label, w)
         alphas = [_alpha(other, few, label, k) for other in [model, *references]]
-        found.append(program.truth(alphas, kernel.noise))
+        limited = model.certificates_[k].problem.endswith(LIMITED)
+        found.append(program.truth(alphas, limited, kernel.noise))
     return found
 
 
@@ -111,24 +114,28 @@ class _Program:
         shrink = self.price / max([self.price, *image]) if self.price else ZERO
         return max(bound, shrink * sum(z, ZERO))
 
-    def truth(self, alphas: list[list[Fraction]], noise: Fraction) -> Truth:
-        """Return exact objectives of the first coefficients and of all others, capped."""
+    def truth(self, alphas: list[list[Fraction]], limited: bool, noise: Fraction) -> Truth:
+        """Return exact objectives of the first coefficients and of all others.
+
+        Unless the stated problem limits the coefficients, those beyond the limits count as well.
+        """
         primal = self.primal(alphas[0])
-        trials, z = self._by_highs()
+        capped, z = self._by_highs(True)
+        free, _ = ([], []) if self.nu is not None else self._by_highs(False)
         upper = [primal]
-        for alpha in [*alphas, *trials]:
+        for alpha in [*alphas, *capped, *free]:
             for scale in SCALES:
-                capped = [
-                    min(max(ZERO, scale * a), u) for a, u in zip(alpha, self.limit, strict=True)
-                ]
-                upper.append(self.primal(capped if self.nu is None else alpha))
+                trial = [max(ZERO, scale * a) for a in alpha]
+                if limited:
+                    trial = [min(a, u) for a, u in zip(trial, self.limit, strict=True)]
+                upper.append(self.primal(trial if self.nu is None else alpha))
         constant = None
         if self.nu is None:
             constant = self.primal([ZERO] * len(self.weight))
             upper.append(constant)
         return Truth(primal, least(upper), largest([self.dual(v) for v in z]), constant, noise)
 
-    def _by_highs(self) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
+    def _by_highs(self, capped: bool) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
         """Return coefficients and dual variables that HiGHS finds in float64, made feasible."""
         n = len(self.weight)
         G = np.array([[float(v) for v in row] for row in self.G])
@@ -138,7 +145,7 @@ class _Program:
         nu = self.nu is not None
         cost = np.concatenate([np.full(n, 0.0 if nu else float(self.price) / scale), w])
         A = np.hstack([-G / scale, -np.eye(n)])
-        bounds = [(0, None if nu else cap) for cap in caps] + [(0, None)] * n
+        bounds = [(0, cap if capped and not nu else None) for cap in caps] + [(0, None)] * n
         options: dict[str, Any] = {"b_ub": -np.ones(n)}
         if nu:
             cost, bounds = np.append(cost, -float(self.nu)), [*bounds, (None, None)]
@@ -323,57 +330,3 @@ def crammer_singer(model: Any, references: list[Any], X: Any, y: Any, weight: An
             min(constants) if model.fit_intercept else constants[-1],
         )
     ]
-
-
-# ---------------------------------------------------------------- ranks
-
-
-def ranks(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> list[Truth]:
-    """Return the truth about OrdinalSVC with norm 2, over all pairs."""
-    few = Merged.of(X, y, weight, apart=model.kernel == "precomputed")
-    rows, kernel = few.rows, ExactKernel.of(model)
-    K = kernel.matrix(X[np.ix_(rows, rows)] if kernel.name == "precomputed" else X[rows])
-    pairs = [
-        (i, j, few.weight[i] * few.weight[j])
-        for i in range(len(rows))
-        for j in range(len(rows))
-        if y[rows[i]] > y[rows[j]]
-    ]
-    C = rational(model.C)
-    if model.C_scale == "total":
-        C /= sum((s for _, _, s in pairs), ZERO)
-    squared = model.loss == "squared_hinge"
-
-    def objective(f: Any, norm2: Fraction) -> Fraction:
-        z = [max(ZERO, 1 - f[i] + f[j]) for i, j, _ in pairs]
-        losses = [v * v for v in z] if squared else z
-        return norm2 / 2 + C * dot([s for *_, s in pairs], losses)
-
-    def bound(f: Any, mu: Fraction) -> Fraction:
-        beta, linear, ridges = [ZERO] * len(rows), ZERO, ZERO
-        for i, j, s in pairs:
-            z = max(ZERO, 1 - f[i] + f[j])
-            a = 2 * C * s * z if squared else C * s * min(z / mu, ONE)
-            beta[i], beta[j], linear = beta[i] + a, beta[j] - a, linear + a
-            ridges += a * a / (2 * C * s) if squared else ZERO
-        square = dot(beta, product(K, beta)) + ridges
-        scale = linear / square if square else ONE
-        scale = scale if squared else min(ONE, scale)
-        return scale * linear - scale * scale * square / 2
-
-    upper, lower = [], []
-    for other in [model, *references]:
-        if model.kernel == "linear":
-            w = vector(other.coef_)
-            f, norm2 = product(matrix(X[rows]), w), dot(w, w)
-        else:
-            beta = [ZERO] * len(rows)
-            for i, value in zip(other.support_, other.dual_coef_[0], strict=True):
-                beta[few.place[int(i)]] += rational(value)
-            f = product(K, beta)
-            norm2 = dot(beta, f)
-        upper += [objective([s * v for v in f], s * s * norm2) for s in SCALES]
-        widths = [ONE] if squared else [Fraction(1, 10**k) for k in (0, 1, 2, 4, 6, 9)]
-        lower += [bound(f, mu) for mu in widths]
-    constant = objective([ZERO] * len(rows), ZERO)
-    return [Truth(upper[0], min([constant, *upper]), largest(lower), constant, kernel.noise)]

@@ -39,6 +39,7 @@ STATED_IN_PROBLEMS = {"primal", "dual", "certificate", "primal_objective", "dual
 # What a user may hand in, where its type is the question.
 TYPES_OF_ARGUMENTS = {
     "solvers.preference": {"Rows"},  # a matrix, or samples seen through a kernel
+    "problems.preference.bounds": {"Rows"},  # the same argument, for the certificate
     "sources.recognise": {"Dataset"},  # what was passed to fit
 }
 

@@ -17,12 +17,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from widemargin._base.double_double import CHARGE, SPLITTER, U
+from widemargin._base.double_double import CHARGE, SPLITTER, U, add
+from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray
 
 SLOP = 1.0 + 64.0 * U  # covers the rounding of the error terms themselves
 DUST = 1e-300  # covers underflow of the low parts
 ROUNDED = CHARGE * U * U
+BLOCK = 32  # numbers that a sum adds one by one
 
 Operand: TypeAlias = "Enclosure | float | FloatArray"
 
@@ -153,16 +155,9 @@ class Enclosure:
             n = self.hi.size
             size = np.sum(np.abs(self.hi))
             error = np.sum(self.error) * (1.0 + n * U)
-            hi, lo = self.hi.ravel(), self.lo.ravel()
-            while len(hi) > 1:  # pairwise, with double-doubles
-                half = len(hi) // 2
-                odd = hi[2 * half :], lo[2 * half :]
-                added = Enclosure(hi[:half], lo[:half], hi[:half] * 0.0) + Enclosure(
-                    hi[half : 2 * half], lo[half : 2 * half], hi[:half] * 0.0
-                )
-                hi, lo = np.append(added.hi, odd[0]), np.append(added.lo, odd[1])
-            high, low = (hi[0], lo[0]) if n else (0.0, 0.0)
-            levels = max(1, int(n).bit_length() + 1)
+            hi, lo = (np.ascontiguousarray(part).ravel() for part in (self.hi, self.lo))
+            high, low = sum_pairwise(hi, lo)
+            levels = BLOCK + int(n).bit_length() + 1
             rounded = ROUNDED * levels * size * (1.0 + 2.0 * n * U)
             return Enclosure(
                 np.asarray(high), np.asarray(low), np.asarray((error + rounded) * SLOP + DUST * n)
@@ -185,6 +180,23 @@ class Enclosure:
     def size(self) -> Any:
         """Return upper bounds of the absolute values."""
         return abs(self).upper()
+
+
+@jit
+def sum_pairwise(hi, lo):  # type: ignore[no-untyped-def]
+    """Return the sum of double-doubles: blocks one by one, then pairwise."""
+    n = len(hi)
+    m = (n + BLOCK - 1) // BLOCK
+    high, low = np.zeros(max(1, m)), np.zeros(max(1, m))
+    for k in range(m):
+        for i in range(k * BLOCK, min(n, (k + 1) * BLOCK)):
+            high[k], low[k] = add(high[k], low[k], hi[i], lo[i])
+    while m > 1:
+        half = (m + 1) // 2
+        for k in range(m - half):
+            high[k], low[k] = add(high[k], low[k], high[half + k], low[half + k])
+        m = half
+    return high[0], low[0]
 
 
 def _enclosed(value: Operand) -> Enclosure:

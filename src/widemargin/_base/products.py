@@ -2,7 +2,8 @@ r"""Products of a data matrix with a vector, with proved error bounds.
 
 `times` encloses Xw, `combine` X'a. Without `precise` they are float64 products, whose error is at
 most :math:`\gamma_k |X| |w|` for sums of k terms in any order (Higham 2002, section 3.5); the same
-loop computes this bound. With `precise` they are double-double sums, whose error is negligible.
+loop computes this bound. Long sums over dense samples are sums of short ones, which keeps k small.
+With `precise` they are double-double sums, whose error is negligible.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, Matrix
 
 SLAB = 1 << 20  # stored values that one thread reads at a time: about a millisecond
+RUN = 256  # samples, or numbers, that are summed before their sum is added to the others
 
 
 def gamma(k: float) -> float:
@@ -81,8 +83,15 @@ def combine(X: Matrix, a: FloatArray, *, precise: bool = False, threads: int = 1
     for_each(work, range(len(slabs)), threads)
     found = Enclosure.exact(np.zeros(X.shape[1]))
     for slab, out in zip(slabs, outs, strict=True):
-        found = found + _enclosed(out, slab.stop - slab.start, precise=precise)
+        rows = slab.stop - slab.start
+        terms = rows if precise or sp.issparse(X) else run_terms(rows)
+        found = found + _enclosed(out, terms, precise=precise)
     return found
+
+
+def run_terms(n: int) -> int:
+    """Return the number of additions that an entry goes through in sums of runs of n numbers."""
+    return min(n, RUN) + -(-n // RUN)
 
 
 def _slabs(X: Matrix) -> list[slice]:
@@ -138,14 +147,18 @@ def dense_rough_times(X, w, out):  # type: ignore[no-untyped-def]
 @jit
 def dense_rough_combine(X, a, out):  # type: ignore[no-untyped-def]
     """Write X'a in float64 and the sums of absolute terms to rows 0 and 2 of out."""
-    value, size = out[0], out[2]
-    for i in range(X.shape[0]):
-        c = a[i]
-        if c != 0.0:
-            for t in range(X.shape[1]):
-                p = c * X[i, t]
-                value[t] += p
-                size[t] += abs(p)
+    size, value = out[2], np.zeros(X.shape[1])
+    for first in range(0, X.shape[0], RUN):
+        value[:] = 0.0
+        for i in range(first, min(first + RUN, X.shape[0])):
+            c = a[i]
+            if c != 0.0:
+                for t in range(X.shape[1]):
+                    p = c * X[i, t]
+                    value[t] += p
+                    size[t] += abs(p)
+        for t in range(X.shape[1]):
+            out[0, t] += value[t]
 
 
 @jit

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.messages import warn
 from widemargin._base.progress import Watch
+from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import (
     canonical,
@@ -78,7 +79,8 @@ class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
     log_likelihood_ : float
         Log-likelihood of the training samples, without the penalty.
     certificate_ : Certificate or None
-        Certificate of optimality; None with alpha=0, where no lower bound is available.
+        Certificate of optimality, with its rounding errors; None with alpha=0, where no lower bound
+        is available.
     n_iter_ : int
         Number of Newton steps.
     n_features_in_, feature_names_in_
@@ -164,7 +166,17 @@ class CumulativeLinkClassifier(ScoredClassifier, Displayed, BaseEstimator):
         with Watch(name, self.tol, self.verbose, self.time_limit) as watch:
             budget = Budget(int(self.max_iter), watch)
             result = solve(problem, data.X, tol=self.tol, budget=budget)
-        certificate = problem.certificate(result, tol=self.tol)
+        with worker_threads() as threads:
+            certificate = problem.certificate(
+                data.X,
+                result.coef,
+                result.thresholds,
+                tol=self.tol,
+                n_iter=result.n_iter,
+                blur=data.cost_error,
+                threads=threads,
+                solved=result.status == "converged",
+            )
         self.coef_, self.thresholds_ = result.coef, result.thresholds
         self.log_likelihood_ = result.likelihood
         self.certificate_ = certificate if self.alpha > 0 else None

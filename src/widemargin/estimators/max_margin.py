@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ from widemargin.estimators._base.classification import (
 )
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators.linear.memory import not_worse_than_constant
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.plane import NormMachine, PlaneTraining
 from widemargin.fitted.record import Record
@@ -241,10 +244,24 @@ class MaxMarginClassifier(
             )
             if not result.separable:
                 raise ValueError(self._why_not(pair, result, problem))
-            certificate = problem.certificate(
-                X, result.coef, result.intercept, result.alpha, tol=self.tol,
-                n_iter=result.n_iter, blur=blur,
-            )  # fmt: skip
+            certify = partial(
+                problem.certificate,
+                X,
+                a=result.alpha,
+                tol=self.tol,
+                n_iter=result.n_iter,
+                blur=blur,
+            )
+            coef, intercept = result.coef, result.intercept
+            if problem.hard:
+                certificate = certify(coef, intercept)
+            else:
+                constant = 1.0 if float(label @ costs) > 0.0 else -1.0
+                coef, intercept, certificate = not_worse_than_constant(
+                    certify, coef, intercept, constant
+                )
+            if coef is not result.coef:
+                result = replace(result, coef=coef, thresholds=np.array([intercept]), margin=np.inf)
         return NormMachine(rows, problem, result, self.tol, steps, seed), certificate
 
     def _why_not(self, pair: tuple[int, int], result: MarginResult, problem: NormMargin) -> str:

@@ -101,14 +101,14 @@ class OrdinalMachine:
             budget = Budget(self.max_iter, cache_bytes=self.cache_bytes)
             data = rows.X if linear else rows
             result = solve(problem, data, tol=self.tol, budget=budget, start=start)
-            converged = problem.certificate(result, tol=self.tol).converged
+            converged = problem.certificate(result, data, tol=self.tol).converged
             if converged:
                 break
-        return *_expansion(problem, result, linear=linear), converged
+        return *_expansion(result, linear=linear), converged
 
     @cached_property
     def _expansion(self) -> tuple[FloatArray, FloatArray]:
-        return _expansion(self.problem, self.result, linear=self.linear)
+        return _expansion(self.result, linear=self.linear)
 
     @cached_property
     def _needed(self) -> BoolArray:
@@ -191,10 +191,8 @@ def _with_ties(f: FloatArray) -> FloatArray:
     return np.asarray(level[np.cumsum(first) - 1])
 
 
-def _expansion(
-    problem: PreferenceProblem, result: PreferenceResult, *, linear: bool
-) -> tuple[FloatArray, FloatArray]:
+def _expansion(result: PreferenceResult, *, linear: bool) -> tuple[FloatArray, FloatArray]:
     """Return sample coefficients and utilities; a linear model has those of its dual."""
     if linear:
-        return problem.evaluate_point(result.point).beta, result.image
+        return result.beta, result.image
     return result.coef, result.f

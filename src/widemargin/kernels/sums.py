@@ -16,8 +16,7 @@ poly          :math:`(\gamma |x|^2 + |c|)     degree (d + 4)
 rbf           1                               :math:`11 + (3 d + 14) R^2 + 4 R`: the exponent is a
                                               product of centred, scaled rows of norm at most R (far
                                               pairs: differences, where t exp(-t) < 0.37 helps)
-sigmoid       :math:`\sqrt{1 + p^2}`, p the   d + 12
-              root of poly's base
+sigmoid       that of poly with degree 1      d + 12; note that abs(tanh t) <= abs(t)
 precomputed   :math:`\max_j \sqrt{|K_{ij}|}`  0
 callable      :math:`\sqrt{K_{ii}}`           0, for positive semi-definite kernels
 ============  ==============================  ======================================================
@@ -26,6 +25,8 @@ The precise sums use double-double arithmetic on the samples themselves, differe
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -47,6 +48,9 @@ from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.kernels.rows import SYMMETRIC_TILE, Rows
 from widemargin.kernels.tiles import FAR_NORM, spans_of
+
+if TYPE_CHECKING:
+    from widemargin.kernels import Kernel
 
 TINY = 1e-290  # covers underflow of kernel values, relative to the coefficients
 PRECISE_PAIRS = 20_000_000  # kernel values in double-double take 0.5 to 1 microsecond each
@@ -70,7 +74,7 @@ def majorants(rows: Rows) -> FloatArray:
             return norms
         base = (abs(float(kernel.gamma)) * norms**2 + abs(kernel.coef0)) * (1 + 16 * U)
         if kernel.name == "sigmoid":
-            return np.asarray(np.sqrt(1.0 + base) * (1 + 8 * U))
+            return np.asarray(np.sqrt(base) * (1 + 8 * U))
         power = max(1.0, float(kernel.degree))
         return np.asarray(np.sqrt(base) ** kernel.degree * (1 + 32 * power * U))
 
@@ -162,6 +166,39 @@ def enclosed_sum(
         return Enclosure.within(values, np.where(np.isnan(error), np.inf, error))
 
 
+def enclosed_diagonal(
+    rows: Rows, at: IntArray, *, size: FloatArray | None = None, precise: bool = False
+) -> Enclosure:
+    """Return an enclosure of k(x_i, x_i), i in `at`; parameters as for `enclosed_sum`."""
+    kernel, X = rows.kernel, rows.X
+    if kernel.name == "rbf":
+        return Enclosure.exact(np.ones(len(at)))
+    if kernel.name == "precomputed" or kernel.function is not None:
+        return Enclosure.exact(rows.diagonal()[at])
+    fits = not sp.issparse(X) or len(at) * X.shape[1] * 8 <= DENSE_BYTES
+    settings = _power_settings(kernel)
+    if precise and settings is not None and fits:
+        samples = X[at].toarray() if sp.issparse(X) else X[at]
+        out = np.zeros((3, len(at)))
+        own_powers(np.ascontiguousarray(samples, dtype=np.float64), *settings, out)
+        if np.isfinite(out).all():
+            units = CHARGE * (settings[2] * (X.shape[1] + 4) + 4) * (1 + 1e-6)
+            return Enclosure(out[0], out[1], units * U * U * out[2] + TINY * (1 + out[2]))
+    size = majorants(rows) if size is None else size
+    with np.errstate(all="ignore"):
+        error = gamma(roundings(rows, 1)) * size[at] ** 2 * (1 + 8 * U) + TINY * (1 + size[at])
+        return Enclosure.within(rows.diagonal()[at], np.where(np.isnan(error), np.inf, error))
+
+
+def _power_settings(kernel: Kernel) -> tuple[float, float, int] | None:
+    """Return gamma, coef0 and degree of kernels that are whole powers, else None."""
+    if kernel.name == "linear":
+        return 1.0, 0.0, 1
+    if kernel.name != "poly" or not float(kernel.degree).is_integer() or kernel.degree < 1:
+        return None
+    return float(kernel.gamma), float(kernel.coef0), int(kernel.degree)
+
+
 def _precise_sum(rows: Rows, at: IntArray, of: IntArray, beta: FloatArray) -> Enclosure | None:
     """Return the sums in double-double arithmetic, or None if they are not available."""
     kernel, X = rows.kernel, rows.X
@@ -181,8 +218,7 @@ def _precise_sum(rows: Rows, at: IntArray, of: IntArray, beta: FloatArray) -> En
             np.concatenate([getattr(p, name) for p in parts]) for name in ("hi", "lo", "error")
         )
         return Enclosure(*joined)
-    whole = float(kernel.degree).is_integer() and kernel.degree >= 1
-    if kernel.name not in ("rbf", "poly") or (kernel.name == "poly" and not whole):
+    if kernel.name != "rbf" and _power_settings(kernel) is None:
         return None
     if sp.issparse(X) and (len(at) + len(of)) * X.shape[1] * 8 > DENSE_BYTES:
         return None
@@ -225,6 +261,13 @@ def kernel_sums(X, Z, beta, is_rbf, width, coef0, degree, out):  # type: ignore[
             fh, fl = add(fh, fl, kh, kl)
             total += abs(beta[j]) * most
         out[0, i], out[1, i], out[2, i] = fh, fl, total
+
+
+@jit
+def own_powers(X, gamma, coef0, degree, out):  # type: ignore[no-untyped-def]
+    """Write hi, lo and a majorant of (gamma x_i'x_i + coef0)^degree to out."""
+    for i in range(X.shape[0]):
+        out[0, i], out[1, i], out[2, i] = power_of_product(X[i], X[i], gamma, coef0, degree)
 
 
 @jit

@@ -55,7 +55,7 @@ from widemargin.problems.linear_bounds import (
     loss_sum,
     positive_and_negative,
 )
-from widemargin.problems.linear_scan import Products
+from widemargin.problems.soft_margin.linear import Products
 
 
 @dataclass(frozen=True, eq=False)

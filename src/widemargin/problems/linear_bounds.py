@@ -67,6 +67,10 @@ class DualSums:
             self.pull + other.pull,
         )
 
+    def scaled(self, cap: float) -> DualSums:
+        """Return the sums of multipliers and costs that are `cap` times as large."""
+        return DualSums(self.charge * cap, self.gain * cap, self.square * cap, self.pull * cap)
+
     def balanced(self, intercept: bool) -> tuple[Enclosure, Enclosure, Enclosure] | None:
         """Return gain, square and pull of variables that satisfy the equality constraint.
 
@@ -78,8 +82,11 @@ class DualSums:
             if not self.charge[light].lower() > 0.0:
                 return None
             share[1 - light] = self.charge[light] / self.charge[1 - light]
-            if not share[1 - light].upper() <= 1.0 + 16.0 * U:
+            most = share[1 - light].upper()
+            if not most <= 2.0:
                 return None
+            if most > 1.0 + 16.0 * U:  # equal charges, up to their errors: shrink both classes
+                share = [found * ((1.0 - 4.0 * U) / most) for found in share]
         gain = self.gain[0] * share[0] + self.gain[1] * share[1]
         square = self.square[0] * share[0] * share[0] + self.square[1] * share[1] * share[1]
         return gain, square, self.pull[0] * share[0] + self.pull[1] * share[1]

@@ -43,26 +43,21 @@ References: Balcázar et al. (2008), P2 and P3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
-from widemargin._base.double_double import U
-from widemargin._base.products import times
-from widemargin._base.typing import FloatArray, Matrix
-from widemargin.certificate import Bracket, Certificate, relative_gap, tightest
+from widemargin._base.enclosure import Enclosure
+from widemargin._base.typing import FloatArray
+from widemargin.certificate import Bracket, Certificate, relative_gap
 from widemargin.problems.linear_bounds import (
     NOTHING,
     PLAIN_COST_ERROR,
-    dual_sums,
-    halves,
-    loss_sum,
-    positive_and_negative,
+    DualSums,
     ridge_bracket,
     squared_norm,
 )
-from widemargin.problems.soft_margin import SoftMargin
+from widemargin.problems.linear_reads import Plane, ReadSums, best_constant, constant_loss
 
 KINDS = {"hinge": "C-hinge", "squared_hinge": "C-squared-hinge", "hull": "reduced hulls"}
 AT_BOUND = 1e-12  # fraction of the cap within which a multiplier counts as at its bound
@@ -73,45 +68,29 @@ class InfeasibleSums(ValueError):
 
 
 @dataclass(frozen=True)
-class Plane:
-    """Hyperplane given by weights w and the slack of a sample, level + y (shift - w.x)."""
-
-    w: FloatArray
-    level: float
-    shift: float
-
-    def slack(self, products: FloatArray, y: FloatArray) -> FloatArray:
-        """Compute the slacks from the products w.x, in place."""
-        np.subtract(self.shift, products, out=products)
-        products *= y
-        products += self.level
-        return products
-
-    def moved(self, positive: float, negative: float) -> Plane:
-        """Return the plane whose slacks are smaller by `positive` or `negative` in each class."""
-        level, shift = 0.5 * (positive + negative), 0.5 * (positive - negative)
-        return Plane(self.w, self.level - level, self.shift - shift)
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """Primal and dual objective and KKT violation, computed in one pass over all samples.
+
+    For the hinges, both objectives hold in exact arithmetic; for hulls they are float64 numbers.
 
     Attributes
     ----------
     primal : float
-        Primal objective at the model.
+        Primal objective at the model, rounded up.
     dual : float
-        Dual objective at feasible multipliers, a lower bound on the optimum.
+        Dual objective at feasible multipliers, a lower bound on the optimum, rounded down.
     violation : float
         KKT violation of the model and its multipliers, see `LinearProblem.violation`. NaN for the
         squared hinge, whose multipliers are computed from the slacks at w, so that it would take
         another pass at the sum of alpha y x; and NaN for a model without multipliers.
+    rounding : float
+        Part of primal - dual that bounds rounding errors.
     """
 
     primal: float = np.inf
     dual: float = -np.inf
     violation: float = np.nan
+    rounding: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -146,6 +125,9 @@ class LinearProblem:
         C, or D of the reduced hulls. The cap (cost) of a sample is `cap` times its weight.
     intercept : bool, default=True
         Whether the hinges have an intercept b.
+    constant : float or None, default=None
+        Value of the last feature, if it is constant: the model is published with the rounded
+        product of this value and its weight as a (penalised) intercept.
 
     Examples
     --------
@@ -157,6 +139,7 @@ class LinearProblem:
     kind: Literal["hinge", "squared_hinge", "hull"]
     cap: float
     intercept: bool = True
+    constant: float | None = None
 
     def __post_init__(self) -> None:
         """Validate the parameters."""
@@ -225,29 +208,70 @@ class LinearProblem:
         """
         return self.target * total - 0.5 * float(w @ w)
 
-    def squared_bound(self, pull: FloatArray, charges: FloatArray, squares: FloatArray) -> float:
-        """Return the best dual objective of the squared hinge on a ray of feasible multipliers.
+    def published(
+        self, w: FloatArray, t: FloatArray, centre: FloatArray | None
+    ) -> tuple[Plane, FloatArray]:
+        """Return a model as it is published: its plane for samples - centre, and thresholds.
 
-        The multipliers are proportional to c xi with the positive slacks xi at some model. With an
-        intercept, those of one class are scaled down so that both classes have the same sum.
-
-        Parameters
-        ----------
-        pull : ndarray of shape (2, n_features)
-            Sums of c xi y x over each class.
-        charges, squares : ndarray of shape (2,)
-            Sums of c xi and of c xi^2 over each class.
+        The arguments are the weights, and thresholds for samples minus the centre. The published
+        thresholds are those for the samples, rounded.
         """
-        factors = np.ones(2)
-        if self.intercept:
-            if charges.min() <= 0:
-                return 0.0
-            factors = charges.min() / charges
-        linear = 2.0 * self.cap * float(factors @ charges)
-        w = 2.0 * self.cap * (factors @ pull)
-        quadratic = float(w @ w) + 2.0 * self.cap * float(factors**2 @ squares)
-        best = linear / quadratic if quadratic > 0 else 0.0
-        return best * linear - 0.5 * best * best * quadratic
+        product = NOTHING if centre is None else Enclosure.exact(w).dot(centre)
+        if self.kind == "hull":
+            return self.plane(w, t), t + float(product.hi)
+        b = float((t[0] - product).hi) if self.intercept else 0.0
+        if self.constant is not None:
+            b, w = float(self.constant * w[-1]), np.append(w[:-1], 0.0)
+        there = product + b
+        with np.errstate(all="ignore"):
+            plane = Plane(w, 1.0, -float(there.hi), float(abs(there.lo) + there.error))
+        return plane, np.array([b])[: self.n_thresholds]
+
+    def evaluation(
+        self,
+        plane: Plane,
+        thresholds: FloatArray,
+        found: ReadSums,
+        explicit: DualSums | None = None,
+        violation: float = np.nan,
+    ) -> Evaluation:
+        """Return the objectives of a published model, from sums over all samples.
+
+        `explicit` are the sums of multipliers to add to those of `found`; these are in units of
+        the cap.
+        """
+        sums = found.dual.scaled(self.cap)
+        sums = sums if explicit is None else sums + explicit
+        if self.kind == "hull":
+            t = np.array([plane.shift + plane.level, plane.shift - plane.level])
+            primal = self.primal(plane.w, t, float(found.loss.hi))
+            return Evaluation(primal, self.dual(sums.pull.hi.sum(axis=0), 0.0), violation)
+        b = float(thresholds[0]) if len(thresholds) else -plane.shift
+        bracket = ridge_bracket(
+            squared_norm(plane.w, b, self.constant), found.loss * self.cap, sums,
+            intercept=self.intercept, capped=self.kind == "hinge", blur=PLAIN_COST_ERROR,
+        )  # fmt: skip
+        return Evaluation(bracket.primal, bracket.dual, violation, bracket.rounding)
+
+    def best_constant(
+        self, weight: Enclosure, n_features: int
+    ) -> tuple[FloatArray, FloatArray, Evaluation]:
+        """Return weights, thresholds and objective of the best constant model.
+
+        It has w = 0, but for the weight of a constant feature. `weight` are the sums of both
+        classes.
+        """
+        squared, w = self.kind == "squared_hinge", np.zeros(n_features)
+        b = best_constant(
+            self.cap * weight.hi, squared=squared, intercept=self.intercept, constant=self.constant
+        )
+        if self.constant is not None:
+            w[-1] = b / self.constant
+            b = float(np.clip(self.constant * w[-1], -1.0, 1.0))
+        loss = constant_loss(weight, b, squared=squared) * self.cap
+        primal = squared_norm(np.zeros(0), b, self.constant) * 0.5 + loss.blurred(PLAIN_COST_ERROR)
+        found = Bracket.of(primal, NOTHING)
+        return w, np.array([b]), Evaluation(found.primal, 0.0, np.nan, found.rounding)
 
     def violation(self, wrong: FloatArray) -> float:
         """Return LIBSVM's KKT violation, given the largest values of `wrong_by` over all samples.
@@ -271,6 +295,7 @@ class LinearProblem:
             kkt_violation=found.violation,
             converged=found.gap <= tol,
             n_iter=n_iter,
+            rounding=found.rounding,
         )
 
     def about(self, t: FloatArray, product: float) -> FloatArray:
@@ -288,103 +313,3 @@ class LinearProblem:
             return np.array([[t[0] - cap_pos, t[0] + zero_pos], [t[1] - zero_neg, t[1] + cap_neg]])
         low, high = min(zero_pos, cap_neg), min(cap_pos, zero_neg)
         return np.array([[t[0] - low, t[0] + high]]) if len(t) else np.empty((0, 2))
-
-
-class Products(Protocol):
-    """Products with a matrix of samples in memory, in float64."""
-
-    X: Matrix
-    threads: int
-
-    def dot(self, w: FloatArray) -> FloatArray:
-        """Return Xw."""
-        ...
-
-    def combine(self, coef: FloatArray) -> FloatArray:
-        """Return X'coef."""
-        ...
-
-
-def linear_certificate(
-    problem: SoftMargin,
-    rows: Products,
-    coef: FloatArray,
-    intercept: float,
-    alpha: FloatArray,
-    *,
-    tol: float,
-    n_iter: int,
-    constant: float | None = None,
-    blur: float = PLAIN_COST_ERROR,
-) -> Certificate:
-    """Return the certificate of a linear model in memory, recomputed from model and data.
-
-    Parameters
-    ----------
-    problem : SoftMargin
-        Problem with at most one threshold.
-    rows : Products
-        Samples; with `constant`, their last feature has this value.
-    coef, intercept
-        The model: weights of the features, without the constant one, and intercept.
-    alpha : ndarray of shape (n_variables,)
-        Dual variables, with the signs of the labels.
-    tol : float
-        Relative gap up to which the fit has converged.
-    n_iter : int
-        Number of steps of the solver.
-    constant : float or None
-        Value of the constant feature of which `intercept` is the penalised product.
-    blur : float
-        Relative error of the costs, see `TrainingSet.cost_error`.
-    """
-    alpha = np.clip(alpha, problem.lower, problem.upper)
-    bracket = tightest(
-        partial(_bracket, problem, rows, coef, intercept, alpha, constant, blur), tol
-    )
-    expansion = rows.combine(problem.coefficients(alpha))
-    return Certificate.from_objectives(
-        problem.name,
-        primal=bracket.primal,
-        dual=bracket.dual,
-        kkt_violation=problem.kkt_violation(alpha, rows.dot(expansion)),
-        converged=relative_gap(bracket.primal, bracket.dual) <= tol,
-        n_iter=n_iter,
-        rounding=bracket.rounding,
-    )
-
-
-def _bracket(
-    problem: SoftMargin,
-    rows: Products,
-    coef: FloatArray,
-    intercept: float,
-    alpha: FloatArray,
-    constant: float | None,
-    blur: float,
-    precise: bool,
-) -> Bracket:
-    """Return the bounds of a linear soft margin or tube, in float64 or in more digits."""
-    squared, tube = bool(problem.ridge.any()), problem.n_variables > problem.n_rows
-    cost = 0.5 / problem.ridge if squared else problem.upper - problem.lower
-    weights = coef if constant is None else np.append(coef, 0.0)
-    f = times(rows.X, weights, precise=precise, threads=rows.threads)
-    if tube:  # the targets y - eps and y + eps are rounded
-        error, targets, costs, signed = U, halves(problem.target), halves(cost), halves(alpha)
-        signs: list[FloatArray] = [np.ones(problem.n_rows), -np.ones(problem.n_rows)]
-    else:
-        error, targets, costs = 0.0, (problem.target,) * 2, (cost,) * 2
-        signs, signed = [problem.target], positive_and_negative(alpha)
-    loss = NOTHING
-    for k, sign in enumerate(signs):
-        loss = loss + loss_sum(
-            targets[k], f, intercept, sign, costs[k], squared=squared, target_error=error
-        )
-    sums = dual_sums(
-        rows.X, signed, targets, costs, squared=squared, target_error=error, precise=precise,
-        threads=rows.threads,
-    )  # fmt: skip
-    return ridge_bracket(
-        squared_norm(coef, intercept, constant), loss, sums,
-        intercept=problem.n_groups > 0, capped=not squared, blur=blur,
-    )  # fmt: skip

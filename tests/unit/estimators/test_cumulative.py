@@ -341,7 +341,8 @@ def test_every_method_reaches_the_optimum_and_a_start_there_takes_no_step(method
     problem = CumulativeProblem("logit", y, np.ones(80), 1.0)
     expected = solver.solve(problem, X, tol=1e-11, budget=Budget(100))
     found = solver.solve(problem, X, tol=1e-11, budget=Budget(100), method=method)
-    assert problem.certificate(found, tol=1e-11).converged
+    model = X, found.coef, found.thresholds
+    assert problem.certificate(*model, tol=1e-11, n_iter=1).converged
     np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-5, atol=1e-6)
     budget = Budget(100)
     again = solver.solve(problem, X, tol=1e-8, budget=budget, start=found)
@@ -561,7 +562,8 @@ def test_a_tolerance_beyond_rounding_ends_honestly() -> None:
     X, y = _data()
     with pytest.warns(ConvergenceWarning, match="raise tol"):
         model = CumulativeLinkClassifier(tol=1e-300, alpha=1e-12).fit(X * [1.0, 1e3, 1.0], y)
-    assert model.certificate_.relative_gap < 1e-9
+    # With so small a penalty the bound multiplies the squared error of the gradient by 5e11.
+    assert model.certificate_.relative_gap < 1e-8
 
 
 @pytest.mark.parametrize(

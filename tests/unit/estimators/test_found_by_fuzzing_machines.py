@@ -92,7 +92,10 @@ def test_the_nu_machine_warns_where_it_sees_only_zeros() -> None:
 def test_coefficients_beyond_single_precision_predict() -> None:
     drawn = Problem("classes", 8, 1, 1, regime="special", manner="by_first_feature")
     model = LOOSVC(kernel="sigmoid", gamma=1.2e-4, class_weight="balanced")
-    with pytest.warns(UserWarning, match="reached their limit"):
+    with (
+        pytest.warns(UserWarning, match="reached their limit"),
+        pytest.warns(ConvergenceWarning, match="trivial lower bound"),  # arguments up to 1e28
+    ):
         model.fit(drawn.X, drawn.codes)
     assert np.abs(model.dual_coef_).max() > np.finfo(np.float32).max
     assert np.isfinite(model.decision_function(drawn.X)).all()

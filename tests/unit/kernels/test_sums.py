@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from widemargin import SVC
 from widemargin.kernels import Kernel, Rows
-from widemargin.kernels.sums import enclosed_sum, majorants
+from widemargin.kernels.sums import enclosed_diagonal, enclosed_sum, majorants
 
 NAMES = ("linear", "poly", "rbf", "ard", "sigmoid")
 
@@ -82,3 +82,19 @@ def test_decision_values_depend_on_the_batch_within_the_bound_only() -> None:
     beta = model.dual_coef_[0]
     error = enclosed_sum(rows, np.arange(len(X)), places, beta, together).error
     assert (np.abs(together - alone) <= 2 * error + 1e-15 * np.abs(together)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("precise", [False, True])
+def test_own_kernel_values_are_within_their_bounds(name: str, precise: bool) -> None:
+    with mpmath.workdps(60):
+        for seed in range(15):
+            kernel, X = _drawn(name, np.random.default_rng(seed))
+            rows = Rows(kernel, sp.csr_array(X) if seed % 3 == 0 else X)
+            K, at = _exact_matrix(kernel, X), np.arange(len(X))[::2]
+            found = enclosed_diagonal(rows, at, precise=precise)
+            for k, i in enumerate(at):
+                low, high, value = found.lower()[k], found.upper()[k], K[i][i]
+                assert low <= value <= high, seed
+                if precise and name in ("linear", "poly"):
+                    assert found.error[k] <= 1e-25 * abs(float(value)) + 1e-280, seed

@@ -43,6 +43,7 @@ from widemargin.fitted.latent import LatentFunctions
 from widemargin.fitted.record import Record, record_of
 from widemargin.kernels import Kernel
 from widemargin.problems.mean_field import naive
+from widemargin.problems.mean_field.bounds import Covariance
 from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field import MeanFieldResult
 
@@ -124,9 +125,9 @@ class MeanFieldGPClassifier(
     certificate_ : Certificate or None
         For the naive theory without flip noise, whose equations are the optimality conditions of a
         convex function of the coefficients: `primal` is its value at `alpha_`, `dual` Fenchel's
-        lower bound at the means of the training samples, `kkt_violation` the residual, all
-        recomputed from `alpha_` and the kernel matrix; the worst of `certificates_`. None for the
-        other approximations, which are not optimisation problems.
+        lower bound at the means of the training samples, both with their rounding errors, and
+        `kkt_violation` the residual; the worst of `certificates_`. None for the other
+        approximations, which are not convex problems.
     certificates_ : list of Certificate
         Certificates, one per latent function; empty if `certificate_` is None.
     n_iter_ : int
@@ -241,7 +242,7 @@ class MeanFieldGPClassifier(
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
             results = [self._solve(K, label, data.weight, watch) for label in labels]
         self._keep(data, results)
-        self._certify(K, results, rows.evaluations)
+        self._certify(Covariance(K, rows, float(self.mean_variance)), results, data.cost_error)
         if self.residual_ > self.tol:
             warn_unconverged(name, results, self.residual_, self.tol, self.solver)
         return self
@@ -287,11 +288,11 @@ class MeanFieldGPClassifier(
         )
         self.n_iter_ = max(1, *(result.n_iter for result in results))
 
-    def _certify(self, K: FloatArray, results: list[MeanFieldResult], evaluations: int) -> None:
+    def _certify(self, known: Covariance, results: list[MeanFieldResult], blur: float) -> None:
         """Compute certificates for convex problems, and the largest residual."""
         self.certificates_: list[Certificate] = []
         if self.inference == "naive" and self.flip_noise == 0:
-            self.certificates_ = certificates(K, results, self.tol, evaluations)
+            self.certificates_ = certificates(known, results, self.tol, blur)
         self.certificate_ = worst(self.certificates_) if self.certificates_ else None
         proved = [certificate.kkt_violation for certificate in self.certificates_]
         self.residual_ = max(proved or [result.residual for result in results])

@@ -15,6 +15,7 @@ from widemargin.certificate import Certificate, reason_of
 from widemargin.fitted.latent import kernel_matrix
 from widemargin.kernels import Rows, is_mercer
 from widemargin.problems.mean_field import MeanField
+from widemargin.problems.mean_field.bounds import Covariance
 from widemargin.solvers import mean_field
 from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field import (
@@ -108,17 +109,22 @@ def solve_function(
 
 
 def certificates(
-    K: FloatArray, results: list[MeanFieldResult], tol: float, evaluations: int
+    known: Covariance, results: list[MeanFieldResult], tol: float, blur: float
 ) -> list[Certificate]:
-    """Return the certificates of convex problems at the fitted coefficients."""
+    """Return the certificates of convex problems at the fitted coefficients.
+
+    `blur` is the relative error of the weights of the samples.
+    """
+    evaluations = known.rows.evaluations if known.rows is not None else 0
     return [
         result.problem.certificate(
             "naive mean field",
             result.coefficients,
-            K @ result.coefficients,
+            known,
             tol=tol,
             n_iter=max(1, result.n_iter),
             kernel_evaluations=evaluations,
+            blur=blur,
         )
         for result in results
     ]

@@ -6,8 +6,10 @@ result and one certificate per hyperplane, and the fitted model for leave-one-ou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,8 +26,8 @@ from widemargin.fitted.plane import L1Machine, PlaneTraining
 from widemargin.kernels import Kernel
 from widemargin.problems.crammer_singer import CrammerSinger
 from widemargin.problems.l1_margin import L1Margin
-from widemargin.problems.linear_scan import linear_certificate
-from widemargin.problems.soft_margin import c_classification
+from widemargin.problems.soft_margin import SoftMargin, c_classification
+from widemargin.problems.soft_margin.linear import linear_certificate
 from widemargin.solvers import crammer_singer, l1_margin
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear import LinearResult, LinearRows, can_read, solve
@@ -111,6 +113,40 @@ def penalised_split(result: LinearResult, constant: float | None) -> LinearResul
     return replace(result, coef=result.coef[:-1].copy(), thresholds=constant * result.coef[-1:])
 
 
+def not_worse_than_constant(
+    certify: Callable[[FloatArray, Any], Certificate],
+    coef: FloatArray,
+    intercept: Any,
+    constant: Any,
+) -> tuple[FloatArray, Any, Certificate]:
+    """Return weights, intercept and certificate of a model, or of the better constant one.
+
+    A fit that ran out of steps can be worse than w = 0 with the intercept `constant`. `certify`
+    returns the certificate of weights and an intercept. A fit that has converged is within its gap
+    of the optimum, and is returned as it is.
+    """
+    found = certify(coef, intercept)
+    if found.converged:
+        return coef, intercept, found
+    nothing = np.zeros_like(coef)
+    still = certify(nothing, constant)
+    better = still.primal < found.primal
+    return (nothing, constant, still) if better else (coef, intercept, found)
+
+
+def with_plane(result: LinearResult, coef: FloatArray, intercept: float) -> LinearResult:
+    """Return a result with these weights and intercept."""
+    if coef is result.coef:
+        return result
+    return replace(result, coef=coef, thresholds=np.full(len(result.thresholds), intercept))
+
+
+def constant_of(problem: SoftMargin) -> float:
+    """Return the best intercept for w = 0; 0 without one that is not penalised."""
+    nothing = np.zeros(problem.n_rows)
+    return float(problem.thresholds(nothing)[0]) if problem.n_groups else 0.0
+
+
 def fit_in_memory(
     plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int
 ) -> Fitted:
@@ -164,10 +200,14 @@ def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
         )  # fmt: skip
         assert result.alpha is not None
         model = plan.split(result)
-        certificate = linear_certificate(
-            problem, LinearRows(part, threads=threads), model.coef, model.intercept, result.alpha,
+        certify = partial(
+            linear_certificate, problem, LinearRows(part, threads=threads), alpha=result.alpha,
             tol=tol, n_iter=result.n_iter, constant=plan.constant, blur=blur,
         )  # fmt: skip
+        *plane, certificate = not_worse_than_constant(
+            certify, model.coef, model.intercept, constant_of(problem)
+        )
+        model = with_plane(model, *plane)
         results.append(model)
         certificates.append(plan.named(certificate))
         machines.append(Machine(rows, problem, result.alpha, result.intercept))
@@ -190,10 +230,15 @@ def _fit_l1(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
         result = l1_margin.solve(problem, part, tol=tol, budget=budget)
         assert result.alpha is not None
         model = plan.split(result)
-        certificate = problem.certificate(
-            LinearRows(part, threads=threads), model.coef, model.intercept, result.alpha,
+        certify = partial(
+            problem.certificate, LinearRows(part, threads=threads), alpha=result.alpha,
             tol=tol, n_iter=result.n_iter, constant=plan.constant, blur=blur,
         )  # fmt: skip
+        constant = problem.empty_model()[0] if plan.intercept else 0.0
+        *chosen, certificate = not_worse_than_constant(
+            certify, model.coef, model.intercept, constant
+        )
+        model = with_plane(model, *chosen)
         results.append(model)
         certificates.append(plan.named(certificate))
         machines.append(L1Machine(rows, problem, result, tol, plan.max_iter))
@@ -216,19 +261,31 @@ def _fit_crammer_singer(plan: Plan, data: TrainingSet, codes: IntArray, watch: W
     found = crammer_singer.solve(problem, X, tol=tol, budget=budget)
     machine = CrammerSingerMachine(problem, found, tol, plan.max_iter)
     plane = machine.fitted
-    results = [
+    planes = [
         plan.split(
             LinearResult(coef=w, thresholds=np.array([b]), n_iter=found.n_iter, status=found.status)
         )
         for w, b in zip(plane.coef, plane.intercepts, strict=True)
     ]
-    coef = np.array([result.coef for result in results])
-    intercepts = np.array([result.intercept for result in results])
-    if len(plan.factors) == 2:  # one hyperplane stands for two with half its weights and opposite
-        coef, intercepts = np.outer([-0.5, 0.5], coef), np.array([-0.5, 0.5]) * intercepts
-    certificate = problem.certificate(
-        X, coef, intercepts, found.alpha, tol=tol, n_iter=found.n_iter, constant=plan.constant,
-        blur=data.cost_error,
+    two = len(plan.factors) == 2  # one hyperplane stands for two with half its weights and opposite
+
+    def certify(coef: FloatArray, intercepts: FloatArray) -> Certificate:
+        if two:
+            coef, intercepts = np.outer([-0.5, 0.5], coef), np.array([-0.5, 0.5]) * intercepts
+        return problem.certificate(
+            X, coef, intercepts, found.alpha, tol=tol, n_iter=found.n_iter, constant=plan.constant,
+            blur=data.cost_error,
+        )  # fmt: skip
+
+    heaviest = np.arange(len(totals)) == totals.argmax()  # all samples in the most costly class
+    constant = np.where(heaviest, 1.0, 0.0) if plan.intercept else np.zeros(len(totals))
+    coef, intercepts, certificate = not_worse_than_constant(
+        certify, np.array([r.coef for r in planes]), np.array([r.intercept for r in planes]),
+        np.diff(constant) if two else constant,
     )  # fmt: skip
+    results = [
+        replace(r, coef=w, thresholds=np.array([b]))
+        for r, w, b in zip(planes, coef, intercepts, strict=True)
+    ]
     model = CrammerSingerTraining(data, [machine], plan.seed, plan.constant)
     return results, [plan.named(certificate)], model

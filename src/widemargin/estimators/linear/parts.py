@@ -32,7 +32,7 @@ def fit_in_parts(
 ) -> tuple[list[LinearResult], list[Certificate], list[TrainingSource]]:
     """Fit one hyperplane per pair of classes or per class; remove its checkpoint once converged."""
     kind: Any = plan.loss
-    problem = LinearProblem(kind, plan.C, plan.intercept)
+    problem = LinearProblem(kind, plan.C, plan.intercept, plan.constant)
     assert found.classes is not None
     centre = found.mean if plan.intercept else None
     results, certificates, sources = [], [], []

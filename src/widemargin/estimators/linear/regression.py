@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,17 @@ from widemargin._base.validation import (
 from widemargin.certificate import Certificate, warn_unconverged
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.rollback import whole_fit
-from widemargin.estimators.linear.memory import linear_kernel, penalised_split
+from widemargin.estimators.linear.memory import (
+    constant_of,
+    linear_kernel,
+    not_worse_than_constant,
+    penalised_split,
+    with_plane,
+)
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
-from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import SoftMargin, epsilon_tube
+from widemargin.problems.soft_margin.linear import linear_certificate
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear import LinearResult, LinearRows, solve
 
@@ -242,11 +249,14 @@ class LinearSVR(RegressorMixin, Diagnosed, Displayed, BaseEstimator):
         )  # fmt: skip
         assert result.alpha is not None
         model = penalised_split(result, constant)
-        certificate = linear_certificate(
-            problem, LinearRows(X, threads=threads), model.coef, model.intercept, result.alpha,
+        certify = partial(
+            linear_certificate, problem, LinearRows(X, threads=threads), alpha=result.alpha,
             tol=tol, n_iter=result.n_iter, constant=constant, blur=blur,
         )  # fmt: skip
-        return model, certificate
+        *plane, certificate = not_worse_than_constant(
+            certify, model.coef, model.intercept, constant_of(problem)
+        )
+        return with_plane(model, *plane), certificate
 
     def _keep(self, result: LinearResult, certificate: Certificate) -> None:
         """Store the model and its certificate."""

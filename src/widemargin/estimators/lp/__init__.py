@@ -11,7 +11,8 @@ from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, require_number
 from widemargin.estimators._base.classification import set_per_machine
-from widemargin.estimators.lp.program import BinaryFit, KernelData, ProgramClassifier, check_lam
+from widemargin.estimators.lp.fit import BinaryFit, KernelData
+from widemargin.estimators.lp.program import ProgramClassifier, check_lam
 from widemargin.problems.linear_program import MarginProgram, lp_machine, nu_lp_machine
 from widemargin.solvers.linear_program import ProgramResult, solve
 
@@ -148,6 +149,9 @@ class NuLPSVC(ProgramClassifier):
 
     Notes
     -----
+    The coefficients sum to 1 and have no other limits, and neither has the lower bound of the
+    certificate.
+
     Leave-one-out holds `lam_` at its value on all samples, "exact at fixed lam": refits with nu
     would change it.
 
@@ -200,21 +204,28 @@ class NuLPSVC(ProgramClassifier):
     def _fit_one(
         self, y: FloatArray, weight: FloatArray, kernel: KernelData, seed: int, watch: Watch
     ) -> BinaryFit:
-        """Solve the nu program and rescale it to the equivalent LP machine, if there is a margin.
+        """Solve the nu program, and the program of nu_min if there is no margin."""
+        found = super()._fit_one(y, weight, kernel, seed, watch)
+        if found.held:
+            return found
+        errors = lp_machine(y, weight, kernel.limit, 0.0)
+        budget = self._budget(watch)
+        least = solve(errors, kernel.rows, tol=self.tol, budget=budget, seed=seed)
+        return replace(found, warning=self._why_no_margin(found.rho, errors, least))
+
+    def _rescaled(self, fit: BinaryFit, kernel: KernelData) -> BinaryFit:
+        """Rescale the solution to the equivalent LP machine, if there is a margin.
 
         For rho > 0 the objective is rho times (mean slack of alpha / rho at margin 1, minus nu). It
         is negative if and only if nu exceeds nu_min, the smallest such mean slack. A margin so
         small that alpha / rho exceeds the limits of the coefficients counts as no margin.
         """
-        found = super()._fit_one(y, weight, kernel, seed, watch)
-        problem, result = found.problem, found.result
+        problem, result = fit.problem, fit.result
         rho = problem.demand(problem.product(result.alpha, result.f))
-        if found.certificate.primal >= 0 or (result.alpha > rho * problem.limit).any():
-            errors = lp_machine(y, weight, kernel.limit, 0.0)
-            budget = self._budget(watch)
-            least = solve(errors, kernel.rows, tol=self.tol, budget=budget, seed=seed)
-            return replace(found, rho=rho, warning=self._why_no_margin(rho, errors, least))
-        total = float(weight.sum())
+        no_margin = problem.primal(result.alpha, result.f) >= 0
+        if no_margin or (result.alpha > rho * problem.limit).any():
+            return replace(fit, rho=rho)
+        total = float(problem.weight.sum())
         lam = max(0.0, total * float(problem.product(result.z, result.g).max()))
         scaled = replace(
             result,
@@ -223,8 +234,11 @@ class NuLPSVC(ProgramClassifier):
             z=total * result.z,
             g=total * result.g,
         )
-        equivalent = lp_machine(y, weight, kernel.limit, lam)
-        return replace(found, problem=equivalent, result=scaled, rho=rho, held="lam")
+        equivalent = lp_machine(problem.y, problem.weight, kernel.limit, lam)
+        original = problem, result.z
+        return replace(
+            fit, problem=equivalent, result=scaled, rho=rho, held="lam", original=original
+        )
 
     def _why_no_margin(self, rho: float, errors: MarginProgram, least: ProgramResult) -> str:
         """Return the warning for a missing margin, with nu_min, the smallest mean slack."""

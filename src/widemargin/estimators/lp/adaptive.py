@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from widemargin._base.typing import FloatArray
-from widemargin.estimators.lp.program import KernelData, ProgramClassifier, check_lam
+from widemargin.estimators.lp.fit import KernelData
+from widemargin.estimators.lp.program import ProgramClassifier, check_lam
 from widemargin.problems.linear_program import MarginProgram, adaptive_margin
 
 
@@ -76,8 +77,8 @@ class LOOSVC(ProgramClassifier):
     certificate_ : Certificate
         The worst of `certificates_`: unconverged ones first, then the largest relative gap.
     certificates_ : list of Certificate
-        Certificates of optimality, one per binary problem: objective and lower bound, computed
-        with the exact kernel. The objective is at most the sum of the weights.
+        Certificates of optimality, one per binary problem: objective and lower bound, both with
+        their rounding errors. The objective is at most the sum of the weights, that of alpha = 0.
     gamma_ : float or ndarray
         Value of gamma used in the fit.
     n_iter_ : ndarray of shape (n_machines,)
@@ -97,8 +98,14 @@ class LOOSVC(ProgramClassifier):
     is usually unique. If it is not, the one returned depends only on the data, not on the order of
     the samples (for kernels other than "precomputed").
 
-    alpha_i k(x_i, x_i) is bounded by 1e8. If the kernel is so narrow that samples have no influence
-    on each other, the coefficients would be unbounded; `fit` warns and reports the kernel width.
+    Coefficients are limited to 1e8 over the largest kernel value of the sample, so that
+    alpha_i k(x_i, x_i) is at most 1e8. If the kernel is so narrow that samples have no influence on
+    each other, the coefficients would be unbounded; `fit` warns and reports the kernel width. The
+    lower bound of the certificate holds without these limits, unless its `problem` ends with
+    "limited coefficients": then it is a bound for the problem with the limits. For kernels other
+    than "rbf", the largest kernel value is bounded by
+    :math:`\sqrt{k(x_i, x_i) \max_j k(x_j, x_j)}` if the kernel is positive semi-definite. Samples
+    whose kernel values are all below 1e-250 have no coefficient.
 
     A decision value of exactly 0 predicts ``classes_[0]``; with lam of at least ``lam_max_`` all
     decision values are 0.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,8 +11,8 @@ from widemargin._base.messages import warn
 from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
-from widemargin._base.tolerances import SHORT_SUM_ROUNDING
-from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
+from widemargin._base.tolerances import OBJECTIVE_ROUNDING, SHORT_SUM_ROUNDING
+from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
     TrainingSet,
     canonical,
@@ -21,7 +21,7 @@ from widemargin._base.validation import (
     require_number,
     seed_of,
 )
-from widemargin.certificate import Certificate, warn_unconverged, worst
+from widemargin.certificate import gap_scale, warn_unconverged, worst
 from widemargin.estimators._base.classification import (
     CalibratedOneVsRest,
     OneVsRestClassifier,
@@ -33,75 +33,20 @@ from widemargin.estimators._base.classification import (
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators.lp.fit import BinaryFit, KernelData
 from widemargin.fitted.program import ProgramMachine, ProgramTraining
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
 from widemargin.solvers.base import Budget, Monitor
-from widemargin.solvers.linear_program import ProgramResult, solve, zero_result
+from widemargin.solvers.linear_program import solve, zero_result
 
 DEFAULT_STEPS = 100  # Newton steps or sweeps of pivots; usually far fewer are needed
 # Asymmetry of a kernel matrix attributed to rounding, by dtype, relative to its largest entry.
 ASYMMETRY = {"f": 1e-5, "d": 1e-8}
-AT_LIMIT = 1 - 1e-6  # fraction of its limit from which a coefficient counts as limited
+ROUNDING_HIDES = 1e-3  # fraction of an objective above which its rounding errors hide its value
 ALONE = 1e-3  # a sample is isolated if all other k(x, .) are below this fraction of k(x, x)
 BLOCK = 512  # rows of the kernel matrix per block: bounds the memory of temporaries
-
-
-@dataclass(frozen=True, eq=False)
-class KernelData:
-    """Training samples with the kernel quantities that all binary problems share.
-
-    Attributes
-    ----------
-    rows : Rows
-        The samples with their kernel.
-    diagonal : ndarray
-        k(x_i, x_i).
-    limit : ndarray
-        Upper bounds of the coefficients, see `problems.linear_program.limits`.
-    equal : ndarray or None
-        Group number of each sample, equal for equal samples of different classes; None if there
-        are no such samples.
-    """
-
-    rows: Rows
-    diagonal: FloatArray
-    limit: FloatArray
-    equal: IntArray | None
-
-
-@dataclass(frozen=True, eq=False)
-class BinaryFit:
-    """Solution of one binary problem: program, optimum, certificate and an optional warning.
-
-    `rho` is the margin by which the coefficients have been divided, and `held` names a parameter
-    of the program that the estimator does not have.
-    """
-
-    problem: MarginProgram
-    result: ProgramResult
-    certificate: Certificate
-    lam_max: float
-    warning: str = ""
-    rho: float = 1.0
-    held: str = ""
-
-    @property
-    def gap_scale(self) -> float:
-        """Scale to which the duality gap is relative."""
-        return self.problem.scale(self.result.alpha, self.result.f)
-
-    @property
-    def slack(self) -> FloatArray:
-        """Slack of each sample."""
-        return self.problem.slack(self.result.alpha, self.result.f)
-
-    @property
-    def at_limit(self) -> BoolArray:
-        """Mask of the coefficients at their upper bound; none for the nu program."""
-        alpha, limit = self.result.alpha, self.problem.limit
-        return np.asarray((limit > 0) & (alpha >= AT_LIMIT * limit) & (self.problem.nu is None))
 
 
 class ProgramClassifier(
@@ -162,7 +107,7 @@ class ProgramClassifier(
         factors = class_costs(class_weight, self.classes_, codes, data.weight)
         weight = data.weight * factors[codes]
         seed = seed_of(self.random_state)
-        kernel = self._kernel_data(data)
+        kernel = replace(self._kernel_data(data), weight_error=_weight_error(data, factors))
         labels = rest_labels(codes, len(self.classes_))
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
@@ -223,16 +168,36 @@ class ProgramClassifier(
             )
             if kernel.equal is not None:
                 result = replace(result, alpha=_split(result.alpha, y, weight, kernel.equal))
-        certificate = problem.certificate(
-            result.alpha,
-            result.f,
-            result.z,
-            result.g,
-            tol=self.tol,
-            n_iter=result.n_iter,
-            kernel_evaluations=rows.evaluations - evaluations,
-        )
-        return BinaryFit(problem, result, certificate, lam_max)
+        fit = BinaryFit(problem, result, lam_max, problem.scale(result.alpha, result.f))
+        return self._certified(self._rescaled(fit, kernel), kernel, evaluations)
+
+    def _rescaled(self, fit: BinaryFit, kernel: KernelData) -> BinaryFit:
+        """Return the solution as it is published, in another scale if the machine has one."""
+        return fit
+
+    def _certified(self, fit: BinaryFit, kernel: KernelData, evaluations: int) -> BinaryFit:
+        """Return the fit with its certificate, or that of alpha = 0 if its objective is lower."""
+        problem, rows, result = fit.certified, kernel.rows, fit.result
+        with worker_threads() as rows.threads:
+            certificate = problem.certificate(
+                rows,
+                result.alpha,
+                fit.multipliers,
+                tol=self.tol,
+                n_iter=result.n_iter,
+                kernel_evaluations=rows.evaluations - evaluations,
+                weight_error=kernel.weight_error,
+            )
+        of_zero = np.inf if problem.nu is not None else float(problem.weight.sum())
+        worse = of_zero * (1 + OBJECTIVE_ROUNDING) < certificate.primal < np.inf
+        # Without precise sums (sigmoid kernel) rounding errors can hide an objective that is lower.
+        known = certificate.rounding <= ROUNDING_HIDES * certificate.primal
+        if worse and known and result.alpha.any():
+            nothing = np.zeros(rows.n)
+            fit = replace(fit, result=replace(result, alpha=nothing, f=nothing))
+            return self._certified(fit, kernel, evaluations)
+        scale = fit.gap_scale if problem.nu is not None else gap_scale(certificate.primal)
+        return replace(fit, found=certificate, gap_scale=scale)
 
     def _lam_max(self, problem: MarginProgram, of_weights: FloatArray, kernel: KernelData) -> float:
         """Return the smallest lam for which all coefficients are zero."""
@@ -381,6 +346,15 @@ def _split(alpha: FloatArray, y: FloatArray, weight: FloatArray, equal: IntArray
     group = 2 * equal + (y > 0)
     share = weight / np.bincount(group, weights=weight)[group]
     return np.where(share < 1, share * np.bincount(group, weights=alpha)[group], alpha)
+
+
+def _weight_error(data: TrainingSet, factors: FloatArray) -> float:
+    """Return the relative error of the weights, 0 if they are those of the user or whole sums."""
+    given = data.given_weight
+    merged = len(data.weight) < np.count_nonzero(given)
+    whole = (given == np.floor(given)).all() and data.weight.max() < 2**53
+    exact = (factors == 1.0).all() and (whole or not merged)
+    return 0.0 if exact else data.cost_error
 
 
 def check_lam(lam: Any) -> None:

@@ -220,8 +220,8 @@ class OrdinalSVC(ClassifierMixin, PreferenceMachine):
         seed = seed_of(self.random_state)
         rows = self._ranked_rows(X, y, sample_weight, qid)
         problem = self._problem(rows)
-        result = self._result(problem, self._kernel_rows(rows.data))
-        self._keep_model(rows, problem, result)
+        result, certificate = self._result(problem, self._kernel_rows(rows.data))
+        self._keep_model(rows, problem, result, certificate)
         self._keep_record(rows, problem, result, seed)
         warn_unconverged(
             "OrdinalSVC", self.certificate_, [result.status], self.tol, rows.data.X, "gap",

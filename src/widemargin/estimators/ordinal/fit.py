@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
 from widemargin._base.validation import canonical
+from widemargin.certificate import Certificate
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators.ordinal.data import RankedRows, check_queries, check_ranks, query_codes
@@ -20,6 +23,7 @@ from widemargin.problems.preference import PreferenceProblem, preference_problem
 from widemargin.problems.ranks import ordered_classes, used_ranks
 from widemargin.solvers.preference import PreferenceResult, solve
 
+HALVINGS = 64  # smallest multiple that is tried of a model that is worse than w = 0: 2^-63
 DEFAULT_STEPS = 1000  # Newton steps; a fit usually takes tens
 NOT_ALWAYS = ("thresholds_", "coef_", "support_", "support_vectors_", "dual_coef_", "n_support_")
 OF_QUERIES = (
@@ -67,29 +71,39 @@ class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
             group=rows.group,
             weight=rows.data.weight,
         )
+        # The number of pairs is a sum over the same weights.
+        problem = replace(problem, cost_error=2.0 * rows.data.cost_error)
         if self.C_scale == "total":
             return replace(problem, C=problem.C / problem.n_pairs)
         return problem
 
-    def _result(self, problem: PreferenceProblem, rows: Rows) -> PreferenceResult:
+    def _result(
+        self, problem: PreferenceProblem, rows: Rows
+    ) -> tuple[PreferenceResult, Certificate]:
+        """Solve the problem; return the model, never worse than w = 0, with its certificate."""
         data = rows.X if self.kernel == "linear" else rows
         with (
             Watch("OrdinalSVC", self.tol, self.verbose, self.time_limit) as watch,
             worker_threads() as rows.threads,
         ):
             budget = self._budget(watch, default=DEFAULT_STEPS)
-            return solve(problem, data, tol=self.tol, budget=budget)
+            result = solve(problem, data, tol=self.tol, budget=budget)
+            certify = partial(
+                problem.certificate, data=data, tol=self.tol, mercer=not self._indefinite
+            )
+            result, certificate = not_worse_than_zero(problem, result, certify)
+        if self._indefinite:
+            certificate = replace(certificate, converged=False)
+        return result, certificate
 
     def _keep_model(
         self,
         rows: RankedRows,
         problem: PreferenceProblem,
         result: PreferenceResult,
+        certificate: Certificate,
     ) -> None:
         """Store utility, thresholds and certificate."""
-        certificate = problem.certificate(result, tol=self.tol)
-        if self._indefinite:
-            certificate = replace(certificate, converged=False)
         for name in NOT_ALWAYS:  # left from an earlier fit with other parameters
             self.__dict__.pop(name, None)
         self.classes_ = rows.classes
@@ -139,3 +153,47 @@ class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
         self._record_ = Record(
             RankTraining(rows.data, kernel, centre, machines, seed, self.classes_, refusal)
         )
+
+
+def not_worse_than_zero(
+    problem: PreferenceProblem,
+    result: PreferenceResult,
+    certify: Callable[[PreferenceResult], Certificate],
+) -> tuple[PreferenceResult, Certificate]:
+    """Return the model with its certificate, or a multiple of it whose proved objective is lower.
+
+    A fit that ran out of steps, or whose sums suffer from rounding, can be worse than w = 0. A fit
+    that has converged is within its gap of the optimum, and is returned as it is.
+    """
+    certificate = certify(result)
+    nothing = problem.C * problem.n_pairs
+    if certificate.converged or certificate.dual == -np.inf or certificate.primal <= nothing:
+        return result, certificate
+    found = [(result, certificate)]
+    for factor in (_best_factor(problem, result), 0.0):
+        model = _scaled(problem, result, factor)
+        found.append((model, certify(model)))
+    return min(found, key=lambda pair: pair[1].primal)
+
+
+def _scaled(
+    problem: PreferenceProblem, result: PreferenceResult, factor: float
+) -> PreferenceResult:
+    """Return a multiple of the model; products with a power of two are exact."""
+    if factor == 0.0:  # whatever overflowed
+        coef, f = np.zeros_like(result.coef), np.zeros_like(result.f)
+        return replace(result, coef=coef, f=f, penalty=0.0)
+    penalty = (factor if problem.norm == 1 else factor * factor) * result.penalty
+    return replace(result, coef=factor * result.coef, f=factor * result.f, penalty=penalty)
+
+
+@np.errstate(all="ignore")
+def _best_factor(problem: PreferenceProblem, result: PreferenceResult) -> float:
+    """Return the power of two, at most 1, that minimises the objective of the multiple."""
+
+    def primal(factor: float) -> float:
+        model = _scaled(problem, result, factor)
+        value = problem.primal(model.f, model.penalty)
+        return value if np.isfinite(value) else np.inf
+
+    return float(min(2.0 ** -np.arange(HALVINGS), key=primal))

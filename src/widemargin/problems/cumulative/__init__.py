@@ -29,8 +29,10 @@ which would destroy convexity, is needed.
 convex with modulus alpha, hence :math:`h(w) - \min h \le |\nabla h(w)|^2 / (2 \alpha)`. At
 thresholds that are optimal for w, :math:`\nabla h` is the gradient of J with respect to w. If the
 gradient r with respect to theta is small but not zero, both are corrected by the Newton step
-:math:`\delta = T^{-1} r`, where T is the Hessian with respect to theta. For alpha = 0 there is no
-such bound, and there is no minimiser if the ranks are separable.
+:math:`\delta = T^{-1} r`, where T is the Hessian with respect to theta. The solver stops at this
+estimate. The certificate proves the same bound in exact arithmetic, for thresholds that need not
+be optimal, see :mod:`widemargin.problems.cumulative.bounds`. For alpha = 0 there is no such bound,
+and there is no minimiser if the ranks are separable.
 """
 
 from __future__ import annotations
@@ -41,9 +43,13 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
 
-from widemargin._base.typing import FloatArray, IntArray
-from widemargin.certificate import Certificate, relative_gap
+from widemargin._base.double_double import U
+from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin.certificate import Bracket, Certificate, relative_gap, tightest
+from widemargin.problems.cumulative.bounds import bracket
 from widemargin.problems.cumulative.links import LINKS
+
+WEIGHT_ERROR = 4.0 * U  # relative error of a sample weight that is not a sum of many
 
 
 @dataclass(frozen=True)
@@ -87,30 +93,6 @@ class Slopes:
             return np.asarray(solveh_banded(band, right, check_finite=False))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CumulativeModel:
-    """Quantities at a fitted model that its certificate depends on.
-
-    Attributes
-    ----------
-    primal : float
-        J at the model.
-    above : float
-        Conservative estimate of J - h, where h is the minimum over the thresholds.
-    gradient, threshold_gradient : ndarray of shape (n_features,), (n_thresholds,)
-        Gradient of h with respect to the weights, and of J with respect to the thresholds.
-    n_iter, status : int, str
-        Number of iterations and status of the solver.
-    """
-
-    primal: float
-    above: float
-    gradient: FloatArray
-    threshold_gradient: FloatArray
-    n_iter: int
-    status: str
-
-
 @dataclass(frozen=True)
 class CumulativeProblem:
     """Penalised likelihood of a cumulative link model.
@@ -143,14 +125,14 @@ class CumulativeProblem:
         below = np.cumsum(share)[:-1] / share.sum()
         return LINKS[self.link].quantile(np.asarray(below, dtype=np.float64))
 
-    def _ends(self, utility: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def ends(self, utility: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the interval of the noise that gives each sample its rank."""
         ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
         return ends[self.codes] - utility, ends[self.codes + 1] - utility
 
     def likelihood(self, utility: FloatArray, thresholds: FloatArray) -> float:
         """Return the log-likelihood."""
-        return -float(self.weight @ LINKS[self.link].loss(*self._ends(utility, thresholds)))
+        return -float(self.weight @ LINKS[self.link].loss(*self.ends(utility, thresholds)))
 
     def objective(self, utility: FloatArray, thresholds: FloatArray, norm2: float) -> float:
         """Return J, given |w|^2 = norm2."""
@@ -159,7 +141,7 @@ class CumulativeProblem:
 
     def slopes(self, utility: FloatArray, thresholds: FloatArray) -> Slopes:
         """Return the first and second derivatives of the likelihood term of J."""
-        c, s = LINKS[self.link].curvature(*self._ends(utility, thresholds)), self.weight
+        c, s = LINKS[self.link].curvature(*self.ends(utility, thresholds)), self.weight
         return Slopes(
             utility=-s * (c.a + c.b),
             threshold=self._by_threshold(s * c.a, s * c.b),
@@ -192,26 +174,46 @@ class CumulativeProblem:
         return slopes.utility - self.to_utilities(slopes, rest), above
 
     def lower_bound(self, primal: float, above: float, gradient: FloatArray) -> float:
-        """Return a lower bound on the optimum from J, J - h and the gradient of h at some w."""
+        """Return an estimate of a lower bound from J, J - h and the gradient of h at some w."""
         if self.alpha == 0.0:
             return 0.0  # probabilities are at most one, so J is not negative
         return max(0.0, primal - above - 0.5 * float(gradient @ gradient) / self.alpha)
 
-    def certificate(self, model: CumulativeModel, *, tol: float) -> Certificate:
-        """Return the certificate of a model.
+    def certificate(
+        self,
+        X: Matrix,
+        coef: FloatArray,
+        thresholds: FloatArray,
+        *,
+        tol: float,
+        n_iter: int,
+        blur: float = WEIGHT_ERROR,
+        threads: int = 1,
+        solved: bool = False,
+    ) -> Certificate:
+        """Return the certificate of a model, recomputed from the data.
 
-        Without a penalty there is no useful lower bound, and `converged` is the solver's status.
+        `blur` is the relative error of the sample weights. The KKT violation is the largest entry
+        of the gradient of h with respect to the weights, and of J with respect to the thresholds.
+        Without a penalty the lower bound is 0, and `converged` is `solved`, the solver's word.
         """
-        dual = self.lower_bound(model.primal, model.above, model.gradient)
-        violation = max(
-            np.abs(model.gradient).max(initial=0.0), np.abs(model.threshold_gradient).max()
-        )
-        close = relative_gap(model.primal, dual) <= tol
+        violations = []
+
+        def evaluate(precise: bool) -> Bracket:
+            found, violation = bracket(
+                self, X, coef, thresholds, blur=blur, precise=precise, threads=threads
+            )
+            violations.append(violation)
+            return found
+
+        found = tightest(evaluate, tol) if self.alpha > 0 else evaluate(False)
+        close = relative_gap(found.primal, found.dual) <= tol
         return Certificate.from_objectives(
             f"cumulative {self.link}",
-            primal=model.primal,
-            dual=dual,
-            kkt_violation=float(violation),
-            converged=close if self.alpha > 0 else model.status == "converged",
-            n_iter=model.n_iter,
+            primal=found.primal,
+            dual=found.dual,
+            kkt_violation=violations[-1],
+            converged=close if self.alpha > 0 else solved,
+            n_iter=n_iter,
+            rounding=found.rounding,
         )

@@ -61,6 +61,8 @@ product with the kernel matrix. Counts are float64 sums, exact for integer weigh
 
 References: Herbrich et al. (2000), (2.21)-(2.25), in full on the references page of the
 documentation.
+
+Certificates hold in exact arithmetic, see :mod:`widemargin.problems.preference.bounds`.
 """
 
 from __future__ import annotations
@@ -70,15 +72,18 @@ from functools import cached_property
 
 import numpy as np
 
-from widemargin._base.typing import FloatArray, IntArray
-from widemargin.certificate import Certificate, relative_gap, sure_bound
+from widemargin._base.typing import FloatArray, IntArray, Matrix
+from widemargin.certificate import Certificate, relative_gap
+from widemargin.kernels import Rows
+from widemargin.problems.preference.bounds import DualTerms, bracket
 from widemargin.problems.preference.conditions import largest_slack, largest_surplus
+from widemargin.problems.preference.enclosed_pairs import EnclosedPairs
 from widemargin.problems.preference.pair_sums import (
     DualPoint,
     PairSums,
     SortedRows,
     by_group,
-    local_ranks,
+    renumber,
 )
 
 AT_BOUND = 1e-12  # fraction of the cap within which a dual variable counts as at its bound
@@ -98,8 +103,10 @@ class PreferenceModel:
         Half the squared norm of the utility function, or the l_1 norm of its weights.
     point : DualPoint
         Dual variables of all pairs (l_1 norm: before division by max(1, abs(image).max())).
+    beta : ndarray of shape (n_rows,)
+        Coefficients of the dual point, rounded.
     image : ndarray of shape (n_rows,) or (n_features,)
-        K beta for the coefficients beta of the dual point in float64; X'beta for the l_1 norm.
+        K beta in float64; X'beta for the l_1 norm.
     n_iter, kernel_evaluations : int
         Number of iterations and of kernel values computed.
     """
@@ -108,6 +115,7 @@ class PreferenceModel:
     f: FloatArray
     penalty: float
     point: DualPoint
+    beta: FloatArray
     image: FloatArray
     n_iter: int
     kernel_evaluations: int = 0
@@ -131,6 +139,8 @@ class PreferenceProblem:
         Loss of a pair.
     norm : {2, 1}
         Penalty: half the squared norm of f, or |w|_1 (linear f with the hinge only).
+    cost_error : float
+        Bound on the relative error of the cost C s_i s_j of a pair.
     """
 
     codes: IntArray
@@ -139,6 +149,7 @@ class PreferenceProblem:
     C: float
     loss: str = "hinge"
     norm: int = 2
+    cost_error: float = 0.0
 
     @cached_property
     def squared(self) -> bool:
@@ -156,21 +167,21 @@ class PreferenceProblem:
         return np.concatenate([[0], np.cumsum(np.bincount(self.group))]).astype(np.intp)
 
     @cached_property
-    def _local(self) -> tuple[IntArray, IntArray]:
+    def local_ranks(self) -> tuple[IntArray, IntArray]:
         """Return each sample's rank among those of its group, from 0, and the ranks per group."""
         code, ranks = np.empty(self.n_rows, np.intp), np.zeros(len(self.starts) - 1, np.intp)
-        local_ranks(self.group, self.codes, self.order(self.codes), code, ranks)
+        renumber(self.group, self.codes, self.order(self.codes), code, ranks)
         return code, ranks
 
     @cached_property
     def n_pairs(self) -> float:
-        """Sum of s_i s_j over all comparable pairs."""
-        rows = self.sort(np.zeros(self.n_rows))
-        return float(rows.weight @ rows.over_lower(rows.weight[:, None], -np.inf, np.inf)[:, 0])
+        """Sum of s_i s_j over all comparable pairs, with a relative error of U."""
+        pairs = EnclosedPairs.of(self, np.zeros(self.n_rows))
+        return float(pairs.moments(0.0).above.dot(pairs.weight).hi)
 
-    def order(self, key: FloatArray | IntArray) -> IntArray:
-        """Return the indices that sort the samples by (group, key)."""
-        order = np.argsort(key)
+    def order(self, key: FloatArray | IntArray, low: FloatArray | None = None) -> IntArray:
+        """Return the indices that sort the samples by (group, key), or by (group, key + low)."""
+        order = np.argsort(key) if low is None else np.lexsort((low, key))
         if len(self.starts) > 2:
             grouped = np.empty_like(order)
             by_group(order, self.group, self.starts, grouped)
@@ -183,13 +194,16 @@ class PreferenceProblem:
         The mean utility of each group is subtracted: the problem does not depend on it, and it
         would increase the rounding errors of the sums.
         """
-        centred = f - self.group_means(f)[self.group]
-        code, ranks = self._local
-        return SortedRows(centred, self.order(f), code, self.weight, self.starts, ranks)
+        code, ranks = self.local_ranks
+        return SortedRows(self.centred(f), self.order(f), code, self.weight, self.starts, ranks)
 
     def group_means(self, f: FloatArray) -> FloatArray:
         """Return the mean of f over each group."""
         return np.bincount(self.group, f) / np.diff(self.starts)
+
+    def centred(self, f: FloatArray) -> FloatArray:
+        """Return f minus its mean over each group."""
+        return f - self.group_means(f)[self.group]
 
     def restrict(self, rows: IntArray) -> PreferenceProblem:
         """Return the problem on a subsample, with C scaled by the ratio of the pair counts."""
@@ -207,81 +221,63 @@ class PreferenceProblem:
         rows = self.sort(f) if rows is None else rows
         return rows.sums(DualPoint(f, width), self.C, squared=self.squared)
 
-    @np.errstate(over="ignore", invalid="ignore")
-    def evaluate_point(self, point: DualPoint) -> PairSums:
-        """Return the loss and the sums of any dual point, at the utilities of the point."""
-        return self.sort(point.f).sums(point, self.C, squared=self.squared)
-
     def primal(self, f: FloatArray, penalty: float) -> float:
         """Return the primal objective at utilities f with the given penalty term."""
         return penalty + self.evaluate(f, 0.0).loss
 
-    def dual(self, point: DualPoint, image: FloatArray) -> float:
-        """Return the dual objective at a point, given image = K beta, or X'beta (l_1 norm)."""
-        return self._dual(self.evaluate_point(point), image)
-
-    def _dual(self, sums: PairSums, image: FloatArray) -> float:
+    def dual(self, terms: DualTerms, image: FloatArray) -> float:
+        """Return the dual objective of a point's sums, given K beta, or X'beta (l_1 norm)."""
         if self.norm == 1:
-            return scaled_dual(sums.total, image)
-        return sums.total - 0.5 * float(sums.beta @ image)
+            return scaled_dual(float(terms.gain.hi), image)
+        return terms.linear - 0.5 * float(terms.beta.hi @ image)
 
-    @np.errstate(over="ignore", invalid="ignore")  # sure_bound discards overflowed bounds
-    def certificate(self, model: PreferenceModel, *, tol: float) -> Certificate:
-        """Return the certificate of a model, with objectives recomputed from its utilities.
+    def certificate(
+        self,
+        model: PreferenceModel,
+        data: Matrix | Rows,
+        *,
+        tol: float,
+        mercer: bool = True,
+    ) -> Certificate:
+        """Return the certificate of a model, with objectives recomputed from the data.
 
-        The fit has converged if the relative gap is at most tol.
+        The fit has converged if the relative gap is at most tol. `mercer` is whether the kernel is
+        not known to be indefinite.
         """
-        primal = self.primal(model.f, model.penalty)
-        sums = self.evaluate_point(model.point)
-        dual = self._dual(sums, model.image)
-        if self.norm == 1:
-            # Conditions of the weights: |X'beta| <= 1, with X'beta = sign(w) where w is not zero.
-            # Their violation is the largest |w - soft(w + X'beta)| with soft thresholding by 1.
-            # The conditions of the pairs hold at the utilities of the dual point.
-            moved = model.coef + model.image
-            soft = np.sign(moved) * np.maximum(np.abs(moved) - 1.0, 0.0)
-            violation = float(np.abs(model.coef - soft).max())
-        else:
-            dual -= self.rounding(model.point, model.image)
-            violation = self._kkt_violation(sums, model.image)
-        dual = sure_bound(primal, dual)
+        found = bracket(self, model, data, tol=tol, mercer=mercer)
         return Certificate.from_objectives(
             f"preference {self.loss.replace('_', ' ')}" + ", l_1 norm" * (self.norm == 1),
-            primal=primal,
-            dual=dual,
-            kkt_violation=violation,
-            converged=relative_gap(primal, dual) <= tol,
+            primal=found.primal,
+            dual=found.dual,
+            kkt_violation=self._violation(model),
+            converged=relative_gap(found.primal, found.dual) <= tol,
             n_iter=model.n_iter,
             kernel_evaluations=model.kernel_evaluations,
+            rounding=found.rounding,
         )
 
-    def rounding(self, point: DualPoint, image: FloatArray) -> float:
-        """Return the rounding error to expect in the dual objective of a point.
+    @np.errstate(over="ignore", invalid="ignore")
+    def _violation(self, model: PreferenceModel) -> float:
+        """Return the violation of the optimality conditions, in float64."""
+        if self.norm == 2:
+            return self._kkt_violation(model.point, model.image)
+        # Conditions of the weights: |X'beta| <= 1, with X'beta = sign(w) where w is not zero.
+        # Their violation is the largest |w - soft(w + X'beta)| with soft thresholding by 1.
+        # The conditions of the pairs hold at the utilities of the dual point.
+        moved = model.coef + model.image
+        soft = np.sign(moved) * np.maximum(np.abs(moved) - 1.0, 0.0)
+        return float(np.abs(model.coef - soft).max())
 
-        A sum over a window is the difference of two sums over a group, and has the rounding error
-        of the larger one. The dual variables multiply it by C / width (hinge) or 2 C, so that it
-        dominates for large C. Listed pairs are not computed in this way.
-        """
-        if point.listed is not None:
-            return 0.0
-        centred = point.f - self.group_means(point.f)[self.group]
-        sums = np.bincount(self.group, self.weight * (1.0 + np.abs(centred)))[self.group]
-        slope = 2.0 * self.C if self.squared else self.C / max(point.width, 1e-300)
-        apart = np.abs(image - self.group_means(image)[self.group])
-        each = np.finfo(float).eps * slope * self.weight * sums
-        return float(each @ (1.0 + apart)) if self.squared or point.width > 0 else 0.0
-
-    def _kkt_violation(self, sums: PairSums, image: FloatArray) -> float:
+    def _kkt_violation(self, point: DualPoint, image: FloatArray) -> float:
         """Return LIBSVM's KKT violation over all pairs.
 
         It is the largest slack of a pair below its cap, or surplus of a pair above zero. The dual
         variables follow from the point's f, the slacks from the image of its coefficients. For the
         squared hinge, which has no caps, the result is a bound from the spread of f - image.
         """
-        point, rows = sums.point, sums.rows
         if self.squared:
-            apart = point.f - image
-            return 2.0 * float(np.abs(apart - self.group_means(apart)[self.group]).max())
+            return 2.0 * float(np.abs(self.centred(point.f - image)).max())
+        rows = self.sort(point.f)
         if point.listed is None:
             slack = largest_slack(rows, image, point.width)
             return max(0.0, slack, largest_surplus(rows, image, 0.0))

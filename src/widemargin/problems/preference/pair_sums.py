@@ -77,7 +77,7 @@ class PairSums:
     loss : float
         C times the loss of all pairs at the utilities of the point.
     smoothed : float
-        C times the smoothed loss (NaN for a point with listed pairs).
+        C times the smoothed loss.
     """
 
     C: float
@@ -87,7 +87,7 @@ class PairSums:
     beta: FloatArray
     total: float
     loss: float
-    smoothed: float = np.nan
+    smoothed: float
 
     def curvature(self, width: float, ramp: float | None = None) -> Curvature:
         """Return the Hessian of the smoothed loss, see :class:`Curvature`."""
@@ -167,7 +167,7 @@ def by_group(order: Any, group: Any, starts: Any, out: Any) -> None:
 
 
 @jit
-def local_ranks(group: Any, codes: Any, order: Any, code: Any, ranks: Any) -> None:
+def renumber(group: Any, codes: Any, order: Any, code: Any, ranks: Any) -> None:
     """Renumber the codes of each group from 0; order sorts samples by (group, code)."""
     last_group = -1
     last_code = codes[order[0]]
@@ -279,9 +279,7 @@ class SortedRows:
         return self.order[upper[:found]], self.order[lower[:found]]
 
     def sums(self, point: DualPoint, C: float, *, squared: bool) -> PairSums:
-        """Return the sums of a dual point; the samples are sorted by its utilities."""
-        if point.listed is not None and not squared:
-            return self._listed_sums(point, point.listed, C)
+        """Return the sums of a dual point without a list, sorted by its utilities, in float64."""
         (above, excess), (below, deficit) = self.slacks(0.0, np.inf)
         loss = float(self.weight @ excess)
         if squared:
@@ -322,15 +320,6 @@ class SortedRows:
         """
         across = float((self.weight * (excess - deficit)) @ self.f)
         return float(self.weight @ excess) - across
-
-    def _listed_sums(self, point: DualPoint, listed: Listed, C: float) -> PairSums:
-        ((_, excess), _) = self.slacks(0.0, np.inf)
-        (above, _), (below, _) = self.slacks(point.width, np.inf)
-        beta = C * self.scattered(self.weight * (above - below))
-        beta += np.bincount(listed.upper, listed.values, len(beta))
-        beta -= np.bincount(listed.lower, listed.values, len(beta))
-        total = C * float(self.weight @ above) + float(listed.values.sum())
-        return PairSums(C, False, self, point, beta, total, C * float(self.weight @ excess))
 
 
 class Curvature:

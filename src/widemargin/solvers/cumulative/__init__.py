@@ -30,7 +30,7 @@ from widemargin._base.tolerances import PRODUCT_ROUNDING
 from widemargin._base.typing import BoolArray, FloatArray, Matrix
 from widemargin._base.validation import require_choice
 from widemargin.certificate import gap_scale, relative_gap
-from widemargin.problems.cumulative import CumulativeModel, CumulativeProblem, Slopes
+from widemargin.problems.cumulative import CumulativeProblem, Slopes
 from widemargin.solvers.base import Budget, LinearResult, Status
 from widemargin.solvers.cumulative.rows import CentredRows
 from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
@@ -46,8 +46,8 @@ SETTLING = 30  # Newton steps in the thresholds alone, without reading X; three 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CumulativeResult(LinearResult, CumulativeModel):
-    """Fitted cumulative model with the data of its certificate.
+class CumulativeResult(LinearResult):
+    """Fitted cumulative model.
 
     Attributes
     ----------
@@ -354,37 +354,43 @@ def _settled(problem: CumulativeProblem, point: _Point) -> _Point:
 def _result(
     problem: CumulativeProblem, rows: CentredRows, state: _State, tol: float, budget: Budget
 ) -> CumulativeResult:
-    """Re-evaluate the model, and shift its thresholds from centred to original data."""
+    """Return the model on the original data, or the best constant one if rounding made it worse."""
     point = _settled(problem, _point(problem, rows, state.point.w, state.point.thresholds))
+    # Judge the shifted model: it is what the user gets, and a large mean costs it digits.
+    model = _shifted(problem, rows, point)
     around = _around(problem, rows, point)
-    thresholds = point.thresholds + float(rows.centre @ point.w)
-    for k in range(1, len(thresholds)):  # the shift may round neighbours to equal values
-        thresholds[k] = max(thresholds[k], np.nextafter(thresholds[k - 1], np.inf))
-    utility = rows.rows.dot(point.w)
-    # Certify the shifted model: it is what the user gets, and a large mean costs it digits.
-    reached = problem.objective(utility, thresholds, _norm2(point.w))
-    above = around.above + (reached - point.objective)
-    bound = problem.lower_bound(reached, above, around.gradient)
+    above = around.above + (model.objective - point.objective)
+    bound = problem.lower_bound(model.objective, above, around.gradient)
     status = state.status or budget.status
-    if problem.alpha > 0 and relative_gap(reached, bound) <= tol:
+    if problem.alpha > 0 and relative_gap(model.objective, bound) <= tol:
         status = "converged"
     elif problem.alpha > 0 and status == "converged":  # rounding of the shift
         status = "stalled"
+    if status != "converged":
+        constant = _point(problem, rows, np.zeros_like(point.w), problem.start())
+        model = min(constant, model, key=lambda found: found.objective)
     return CumulativeResult(
-        coef=point.w,
-        thresholds=thresholds,
-        primal=reached,
+        coef=model.w,
+        thresholds=model.thresholds,
+        primal=model.objective,
         dual=bound,
-        likelihood=problem.likelihood(utility, thresholds),
-        above=above,
-        gradient=around.gradient,
-        threshold_gradient=around.slopes.threshold,
+        likelihood=problem.likelihood(model.utility, model.thresholds),
         n_iter=max(1, budget.used),
         status=status,
         separated=state.separated,
         n_dependent=state.n_dependent,
         constant=~rows.varies,
     )
+
+
+def _shifted(problem: CumulativeProblem, rows: CentredRows, point: _Point) -> _Point:
+    """Return the same model with thresholds and utilities on the scale of the original data."""
+    thresholds = point.thresholds + float(rows.centre @ point.w)
+    for k in range(1, len(thresholds)):  # the shift may round neighbours to equal values
+        thresholds[k] = max(thresholds[k], np.nextafter(thresholds[k - 1], np.inf))
+    utility = rows.rows.dot(point.w)
+    objective = problem.objective(utility, thresholds, _norm2(point.w))
+    return _Point(point.w, thresholds, utility, objective)
 
 
 def _norm2(w: FloatArray) -> float:

@@ -14,9 +14,10 @@ method      algorithm
 If G w <= c, alpha = 0 and z = w are optimal and no method is run.
 
 Both methods have their result re-evaluated with the exact kernel, and its objective is never above
-that of alpha = 0. The lower bound includes the rounding error of its own sums
-(`linear_program.bound`), unless that error alone would push the gap beyond tol; then it is the dual
-objective as computed in float64.
+that of alpha = 0. The multipliers are chosen so that their bound survives the rounding errors of
+its own sums (`linear_program.bound`), unless these errors alone would push the gap beyond tol; then
+those with the best dual objective in float64 are returned. What is proved, in exact arithmetic, is
+the certificate of the problem, `problems.linear_program.bounds`.
 
 If there are several optima, (1) "simplex" and "auto" return, at an objective of 0, the one of least
 sum alpha_i k(x_i, x_i); (2) otherwise the same data in the same order give the same one.
@@ -26,9 +27,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from widemargin._base.products import gamma
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import require
 from widemargin.kernels import Rows
+from widemargin.kernels.sums import roundings
 from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear_program.bound import best_bound
@@ -150,18 +153,18 @@ def _pivots_go_on(problem: MarginProgram, found: ProgramResult, tol: float) -> b
 
 def _best_of(problem: MarginProgram, rows: Rows, found: Vertices, tol: float) -> ProgramResult:
     """Re-evaluate the vertices with the exact kernel and return the best, alpha = 0 included."""
-    alphas, zs = found.alphas, found.zs
+    alphas, zs, count = found.alphas, found.zs, roundings(rows, rows.n)
     together = np.column_stack([*alphas, *zs])
     used = np.flatnonzero(together.any(axis=1))
     signed = problem.y[used, None] * together[used]
     values = list(rows.weighted_sum(np.arange(rows.n), rows, used, signed).T.copy())
     points = list(zip(alphas, values, strict=False))
     if problem.nu is None:
-        points = [_without_rest(problem, *point) for point in points]
+        points = [_without_rest(problem, *point, count) for point in points]
         points.append((np.zeros(rows.n), np.zeros(rows.n)))
     alpha, f = min(points, key=lambda point: problem.primal(*point))
     bounds = list(zip(zs, values[len(alphas) :], strict=True))
-    z, g = best_bound(problem, bounds)
+    z, g = best_bound(problem, bounds, count)
     if not problem.is_optimal(alpha, f, z, g, tol):
         # If no candidate is strictly feasible, G z < c, the allowance for rounding in `best_bound`
         # costs more than the rounding itself; compare with the dual values as computed.
@@ -177,14 +180,15 @@ def _best_of(problem: MarginProgram, rows: Rows, found: Vertices, tol: float) ->
 
 
 def _without_rest(
-    problem: MarginProgram, alpha: FloatArray, f: FloatArray
+    problem: MarginProgram, alpha: FloatArray, f: FloatArray, count: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Rescale alpha if only rounding keeps the smallest margin below 1.
+    """Rescale alpha if only rounding keeps the smallest margin from being at least 1.
 
-    Then the slack, and with c = 0 the objective, is exactly 0.
+    Then the slack, and with c = 0 the objective, is exactly 0, also in exact arithmetic.
+    `count` is the number of rounding errors in a sum of kernel values.
     """
-    margins = problem.product(alpha, f)
-    least = float(margins.min())
+    sums = float(alpha.sum()) * problem.kernel_sizes() + problem.shift * alpha
+    least = float((problem.product(alpha, f) - 2 * gamma(count) * sums).min())
     if problem.price > 0 or not 1 - 1e-9 < least < 1:
         return alpha, f
     scale = (1 + 1e-15) / least

@@ -25,17 +25,20 @@ ROUNDS = 3  # rounds of combining the best point with each of the candidates
 CUTS = 60  # largest number of tangent intersections in one line search
 
 
-def best_bound(problem: MarginProgram, candidates: Sequence[Multipliers]) -> Multipliers:
+def best_bound(
+    problem: MarginProgram, candidates: Sequence[Multipliers], roundings: float
+) -> Multipliers:
     """Return the convex combination of candidates with the largest rounding-safe dual objective.
 
     Candidates (z, g) are multipliers with 0 <= z <= cost (and sum nu for the nu machine) and
     g = K (y z), computed in float64 with the exact kernel. One of them should be strictly feasible,
-    G z < c; z = 0 is added here. The lower bound is ``problem.dual(z, g)``.
+    G z < c; z = 0 is added here. The lower bound is ``problem.dual(z, g)``. `roundings` is the
+    number of rounding errors in g, see :func:`widemargin.kernels.sums.roundings`.
     """
     points = list(candidates)
     if problem.nu is None:
         points.append((np.zeros(problem.n_rows), np.zeros(problem.n_rows)))
-    blends = [_Blend(problem, *point) for point in points]
+    blends = [_Blend(problem, *point, roundings) for point in points]
     best = max(blends, key=lambda blend: blend.value())
     for _ in range(ROUNDS):
         before = best.value()
@@ -54,12 +57,14 @@ class _Blend:
     is below c by the rounding error; then the exact G z is below c as well.
     """
 
-    def __init__(self, problem: MarginProgram, z: FloatArray, g: FloatArray) -> None:
-        self.problem, self.z, self.g = problem, z, g
+    def __init__(
+        self, problem: MarginProgram, z: FloatArray, g: FloatArray, roundings: float
+    ) -> None:
+        self.problem, self.z, self.g, self.roundings = problem, z, g, roundings
         self.total = float(z.sum())
         self.over = problem.product(z, g)
         if problem.nu is None:
-            self.over = self.over - problem.price + problem.rounding(self.total)
+            self.over = self.over - problem.price + problem.rounding(self.total, roundings)
 
     def value(self) -> float:
         """Return the lower bound with the allowance for rounding."""
@@ -84,7 +89,7 @@ class _Blend:
         if share <= 0.0:
             return self
         z = np.clip(self.z + share * (other.z - self.z), 0.0, self.problem.cost)
-        blend = _Blend(self.problem, z, self.g + share * (other.g - self.g))
+        blend = _Blend(self.problem, z, self.g + share * (other.g - self.g), self.roundings)
         # The clipping and the rounding of the combination may cost more than it gains.
         return blend if blend.value() > self.value() else self
 

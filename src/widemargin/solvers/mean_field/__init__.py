@@ -40,6 +40,7 @@ from widemargin.solvers.mean_field.left_out import LeftOutFields, fit_scale, lea
 from widemargin.solvers.mean_field.newton import (
     dense_direction,
     has_little_noise,
+    not_worse_than_prior,
     solve_by_continuation,
     solve_newton,
 )
@@ -130,6 +131,8 @@ def solve(
             other = solve_ep(problem, data, tol=tol, budget=_granted(budget, "ep"))
             return other if other.residual < found.residual else found
         fields = solve_by_continuation(problem, data, direction, tol=tol, budget=steps, start=first)
+    if problem.is_convex and steps.status != "converged":
+        fields = not_worse_than_prior(problem, data, fields)
     return MeanFieldResult.at(
         problem,
         fields,

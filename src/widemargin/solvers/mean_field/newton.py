@@ -33,6 +33,7 @@ LEFT = -3.0  # initial fields if there is little noise
 # Squared distance between the hulls of the classes, relative to the kernel's diagonal, that counts
 # as zero. There 1 - F(z) / alpha is of the same size, which a residual of 1e-10 still resolves.
 SINGULAR = 1e-9
+CAPS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # least fields tried after an early stop
 
 Direction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """(precisions n, right side) -> (K + diag(1/n))^-1 right side."""
@@ -157,6 +158,19 @@ def solve_by_continuation(
             start=fields.z,
         )
     return fields
+
+
+def not_worse_than_prior(problem: MeanField, K: FloatArray, fields: Fields) -> Fields:
+    """Return fields with E <= 0, its value at the prior (all coefficients zero).
+
+    The given ones are returned if they satisfy this; otherwise the strengths are capped, at the cap
+    with the smallest E. As A'KA is at most the square of the sum of w F, small caps suffice.
+    """
+    if problem.objective(fields.z, fields.field) <= 0.0:
+        return fields
+    capped = [problem.at(K, np.maximum(fields.z, least)) for least in CAPS]
+    energies = [problem.objective(found.z, found.field) for found in capped]
+    return capped[int(np.nanargmin(energies))]
 
 
 def require_separable(K: FloatArray, coefficients: FloatArray) -> None:

@@ -16,12 +16,11 @@ checkpoints.
 
 from __future__ import annotations
 
-import numpy as np
-
 from widemargin._base.typing import FloatArray
 from widemargin.problems.linear_scan import LinearProblem
 from widemargin.solvers.base import Budget, LinearResult, Store
 from widemargin.solvers.out_of_core.implicit import Observer, solve_implicit
+from widemargin.solvers.out_of_core.proof import proved
 from widemargin.solvers.out_of_core.result import OutOfCoreResult
 from widemargin.solvers.out_of_core.scan import multipliers
 from widemargin.solvers.out_of_core.squared import solve_squared, start_of_sample
@@ -109,13 +108,17 @@ def solve(
         passes = 0.0
         if start is None:
             start, passes = start_of_sample(problem, data, seed)
-        return solve_squared(
+        found = solve_squared(
             problem, data, tol=tol, budget=budget, start=start, checkpoint=checkpoint, passes=passes
         )
-    return solve_implicit(
-        problem, data, tol=tol, budget=budget, start=start, seed=seed, centre=centre,
-        checkpoint=checkpoint, observe=observe,
-    )  # fmt: skip
+    else:
+        found = solve_implicit(
+            problem, data, tol=tol, budget=budget, start=start, seed=seed, centre=centre,
+            checkpoint=checkpoint, observe=observe,
+        )  # fmt: skip
+    if problem.kind == "hull" or found.status == "stopped":  # its time is over
+        return found
+    return proved(problem, data, found, tol)
 
 
 def dual_variables(
@@ -129,7 +132,6 @@ def dual_variables(
     assert short is not None
     arguments = []
     for k, size in enumerate(data.sizes):
-        mine = slice(*np.searchsorted(short.part, (k, k + 1)))
-        explicit = short.rows[mine], short.alpha[mine]
-        arguments.append((size, short.base, problem.cap, *explicit, short.centre))
+        mine = short.of_part(k)
+        arguments.append((size, short.base, problem.cap, mine.rows, mine.alpha, short.centre))
     return data.run(multipliers, arguments)

@@ -27,6 +27,7 @@ many outliers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -106,7 +107,7 @@ def _started(
     if base is None:
         everything = Limits((-np.inf, -np.inf), (np.inf, np.inf))
         base = Base(np.zeros(n), np.zeros(problem.n_thresholds), everything, float(total))
-    progress = Progress(base, Best(base.w, base.t), passes=passes)
+    progress = Progress(base, Best(base.w, base.t), Best(base.w, base.t), passes=passes)
     return Rounds(source, problem, centre, progress)
 
 
@@ -134,7 +135,7 @@ def _run(
             checkpoint.save(state_of(rounds))
 
     def tick() -> None:
-        if monitor is not None and not monitor(at.round, at.best.found.gap):
+        if monitor is not None and not monitor(at.round, at.gap):
             raise _Stopped
 
     try:
@@ -162,7 +163,7 @@ def _run(
                     f"{entry['violators']:,} violators, optimum in "
                     f"[{entry['lower']:.6g}, {entry['upper']:.6g}]"
                 )
-                observe(text, at.round, found.gap)
+                observe(text, at.round, at.gap)
             if not at.wrong:
                 # The gap is relative to max(1, primal), but the objectives of reduced hulls are far
                 # smaller than one: without an exact solution, require a gap relative to primal.
@@ -195,9 +196,14 @@ def _result(rounds: Rounds, status: Status, tol: float) -> OutOfCoreResult:
                 assert at.explicit is not None
                 t = middle
                 found, _ = rounds.evaluate(at.explicit, at.solution, t)
-    if status != "converged" and problem.kind != "hull" and found.gap <= tol:
-        status = "converged"
-    product = 0.0 if rounds.centre is None else float(w @ rounds.centre)
+    if problem.kind != "hull" and status != "converged":
+        least = min((at.constant, at.best), key=lambda model: model.found.primal)
+        if least.found.primal < found.primal:  # never worse than the best constant
+            w, t, found = least.w, least.t, replace(least.found, dual=found.dual)
+        found = replace(found, dual=max(found.dual, at.best.found.dual))
+        if found.gap <= tol:
+            status = "converged"
+    thresholds = problem.published(w, t, rounds.centre)[1]
     explicit = at.explicit
     alpha = at.solution.s if at.solution is not None else np.empty(0)
     if explicit is None or len(explicit) != len(alpha):
@@ -205,7 +211,7 @@ def _result(rounds: Rounds, status: Status, tol: float) -> OutOfCoreResult:
     base = at.base.sides(problem)[0]
     return OutOfCoreResult(
         coef=w,
-        thresholds=problem.about(t, product),
+        thresholds=thresholds,
         primal=found.primal,
         dual=found.dual,
         n_iter=max(1, at.round),

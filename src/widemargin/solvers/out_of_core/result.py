@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin.problems.linear_scan import Evaluation, Plane
+from widemargin.problems.linear_reads import Plane
+from widemargin.problems.linear_scan import Evaluation
 from widemargin.solvers.base import LinearResult
 
 
@@ -29,6 +32,13 @@ class Multipliers:
     part: IntArray
     rows: IntArray
     alpha: FloatArray
+
+    def of_part(self, number: int, cap: float = 1.0) -> Multipliers:
+        """Return the multipliers of one part, in units of `cap`."""
+        mine = slice(*np.searchsorted(self.part, (number, number + 1)))
+        return Multipliers(
+            self.base, self.centre, self.part[mine], self.rows[mine], self.alpha[mine] / cap
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

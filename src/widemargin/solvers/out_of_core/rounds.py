@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
+from widemargin.certificate import relative_gap
+from widemargin.problems.linear_bounds import dual_sums, positive_and_negative
+from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
 from widemargin.problems.linear_scan import (
     Evaluation,
     InfeasibleSums,
     LinearProblem,
-    Plane,
     wrong_by,
 )
 from widemargin.solvers.numerics.box_qp import BoxQP, BoxSolution
@@ -123,7 +125,10 @@ def _middle(low: float, high: float) -> float:
 
 @dataclass
 class Best:
-    """Best model so far with its evaluation, and the best lower bound so far."""
+    """Best model so far with its evaluation, and the best lower bound so far.
+
+    The thresholds are those for samples minus the centre.
+    """
 
     w: FloatArray
     t: FloatArray
@@ -147,6 +152,7 @@ class Progress:
 
     base: Base
     best: Best
+    constant: Best  # the best constant model
     explicit: Explicit | None = None  # None: `read_sides` comes next
     bounded_sum: FloatArray = field(default_factory=lambda: np.empty(0))
     mass: FloatArray = field(default_factory=lambda: np.zeros(2))
@@ -157,6 +163,12 @@ class Progress:
     checked: Evaluation = UNKNOWN  # of the solution
     wrong: int = 0  # number of implicit samples on the wrong side
     near: tuple[FloatArray, FloatArray, int] | None = None  # warm start of `solve_nested`
+
+    @property
+    def gap(self) -> float:
+        """Relative gap of the best model so far, which may be the best constant."""
+        primal = min(self.best.found.primal, self.constant.found.primal)
+        return relative_gap(primal, self.best.found.dual)
 
 
 class Rounds:
@@ -184,16 +196,15 @@ class Rounds:
         """Determine the sides of all samples in one pass; those in the zone become explicit."""
         at = self.at
         plane, limits = at.base.sides(self.problem)
-        current = self.problem.plane(at.base.w, at.base.t)
+        current, t = self.problem.published(at.base.w, at.base.t, self.centre)
         none = np.empty(0, dtype=np.intp)
         scans = self._scan(plane, limits, current, [none] * len(self.source.sizes), self.total)
         at.explicit = explicit = _found(scans, self.source.n_features)
-        at.bounded_sum = np.sum([s.bounded_sum for s in scans], axis=0)
-        at.mass = np.sum([s.mass for s in scans], axis=0)
-        self.problem.require_reachable(np.sum([s.classes for s in scans], axis=0))
-        loss = sum(s.loss for s in scans)
-        primal = self.problem.primal(at.base.w, at.base.t, loss)
-        at.best.offer(at.base.w, at.base.t, Evaluation(primal))
+        sums = self._implicit(scans)
+        self.problem.require_reachable(sums.weight.hi)
+        at.best.offer(at.base.w, at.base.t, self.problem.evaluation(current, t, sums))
+        if self.problem.kind != "hull":
+            at.constant = Best(*self.problem.best_constant(sums.weight, len(at.base.w)))
         return explicit
 
     def solve(self, tick: Callable[[], None] | None) -> bool:
@@ -248,28 +259,39 @@ class Rounds:
         """
         at, problem = self.at, self.problem
         w, alpha = solution.w, solution.s
-        plane = problem.plane(w, t)
-        slack = plane.slack(rows.X @ w, rows.y)
-        wrong = wrong_by(slack, rows.y, alpha, problem.cap * rows.weight)
-        expansion, total = (alpha * rows.y) @ rows.X, float(alpha.sum())
+        plane, published = problem.published(w, t, self.centre)
+        slack = plane.slack(rows.X @ plane.w, rows.y)
+        cap = problem.cap * rows.weight
+        wrong = wrong_by(slack, rows.y, alpha, cap)
+        known = [rows.of_part(k) for k in range(len(self.source.sizes))]
         at.wrong, found = 0, Explicit.joined([], self.source.n_features)
         if self.everything_explicit:
-            loss = float(np.maximum(slack, 0.0) @ rows.weight)
+            held = FloatSums(plane, squared=False, centred=self.centre is not None)
+            held.add(rows.X, rows.y, rows.weight, slack, np.zeros(len(rows)))
+            sums = held.result()
         else:
-            known = [rows.of_part(k) for k in range(len(self.source.sizes))]
             most = int(max(1000.0, TOO_MANY * at.base.size))
             scans = self._scan(at.base.sides(problem)[0], None, plane, known, most)
-            at.bounded_sum = np.sum([s.bounded_sum for s in scans], axis=0)
-            at.mass = np.sum([s.mass for s in scans], axis=0)
-            expansion = problem.cap * at.bounded_sum + expansion
-            total = problem.cap * float(at.mass.sum()) + total
-            loss = sum(s.loss for s in scans)
+            sums = self._implicit(scans)
             wrong = np.max([wrong, *(s.wrong_by for s in scans)], axis=0)
             at.wrong = sum(s.wrong for s in scans)
             if at.wrong <= most:
                 found = _found(scans, self.source.n_features)
-        primal, dual = problem.primal(w, t, loss), problem.dual(expansion, total)
-        return Evaluation(primal, dual, problem.violation(wrong)), found
+        explicit = dual_sums(
+            rows.X, positive_and_negative(rows.y * np.clip(alpha, 0.0, cap)), (rows.y, rows.y),
+            (cap, cap), squared=False,
+        )  # fmt: skip
+        if self.centre is not None:
+            explicit = replace(explicit, pull=explicit.pull.widened(explicit.pull.error))
+        violation = problem.violation(wrong)
+        return problem.evaluation(plane, published, sums, explicit, violation), found
+
+    def _implicit(self, scans: list[Scan]) -> ReadSums:
+        """Return the sums over all parts; keep those of the implicit samples at their caps."""
+        sums = ReadSums.total([s.sums for s in scans], self.source.n_features)
+        self.at.bounded_sum = sums.dual.pull.hi.sum(axis=0)
+        self.at.mass = sums.dual.charge.hi
+        return sums
 
     def correct(self, wrong: Explicit) -> None:
         """Make the samples on the wrong side explicit, or widen the zone if there are too many."""

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, RealArray
-from widemargin.problems.linear_scan import Plane, wrong_by
+from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
+from widemargin.problems.linear_scan import wrong_by
 from widemargin.sources.protocol import Part
 
 
@@ -57,14 +58,9 @@ class Scan:
 
     Attributes
     ----------
-    bounded_sum : ndarray of shape (n_features,)
-        Sum of weight y x over the implicit samples at their cap.
-    mass : ndarray of shape (2,)
-        Sum of the weights of these samples in the positive and the negative class.
-    classes : ndarray of shape (2,)
-        Sum of the weights of all samples per class; first pass only.
-    loss : float
-        Sum of weight times slack over all samples with a positive slack at the current plane.
+    sums : ReadSums
+        Sums over the samples: the losses at the current plane, and the multipliers of the implicit
+        samples at their cap, in units of the cap.
     wrong : int
         Number of implicit samples on the wrong side of the current plane by more than a
         tolerance; in the first pass, number of samples in the zone.
@@ -74,10 +70,7 @@ class Scan:
         Samples that become explicit; empty if there are too many.
     """
 
-    bounded_sum: FloatArray
-    mass: FloatArray
-    classes: FloatArray
-    loss: float = 0.0
+    sums: ReadSums
     wrong: int = 0
     wrong_by: FloatArray = field(default_factory=lambda: np.zeros((2, 2)))
     found: list[Sampled] = field(default_factory=list)
@@ -100,21 +93,19 @@ def scan(
     current plane by more than `tol` are returned, unless there are more than `most`. `known` are
     the sorted row numbers of the explicit samples in this part.
     """
-    n = len(base.w)
-    total = Scan(np.zeros(n), np.zeros(2), np.zeros(2))
+    wrong_slacks, n_wrong, found = np.zeros((2, 2)), 0, []
+    sums = FloatSums(current, squared=False, centred=centre is not None)
     same = current.w is base.w or np.array_equal(current.w, base.w)
     planes = np.stack([base.w] if same else [base.w, current.w])
-    buffer = np.empty((0, n))
+    buffer = np.empty((0, len(base.w)))
     for first, block, y, weight in part.blocks():
         if len(buffer) < len(block):
-            buffer = np.empty((len(block), n))
+            buffer = np.empty((len(block), len(base.w)))
         X = _exactly(block, centre, buffer)
         products = planes @ X.T
         slack = current.slack(products[-1].copy() if same else products[-1], y)
         sides = base.slack(products[0], y)
         here = known[slice(*np.searchsorted(known, (first, first + len(y))))] - first
-        loss = np.maximum(slack, 0.0)
-        total.loss += float(loss @ weight)
         bounded = sides > 0
         bounded[here] = False
         if limits is not None:
@@ -128,24 +119,16 @@ def scan(
             rows = rows[weight[rows] > 0]
             if len(rows):
                 caps = np.ones(len(rows))
-                found = wrong_by(slack[rows], y[rows], np.where(bounded[rows], caps, 0.0), caps)
-                np.maximum(total.wrong_by, found, out=total.wrong_by)
+                by = wrong_by(slack[rows], y[rows], np.where(bounded[rows], caps, 0.0), caps)
+                np.maximum(wrong_slacks, by, out=wrong_slacks)
                 rows = rows[np.abs(slack[rows]) > tol]
-        total.wrong += len(rows)
-        if total.wrong <= most:
-            kept = Sampled(rows + first, X[rows], y[rows], weight[rows])
-            total.found.append(kept)
+        n_wrong += len(rows)
+        if n_wrong <= most:
+            found.append(Sampled(rows + first, X[rows], y[rows], weight[rows]))
         if limits is not None:
             bounded[rows] = False
-            total.classes += _by_class(float(weight.sum()), float(weight @ y))
-        at_cap = np.where(bounded, weight, 0.0)
-        mass = float(at_cap.sum())
-        at_cap *= y
-        total.bounded_sum += at_cap @ X
-        total.mass += _by_class(mass, float(at_cap.sum()))
-    if total.wrong > most:
-        total.found.clear()
-    return total
+        sums.add(X, y, weight, slack, np.where(bounded, weight, 0.0))
+    return Scan(sums.result(), n_wrong, wrong_slacks, found if n_wrong <= most else [])
 
 
 def _exactly(X: RealArray, centre: FloatArray | None, buffer: FloatArray) -> FloatArray:
@@ -156,11 +139,6 @@ def _exactly(X: RealArray, centre: FloatArray | None, buffer: FloatArray) -> Flo
     if X.dtype == np.float64 and centre is None:
         return np.asarray(X, dtype=np.float64)
     return np.subtract(X, 0.0 if centre is None else centre, out=buffer[: len(X)])
-
-
-def _by_class(total: float, signed: float) -> FloatArray:
-    """Return the sums of both classes, given their sum and their difference."""
-    return np.array([0.5 * (total + signed), 0.5 * (total - signed)])
 
 
 def gather(part: Part, rows: IntArray, centre: FloatArray | None) -> Sampled:
@@ -200,6 +178,12 @@ def edges(
     return found
 
 
+def at_cap(X: RealArray, y: FloatArray, base: Plane, centre: FloatArray | None) -> BoolArray:
+    """Return which samples, if implicit, have their multiplier at its cap."""
+    exact = _exactly(X, centre, np.empty(X.shape))
+    return np.asarray(base.slack(exact @ base.w, y) > 0)
+
+
 def multipliers(
     part: Part,
     size: int,
@@ -212,8 +196,7 @@ def multipliers(
     """Return the multipliers of a part: s for the explicit samples, else the bound of the side."""
     found = np.empty(size)
     for first, block, y, weight in part.blocks():
-        X = _exactly(block, centre, np.empty(block.shape))
-        bounded = base.slack(X @ base.w, y) > 0
+        bounded = at_cap(block, y, base, centre)
         found[first : first + len(y)] = np.where(bounded, cap * weight, 0.0)
     found[known] = s
     return found

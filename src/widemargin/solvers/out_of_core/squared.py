@@ -5,7 +5,7 @@ gradient and Hessian at a point, and its values at shorter steps. Once the set o
 positive slack no longer changes, the Newton step leads exactly to the optimum. The multipliers at a
 point are proportional to its positive slacks. The pass keeps the sums of the two classes apart, so
 that the multipliers can be scaled to feasible ones and every point has a valid lower bound
-(`LinearProblem.squared_bound`).
+(:mod:`widemargin.problems.linear_bounds`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import FloatArray
+from widemargin.problems.linear_reads import FloatSums, Plane, ReadSums
 from widemargin.problems.linear_scan import Evaluation, LinearProblem
 from widemargin.solvers.base import Budget, LinearResult, Status, Store
 from widemargin.solvers.out_of_core.result import OutOfCoreResult
@@ -34,45 +35,43 @@ KNOWN = 1e-15  # eigenvalues below this fraction of the largest, times the size,
 class Sums:
     """Sums over samples at a point, whose last coordinate is the intercept."""
 
-    loss: float
+    read: ReadSums  # losses, and multipliers c xi
     shorter: FloatArray  # losses at the shorter steps
-    pull: FloatArray  # (2, d + 1): sums of y alpha (x, 1) / 2C of the two classes
-    charges: FloatArray  # (2,): sums of alpha / 2C
-    squares: FloatArray  # (2,): sums of alpha^2 / (4 C^2 c)
     hessian: FloatArray  # (d + 1, d + 1): sum of c (x, 1)(x, 1)' over positive slacks
     active: int  # number of samples with positive slack
 
-    def add(self, other: Sums) -> None:
-        """Add the sums over other samples in place."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
+    @classmethod
+    def total(cls, pieces: list[Sums], n_features: int) -> Sums:
+        """Return the sums over all pieces; their order changes the last bits."""
+        read = ReadSums.total([piece.read for piece in pieces], n_features)
+        found = cls(read, np.zeros(len(SHORTER)), np.zeros((n_features + 1,) * 2), 0)
+        for piece in pieces:
+            found.shorter += piece.shorter
+            found.hessian += piece.hessian
+            found.active += piece.active
+        return found
 
 
-def sum_up(part: Part, point: FloatArray, step: FloatArray, intercept: bool) -> Sums:
+def sum_up(part: Part, plane: Plane, step: FloatArray, intercept: bool) -> Sums:
     """Compute the sums of a part at a point; `step` is the step that led to it."""
-    size = len(point)
-    total = Sums(0.0, np.zeros(len(SHORTER)), np.zeros((2, size)), np.zeros(2), np.zeros(2),
-                 np.zeros((size, size)), 0)  # fmt: skip
-    both = np.column_stack([point[:-1], step[:-1]])
-    for _, X, y, weight in part.blocks():
-        products = X.astype(np.float64, copy=False) @ both
-        slack = 1.0 - y * (products[:, 0] + point[-1])
+    size, active = len(step), 0
+    read, shorter = FloatSums(plane, squared=True, centred=False), np.zeros(len(SHORTER))
+    hessian, both = np.zeros((size, size)), np.column_stack([plane.w, step[:-1]])
+    for _, block, y, weight in part.blocks():
+        X = block.astype(np.float64, copy=False)
+        products = X @ both
+        slack = plane.slack(products[:, 0].copy(), y)
         back = y * (products[:, 1] + step[-1])
         for k, share in enumerate(SHORTER):
-            total.shorter[k] += weight @ np.square(np.maximum(slack + (1.0 - share) * back, 0.0))
+            shorter[k] += weight @ np.square(np.maximum(slack + (1.0 - share) * back, 0.0))
+        read.add(X, y, weight, slack, weight * np.maximum(slack, 0.0))
         some = np.flatnonzero((slack > 0) & (weight > 0))
-        rows, xi, c, sign = X[some].astype(np.float64), slack[some], weight[some], y[some]
-        bordered = np.column_stack([rows, np.ones(len(rows)) if intercept else np.zeros(len(rows))])
-        total.loss += float(c @ (xi * xi))
-        total.active += len(some)
-        for k, side in enumerate((1.0, -1.0)):
-            of_class = sign == side
-            total.pull[k] += (sign * c * xi * of_class) @ bordered
-            total.charges[k] += float((c * xi) @ of_class)
-            total.squares[k] += float((c * xi * xi) @ of_class)
-        bordered *= np.sqrt(c)[:, None]
-        total.hessian += bordered.T @ bordered
-    return total
+        ones = np.ones(len(some)) if intercept else np.zeros(len(some))
+        bordered = np.column_stack([X[some], ones])
+        bordered *= np.sqrt(weight[some])[:, None]
+        hessian += bordered.T @ bordered
+        active += len(some)
+    return Sums(read.result(), shorter, hessian, active)
 
 
 def start_of_sample(
@@ -120,14 +119,13 @@ def solve_squared(
     history: list[dict[str, Any]] = []
     best, found, promised = point, Evaluation(dual=0.0), 0.0
     while True:
-        sums, *others = source.run(sum_up, [(point, step, problem.intercept)] * len(source.sizes))
-        for part in others:
-            sums.add(part)
-        primal = problem.primal(point[:-1], point[-1:], sums.loss)
-        bound = problem.squared_bound(sums.pull[:, :-1], sums.charges, sums.squares)
-        found = replace(found, dual=max(found.dual, bound))
-        if primal <= found.primal - ENOUGH * promised or not history:
-            best, found = point, replace(found, primal=primal)
+        plane, t = problem.published(point[:-1], point[-1:], None)
+        arguments = [(plane, step, problem.intercept)] * len(source.sizes)
+        sums = Sums.total(source.run(sum_up, arguments), size - 1)
+        here = problem.evaluation(plane, t, sums.read)
+        found = replace(found, dual=max(found.dual, here.dual))
+        if here.primal <= found.primal - ENOUGH * promised or not history:
+            best, found = point, replace(here, dual=found.dual)
             if checkpoint is not None:
                 checkpoint.save({"point": best})
             step, promised = _newton_step(point, sums, problem)
@@ -141,6 +139,9 @@ def solve_squared(
         spent = not budget.spend(1, found.gap)
         if spent or found.gap <= tol or promised <= 1e-16 * found.primal:
             break
+    w, t, constant = problem.best_constant(sums.read.weight, size - 1)
+    if found.gap > tol and constant.primal < found.primal:  # never worse than the best constant
+        best, found = np.append(w, t), replace(constant, dual=found.dual)
     status: Status = "stalled" if budget.status == "converged" else budget.status
     return OutOfCoreResult(
         coef=best[:-1],
@@ -160,7 +161,9 @@ def _newton_step(
 ) -> tuple[FloatArray, float]:
     """Return the step to the minimum of the quadratic piece, and the decrease it predicts."""
     C = problem.cap
-    gradient = -2.0 * C * found.pull.sum(axis=0)
+    dual = found.read.dual
+    pull = np.append(dual.pull.hi.sum(axis=0), dual.charge.hi[0] - dual.charge.hi[1])
+    gradient = -2.0 * C * pull
     gradient[:-1] += point[:-1]
     matrix = 2.0 * C * found.hessian
     flat = np.arange(len(point) - 1)

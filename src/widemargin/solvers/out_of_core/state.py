@@ -18,13 +18,13 @@ from widemargin.solvers.out_of_core.rounds import Base, Best, Progress, Rounds
 from widemargin.solvers.out_of_core.scan import Limits
 from widemargin.sources.protocol import Source
 
-KEPT = ("primal", "dual", "violation")  # stored fields of the evaluation of the best model
+KEPT = ("primal", "dual", "violation", "rounding")  # stored fields of an evaluation
 
 
 def state_of(rounds: Rounds) -> dict[str, Any]:
     """Return the state of a run: planes, sums and the row numbers of the explicit samples."""
     at = rounds.at
-    base, best = at.base, at.best
+    base, best, constant = at.base, at.best, at.constant
     state: dict[str, Any] = {
         **asdict(rounds.problem),
         "sizes": [int(size) for size in rounds.source.sizes],
@@ -34,6 +34,7 @@ def state_of(rounds: Rounds) -> dict[str, Any]:
         "base": {"w": base.w, "t": base.t, "size": base.size},
         "limits": [list(base.limits.low), list(base.limits.high)],
         "best": {"w": best.w, "t": best.t, **asdict(best.found)},
+        "best_constant": {"w": constant.w, "t": constant.t, **asdict(constant.found)},
         "centre": rounds.centre,
         "bounded_sum": at.bounded_sum,
         "mass": at.mass,
@@ -54,10 +55,11 @@ def resumed(source: Source, problem: LinearProblem, state: dict[str, Any]) -> Ro
             f"{len(state['sizes'])} parts); remove it or give another checkpoint"
         )
     low, high = (tuple(float(x) for x in pair) for pair in state["limits"])
-    base, best = state["base"], state["best"]
+    base = state["base"]
     progress = Progress(
         Base(_array(base["w"]), _array(base["t"]), Limits(low, high), float(base["size"])),  # type: ignore[arg-type]
-        Best(_array(best["w"]), _array(best["t"]), Evaluation(**{k: float(best[k]) for k in KEPT})),
+        _best(state["best"]),
+        _best(state["best_constant"]),
         bounded_sum=_array(state["bounded_sum"]),
         mass=_array(state["mass"]),
         round=int(state["round"]),
@@ -74,6 +76,12 @@ def resumed(source: Source, problem: LinearProblem, state: dict[str, Any]) -> Ro
         part, rows = (np.asarray(explicit[key], dtype=np.intp) for key in ("part", "rows"))
         rounds.regather(part, rows)
     return rounds
+
+
+def _best(stored: dict[str, Any]) -> Best:
+    """Return a model with its evaluation."""
+    found = Evaluation(**{name: float(stored[name]) for name in KEPT})
+    return Best(_array(stored["w"]), _array(stored["t"]), found)
 
 
 def _array(values: Any) -> FloatArray:

@@ -26,6 +26,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from widemargin._base.typing import FloatArray
 from widemargin.certificate import gap_scale, relative_gap
 from widemargin.problems.preference import PreferenceModel, PreferenceProblem
+from widemargin.problems.preference.bounds import dual_terms
 from widemargin.problems.preference.pair_sums import Curvature, DualPoint, PairSums, SortedRows
 from widemargin.solvers.base import Budget, Result, Status
 from widemargin.solvers.numerics.conjugate_gradients import conjugate_gradients
@@ -286,9 +287,9 @@ class Descent(SmoothedDescent):
     def consider(self, at: Element, point: DualPoint) -> None:
         """Evaluate a vector and a dual point found by other means; keep them if they are best."""
         primal = 0.5 * self.space.dot(at, at) + self.problem.evaluate(at.image, 0.0).loss
-        sums = self.problem.evaluate_point(point)
-        u = self.space.expand(sums.beta)
-        self.keep(at, primal, point, sums.total - 0.5 * self.space.dot(u, u))
+        terms = dual_terms(self.problem, point)
+        u = self.space.expand(terms.beta.hi)
+        self.keep(at, primal, point, terms.linear - 0.5 * self.space.dot(u, u))
 
     def run(self) -> Status:
         """Alternate Newton steps and narrowing of the zone until the gap is below `tol`."""

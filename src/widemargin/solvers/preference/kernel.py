@@ -22,10 +22,12 @@ from scipy.linalg import solve_triangular
 
 from widemargin._base.jit import jit
 from widemargin._base.threads import for_each
+from widemargin._base.tolerances import OBJECTIVE_ROUNDING
 from widemargin._base.typing import FloatArray, IntArray, RealArray
-from widemargin.certificate import Certificate
+from widemargin.certificate import relative_gap
 from widemargin.kernels import Rows
 from widemargin.problems.preference import PreferenceProblem
+from widemargin.problems.preference.bounds import dual_terms
 from widemargin.problems.preference.pair_sums import Curvature, DualPoint
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.numerics.data_products import LinearRows
@@ -277,7 +279,7 @@ class KernelRun:
         self.certified: PreferenceResult | None = None  # set if a basis spans everything
 
     def solve(self, start: FloatArray | None) -> PreferenceResult:
-        """Run the stages until a float64 certificate reaches the tolerance."""
+        """Run the stages until the gap in float64 reaches the tolerance."""
         status = self._restricted() if start is None else self._whole(self.space.at(start), 1.0)
         if status == "stalled" and self.rows.n <= LARGEST_BASIS:
             # A narrow zone is a good start only near the optimum.
@@ -287,9 +289,8 @@ class KernelRun:
         if self.certified is not None:
             return self.certified
         while True:
-            result, certificate = self._evaluated(self.descent.point, self.descent.best, status)
-            unbounded = certificate.dual == -np.inf  # indefinite kernel: steps cannot help
-            if certificate.converged or unbounded:
+            result, gap = self._evaluated(self.descent.point, self.descent.best, status)
+            if gap <= self.tol:  # steps cannot help if it is minus infinity
                 return replace(result, status="converged")
             if status in ("max_iter", "stopped") or self.product.is_exact:
                 return replace(result, status="stalled" if status == "converged" else status)
@@ -316,8 +317,8 @@ class KernelRun:
         status = inner.run()
         at = Element(basis.coefficients(inner.best.coef), inner.best.image)
         if basis.spans and status == "converged":
-            result, certificate = self._evaluated(inner.point, at, status)
-            if certificate.converged:
+            result, gap = self._evaluated(inner.point, at, status)
+            if abs(gap) <= self.tol:
                 self.certified = result
                 return status
         return self._whole(at, inner.width, inner.point, go_on=status in ("converged", "stalled"))
@@ -336,31 +337,40 @@ class KernelRun:
 
     def _evaluated(
         self, point: DualPoint, best: Element, status: Status
-    ) -> tuple[PreferenceResult, Certificate]:
-        """Certify a dual point and a vector with float64 kernel values.
+    ) -> tuple[PreferenceResult, float]:
+        """Evaluate a dual point and a vector with float64 kernel values; return the relative gap.
 
         The expansion of the dual point is preferred as model if it meets the tolerance, because its
-        coefficients are bounded; otherwise the model is the vector.
+        coefficients are bounded; otherwise the model is the vector. The gap is minus infinity if
+        the objectives cross, as they do for an indefinite kernel.
         """
-        beta = self.problem.evaluate_point(point).beta
+        terms = dual_terms(self.problem, point)
+        beta = terms.beta.hi
         image = self.product.exact(beta)
         result = PreferenceResult(
             coef=beta,
             f=image,
             penalty=0.5 * float(beta @ image),
             point=point,
+            beta=beta,
             image=image,
             n_iter=max(1, self.budget.used),
             status=status,
             kernel_evaluations=self.rows.evaluations - self.before,
         )
-        certificate = self.problem.certificate(result, tol=self.tol)
-        if certificate.converged:
-            return result, certificate
+        dual = self.problem.dual(terms, image)
+        gap = self._gap(result, dual)
+        if abs(gap) <= self.tol:
+            return result, gap
         coef = best.coef
         f = self.product.exact(coef)
         evaluations = self.rows.evaluations - self.before
         result = replace(
             result, coef=coef, f=f, penalty=0.5 * float(coef @ f), kernel_evaluations=evaluations
         )
-        return result, self.problem.certificate(result, tol=self.tol)
+        return result, self._gap(result, dual)
+
+    def _gap(self, result: PreferenceResult, dual: float) -> float:
+        """Return the relative gap in float64, or minus infinity if it is negative."""
+        gap = relative_gap(self.problem.primal(result.f, result.penalty), dual)
+        return gap if gap >= -OBJECTIVE_ROUNDING else -np.inf

@@ -21,6 +21,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import gap_scale
 from widemargin.problems.preference import PreferenceProblem, scaled_dual
+from widemargin.problems.preference.bounds import dual_terms
 from widemargin.problems.preference.pair_sums import Curvature, DualPoint, Listed, SortedRows
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.numerics.data_products import LinearRows
@@ -43,12 +44,14 @@ def solve_l1(
     descent = L1Descent(problem, rows, tol, budget)
     status = descent.run()
     w = descent.best.coef
+    beta = dual_terms(problem, descent.point).beta.hi
     return PreferenceResult(
         coef=w,
         f=rows.dot(w),
         penalty=float(np.abs(w).sum()),
         point=descent.point,
-        image=rows.combine(problem.evaluate_point(descent.point).beta),
+        beta=beta,
+        image=rows.combine(beta),
         n_iter=max(1, budget.used),
         status=status,
     )
@@ -159,7 +162,7 @@ class L1Descent(SmoothedDescent):
         upper, lower = near
         cap = problem.C * problem.weight[upper] * problem.weight[lower]
         settled = DualPoint(f, reach, Listed(upper, lower, np.zeros(len(upper))))
-        correlation = self.rows.combine(problem.evaluate_point(settled).beta)[chosen]
+        correlation = self.rows.combine(dual_terms(problem, settled).beta.hi)[chosen]
         found = solve_program(features[upper] - features[lower], cap, correlation)
         if found is None:
             return False
@@ -168,6 +171,6 @@ class L1Descent(SmoothedDescent):
         at = Element(w, self.rows.dot(w))
         primal = float(np.abs(w).sum()) + problem.evaluate(at.image, 0.0).loss
         point = DualPoint(f, reach, Listed(upper, lower, values))
-        sums = problem.evaluate_point(point)
-        self.keep(at, primal, point, scaled_dual(sums.total, self.rows.combine(sums.beta)))
+        terms = dual_terms(problem, point)
+        self.keep(at, primal, point, problem.dual(terms, self.rows.combine(terms.beta.hi)))
         return self.gap < 0.5 * before

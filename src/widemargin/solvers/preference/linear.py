@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin.certificate import gap_scale
 from widemargin.problems.preference import PreferenceProblem
+from widemargin.problems.preference.bounds import dual_terms
 from widemargin.problems.preference.pair_sums import Curvature
 from widemargin.solvers.base import Budget
 from widemargin.solvers.numerics.data_products import LinearRows
@@ -48,17 +48,14 @@ def solve_in_features(
     )
     status = descent.run()
     w = descent.best.coef
-    image = rows.dot(rows.combine(problem.evaluate_point(descent.point).beta))
-    rounding = problem.rounding(descent.point, image) / gap_scale(descent.primal)
-    # The certificate subtracts the rounding error of the pair sums from the dual objective.
-    if status == "converged" and descent.gap + rounding > tol:
-        status = "stalled"
+    beta = dual_terms(problem, descent.point).beta.hi
     return PreferenceResult(
         coef=w,
         f=rows.dot(w),
         penalty=0.5 * float(w @ w),
         point=descent.point,
-        image=image,
+        beta=beta,
+        image=rows.dot(rows.combine(beta)),
         n_iter=max(1, budget.used),
         status=status,
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray
 from widemargin.problems.preference import PreferenceProblem
+from widemargin.problems.preference.bounds import dual_terms
 from widemargin.problems.preference.pair_sums import DualPoint, Listed, SortedRows
 from widemargin.solvers.numerics.box_qp import BoxQP, solve_box_qp
 
@@ -46,7 +47,7 @@ def polish(
             np.zeros(0),
             np.ones(len(upper)),
             problem.C * problem.weight[upper] * problem.weight[lower],
-            problem.evaluate_point(settled).beta @ features,
+            dual_terms(problem, settled).beta.hi @ features,
         )
     )
     return found.w, DualPoint(f, reach, Listed(upper, lower, found.s))

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.helpers.byhand import gram
 from widemargin import MeanFieldGPClassifier
 from widemargin.problems.mean_field import naive
+from widemargin.problems.mean_field.bounds import Covariance
 
 GP = MeanFieldGPClassifier
 INFERENCES = ("naive", "tap", "ep")
@@ -65,7 +66,7 @@ def test_the_certificate_follows_from_alpha_and_the_data() -> None:
 
     def certified(alpha):
         A = sign * alpha
-        return problem.certificate("by hand", A, K @ A, tol=1e-10, n_iter=1)
+        return problem.certificate("by hand", A, Covariance(K), tol=1e-10, n_iter=1)
 
     ours, theirs = model.certificate_, certified(model.alpha_)
     assert ours.primal == pytest.approx(theirs.primal, rel=1e-11)

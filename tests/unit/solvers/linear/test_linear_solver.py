@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from sklearn.svm import SVC
 from sklearn.svm import LinearSVC as Liblinear
 
-from widemargin.problems.linear_scan import linear_certificate
 from widemargin.problems.soft_margin import c_classification
+from widemargin.problems.soft_margin.linear import linear_certificate
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear import LinearResult, smoothed_newton, solve
 from widemargin.solvers.linear import levels as linear_levels

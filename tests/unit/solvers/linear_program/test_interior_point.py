@@ -255,7 +255,7 @@ def test_bound_holds_without_rounding() -> None:
     ).x  # fmt: skip
     inside = np.clip(deepest[:60], 0.0, 1.0)
     assert (G @ inside).max() < -1e-3
-    z, g = best_bound(problem, [(v, K @ (y * v)) for v in (at_vertex, inside)])
+    z, g = best_bound(problem, [(v, K @ (y * v)) for v in (at_vertex, inside)], 62.0)
     claimed, optimum = problem.dual(z, g), float(at_vertex.sum())
     assert optimum - claimed < 1e-6 * optimum
     assert float(exact_dual(problem, K, z)) >= claimed - 1e-12 * optimum
@@ -273,7 +273,7 @@ def test_blend_is_the_best_one(machine: str, value: float) -> None:
     if problem.nu is not None:
         first, second = (problem.nu * v / v.sum() for v in (first, second))
     candidates = [(v, K @ (problem.y * v)) for v in (first, second)]
-    best = problem.dual(*best_bound(problem, candidates))
+    best = problem.dual(*best_bound(problem, candidates, 82.0))
     shares = np.linspace(0, 1, 2001)
     (z0, g0), (z1, g1) = candidates
     grid = [problem.dual(z0 + t * (z1 - z0), g0 + t * (g1 - g0)) for t in shares]
@@ -290,7 +290,7 @@ def test_blend_stays_feasible() -> None:
     K = rows.block(np.arange(80), rows, np.arange(80))
     even = np.full(80, 0.4 / 80)
     corner = np.where(np.arange(80) < 32, 1 / 80, 0.0)
-    z, g = best_bound(problem, [(v, K @ (problem.y * v)) for v in (corner, even)])
+    z, g = best_bound(problem, [(v, K @ (problem.y * v)) for v in (corner, even)], 82.0)
     assert z.min() >= 0
     assert (z <= problem.cost).all()
     assert z.sum() == pytest.approx(0.4)
@@ -468,7 +468,7 @@ def test_a_vertex_that_is_none() -> None:
     low = LowRank(rows, problem.y, 100)
     low.grow(1e-10)
     point = PathPoint(problem, LowRankSystem(low, problem.shift, threads=1))
-    assert vertex(problem, rows, point) is None
+    assert vertex(problem, rows, point, 100.0) is None
 
 
 def test_broken_systems_stall(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,14 @@ from sklearn.preprocessing import StandardScaler
 from tests.helpers.byhand import gram
 from tests.helpers.mean_field import solved
 from widemargin.problems.mean_field import Likelihood, naive
+from widemargin.problems.mean_field.bounds import Covariance
+from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field import (
     factorise,
     fit_scale,
     leave_out,
     matrices_needed,
+    solve,
 )
 
 FLIPS = (0.0, 0.05, 0.2, 0.4)
@@ -124,7 +127,7 @@ def test_extreme_fields_give_numbers(flips, noise) -> None:
         assert (slope >= 0).all()
         assert (rest > 0).all()
         assert (np.diff(likelihood.strength(z)) <= 0).all()
-        certificate = problem.certificate("x", A, A, tol=1e-10, n_iter=1)
+        certificate = problem.certificate("x", A, Covariance(np.eye(n)), tol=1e-10, n_iter=1)
         assert certificate.dual <= certificate.primal
         assert not np.isnan(certificate.dual)
 
@@ -153,14 +156,14 @@ def test_the_certificate_bounds_the_objective_from_both_sides() -> None:
     problem, K = _problem(weighted=True)
     result = solved(problem, K)
     A = result.coefficients
-    at = problem.certificate("naive", A, K @ A, tol=1e-10, n_iter=1)
+    at = problem.certificate("naive", A, Covariance(K), tol=1e-10, n_iter=1)
     assert at.converged
     assert abs(at.gap) <= 1e-9
     assert at.primal == pytest.approx(result.log_evidence, abs=1e-9)
     rng = np.random.default_rng(1)
     for size in (1e-3, 0.1, 1.0, 5.0):
         away = problem.coefficients(result.z + size * rng.normal(size=problem.n_rows))
-        other = problem.certificate("x", away, K @ away, tol=1e-10, n_iter=1)
+        other = problem.certificate("x", away, Covariance(K), tol=1e-10, n_iter=1)
         assert other.dual <= at.primal + 1e-10
         assert at.primal < other.primal
         assert not other.converged
@@ -170,20 +173,35 @@ def test_a_corrupted_coefficient_spoils_the_certificate() -> None:
     """The certificate has nothing but the coefficients to go by."""
     problem, K = _problem(weighted=True)
     A = solved(problem, K).coefficients
-    good = problem.certificate("x", A, K @ A, tol=1e-10, n_iter=1)
+    good = problem.certificate("x", A, Covariance(K), tol=1e-10, n_iter=1)
     for row, factor in ((0, 1 + 1e-6), (3, 1.1), (7, 0.0)):
         spoiled = A.copy()
         spoiled[row] *= factor
-        found = problem.certificate("x", spoiled, K @ spoiled, tol=1e-10, n_iter=1)
+        found = problem.certificate("x", spoiled, Covariance(K), tol=1e-10, n_iter=1)
         assert not found.converged
         assert found.kkt_violation > 1e3 * good.kkt_violation
         assert found.primal > good.dual >= found.dual
     spoiled = A.copy()
     spoiled[5] *= -1  # the label's sign is the other one
-    outside = problem.certificate("x", spoiled, K @ spoiled, tol=1e-10, n_iter=1)
+    outside = problem.certificate("x", spoiled, Covariance(K), tol=1e-10, n_iter=1)
     assert outside.primal == outside.gap == outside.relative_gap == np.inf
     assert outside.dual <= good.primal
     assert not outside.converged
+
+
+@pytest.mark.parametrize("method", ["newton", "newton_cg", "table"])
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_an_early_stop_is_not_worse_than_the_prior(method, steps) -> None:
+    """E is 0 for coefficients of zero; a start in the left tail is far above that."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    K, y = 1e3 * (X @ X.T) ** 2, np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    problem = naive(y, np.ones(40), np.diagonal(K).copy(), 1.0)
+    result = solve(problem, K, tol=1e-10, budget=Budget(steps), method=method)
+    assert result.status == "max_iter"
+    assert problem.objective(result.z, result.field) <= 0.0
+    assert problem.objective(problem.at(K, np.full(40, -3.0)).z, K @ problem.coefficients(
+        np.full(40, -3.0))) > 0.0  # fmt: skip
 
 
 def test_coefficients_tell_their_fields() -> None:

@@ -231,7 +231,8 @@ def test_few_rows_far_from_the_origin_are_centred() -> None:
         source = source_of(far, y)
         here, there = solved(source_of(X, y), form), solved(source, form)
         np.testing.assert_allclose(there.coef, here.coef, atol=1e-9 * np.abs(here.coef).max())
-        assert there.evaluation.gap <= 1e-12
+        # The intercept of the far samples, of order 1e9, is published to 16 digits.
+        assert there.evaluation.gap <= 1e-9
         s = np.concatenate(dual_variables(form, source, there))
         np.testing.assert_allclose((s * y) @ X, there.coef, atol=1e-9)
 

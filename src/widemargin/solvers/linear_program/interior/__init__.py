@@ -14,6 +14,7 @@ from scipy.linalg import LinAlgError
 from widemargin._base.typing import FloatArray
 from widemargin.certificate import gap_scale
 from widemargin.kernels import Rows
+from widemargin.kernels.sums import roundings
 from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.linear_program.bound import Multipliers, best_bound
@@ -86,7 +87,7 @@ class _Run:
         self.candidates: list[Multipliers] = [] if start is None else [(start.z, start.g)]
         if problem.nu is not None:
             self.candidates = []  # their sum is another nu
-        self.fine = FINE
+        self.fine, self.roundings = FINE, roundings(rows, rows.n)
         self.inside: FloatArray | None = None  # strictly feasible multipliers, G z < c
         self.bound: Multipliers | None = None
         self.best: tuple[float, FloatArray, FloatArray] | None = None  # primal, alpha, f
@@ -123,10 +124,14 @@ class _Run:
             nu = self.problem.nu
             scale = gap_scale(point.primal) if nu is None else max(1e-12, nu * abs(point.rho))
             relative = point.complementarity / scale
-            nearby = vertex(self.problem, self.rows, point) if point.gap <= NEAR else None
+            nearby = (
+                vertex(self.problem, self.rows, point, self.roundings)
+                if point.gap <= NEAR
+                else None
+            )
             if nearby is not None:
                 self._offer(nearby[1])
-                self.bound = best_bound(self.problem, self.candidates)
+                self.bound = best_bound(self.problem, self.candidates, self.roundings)
                 if self._suffices(nearby[0]):
                     return "converged"
             if relative <= next_try:
@@ -175,7 +180,7 @@ class _Run:
             self._offer(self.inside)
             self.inside = None
         self._offer(point.z)
-        self.bound = best_bound(self.problem, self.candidates)
+        self.bound = best_bound(self.problem, self.candidates, self.roundings)
         # Two predictions of the support first, so that a sparse alpha is found if it suffices.
         kept = (in_support(point), point.growing, np.ones(self.rows.n, dtype=bool))
         return any(self._suffices(np.where(stays, point.a, 0.0)) for stays in kept if stays.any())

@@ -35,12 +35,12 @@ def in_support(point: PathPoint) -> BoolArray:
 
 
 def vertex(
-    problem: MarginProgram, rows: Rows, point: PathPoint
+    problem: MarginProgram, rows: Rows, point: PathPoint, roundings: float
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return alpha and z of the vertex near an interior point, or None.
 
     None means that the predicted basis is wrong: the equations are singular or their solution
-    violates its bounds.
+    violates its bounds. `roundings` is the number of rounding errors in a sum of kernel values.
     """
     support = np.flatnonzero(in_support(point))
     if not 0 < len(support) <= problem.n_rows // 2:
@@ -58,14 +58,19 @@ def vertex(
     values = y[support] * rows.weighted_sum(support, rows, full, (y * problem.cost)[full])
     own = np.where(np.isin(support, full), (problem.shift * problem.cost)[support], 0.0)
     try:
-        a, z = _solve(problem, M, support, full, np.asarray(values - own))
+        a, z = _solve(problem, M, support, full, np.asarray(values - own), roundings)
     except LinAlgError:
         return None
     return _within(problem, between, support, full, a, z)
 
 
 def _solve(
-    problem: MarginProgram, M: FloatArray, support: IntArray, full: IntArray, pull: FloatArray
+    problem: MarginProgram,
+    M: FloatArray,
+    support: IntArray,
+    full: IntArray,
+    pull: FloatArray,
+    roundings: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Solve for alpha_J and z_I; `pull` is the part of (G z)_J from multipliers at their bound."""
     k = len(M)
@@ -74,7 +79,7 @@ def _solve(
         factor = factored(M)
         alpha = solved(factor, np.ones(k))
         # Strictly feasible by twice the rounding error, so that rounding costs the bound nothing.
-        inside = 2.0 * problem.rounding(fixed + k)[support]
+        inside = 2.0 * problem.rounding(fixed + k, roundings)[support]
         return alpha, solved(factor, problem.price - inside - pull, transposed=True)
     # The nu machine has the unknowns rho and sigma too, and the equations sum a = 1, sum z = nu.
     border = np.zeros((k + 1, k + 1))

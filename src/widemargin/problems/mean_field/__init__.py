@@ -52,9 +52,12 @@ so that they have at most one solution, and exactly one if v > 0. The Fenchel **
 .. math:: \max_f \; -\tfrac12 f'K^{-1}f - \sum_i w_i \psi_i^*(-y_i f_i),
 
 is evaluated at f = KA. Both objectives of the certificate are functions of A, the labels and K
-alone; E is infinite where an :math:`\alpha` is negative. The minimum of E is the naive
-approximation of log p(y). For :math:`\kappa > 0` the problem is not convex, and a fit reports the
-residual of the equations instead.
+alone; E is infinite where an :math:`\alpha` is negative. They are enclosed with all rounding
+errors, see :mod:`widemargin.problems.mean_field.bounds`; the lower bound assumes that K is positive
+semi-definite, which is known for kernels by name and tested with a tolerance for others. The
+minimum of E is the naive approximation of log p(y). For :math:`\kappa > 0` the problem is not
+convex, nor is it for TAP and expectation propagation: a fit then reports the residual of the
+equations and no certificate.
 
 In the paper's notation, (8.42): :math:`\Omega_i = \lambda_i (1/d_i - 1)`, and
 :math:`1/\tau_i = v + \Omega_i`.
@@ -69,17 +72,21 @@ import numpy as np
 from scipy.linalg.blas import dsymv
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from widemargin._base.double_double import U
+from widemargin._base.normal import excess_far_left
 from widemargin._base.typing import FloatArray
-from widemargin.certificate import Certificate, sure_bound
+from widemargin.certificate import Bracket, Certificate, tightest
+from widemargin.problems.mean_field.bounds import Covariance, bracket
 
 FAR_LEFT = -4.0  # below it z + F(z) suffers from cancellation; use a continued fraction
-FRACTION_TERMS = 60  # further terms are below the rounding error at z = -4
 LARGEST_Z = 1e100  # its square does not overflow
 DUAL_STEPS = 60
 FIELD_STEPS = 60
 FEW_SIGMAS = 0.3  # strengths below this have z > 0, where F is close to the normal density
 LARGEST_FIELD = 37.5  # F is 5e-307 here and underflows beyond
 SMALLEST_STRENGTH = 1e-306
+WEIGHT_ERROR = 4.0 * U  # relative error of a sample weight that is not a sum of many
+SMALL_GAP = 1e-6  # relative gap above which other dual points are tried
 
 
 @dataclass(frozen=True)
@@ -128,10 +135,7 @@ class Likelihood:
 
 def _slope_far_left(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return d and 1 - d at z = -x from F(-x) = x + 1/(x + 2/(x + 3/(x + ...)))."""
-    tail = np.zeros_like(x)
-    for term in range(FRACTION_TERMS, 1, -1):
-        tail = term / (x + tail)
-    excess = 1 / (x + tail)  # F + z
+    excess, tail = excess_far_left(x)  # F + z
     return (x + excess) * excess, (tail - excess) / (x + tail)
 
 
@@ -283,22 +287,10 @@ class MeanField:
                 break
         return z
 
-    def lower_bound(self, coefficients: FloatArray, field: FloatArray, z: FloatArray) -> float:
-        """Return the Fenchel dual at f = `field` = K A; for flip noise 0 only.
-
-        z is only the starting point of the search for the maximisers in the conjugates.
-        """
-        signed = self.label * field
-        with np.errstate(over="ignore", invalid="ignore"):  # kernel values far above the noise
-            t = self._supporting(signed, z)
-        if not np.isfinite(t).all():
-            return -np.inf
-        alpha = self.likelihood.strength(t) / self.scale
-        conjugate = -signed * alpha - self._psi(t)
-        return float(-0.5 * coefficients @ field - self.weight @ conjugate)
-
-    def _supporting(self, signed: FloatArray, start: FloatArray) -> FloatArray:
+    def supporting(self, signed: FloatArray, start: FloatArray) -> FloatArray:
         """Solve sqrt(lambda) t + c F(t) / sqrt(lambda) = signed by Newton's method.
+
+        The solutions are the fields of the maximisers in the conjugates, at y f = `signed`.
 
         The left side is increasing and convex in t, so the iterates decrease to the root from the
         second step on. Without input noise it is positive, so that there is no root for signed <= 0
@@ -307,8 +299,12 @@ class MeanField:
         t, scale = start.copy(), self.scale
         lam = scale * scale
         for _ in range(DUAL_STEPS):
-            excess = scale * t + self.cavity * self.likelihood.strength(t) / scale - signed
-            rest = self.likelihood.slope(t)[1]
+            strength = self.likelihood.strength(t)
+            d, rest = self.likelihood.slope(t)
+            # d / F is t + F without cancellation; the terms with c t cancel as well.
+            with np.errstate(invalid="ignore"):
+                pulled = np.where(t > 0.0, t + strength, d / strength)
+            excess = scale * pulled - self.input_noise * strength / scale - signed
             step = excess * scale / (self.input_noise + self.cavity * rest)
             t = t - step
             if (np.abs(step) <= 1e-14 * np.maximum(1.0, np.abs(t))).all():
@@ -320,32 +316,38 @@ class MeanField:
         self,
         name: str,
         coefficients: FloatArray,
-        field: FloatArray,
+        covariance: Covariance,
         *,
         tol: float,
         n_iter: int,
         kernel_evaluations: int = 0,
+        blur: float = WEIGHT_ERROR,
     ) -> Certificate:
         """Return the certificate: E, the Fenchel dual and the residual of the equations.
 
-        It depends on A = `coefficients` and `field` = K A in float64 only, not on the state of the
-        solver. For flip noise 0 only.
+        It depends on A = `coefficients` and the covariance only, not on the state of the solver.
+        For flip noise 0 only. `blur` is the relative error of the weights.
         """
         z = self.fields_of(coefficients)
-        outside = np.isnan(z)
-        primal, residual = np.inf, np.inf
-        if not outside.any():
-            primal = self.objective(z, field)
+
+        def evaluate(precise: bool) -> Bracket:
+            return bracket(
+                self, covariance, coefficients, z, blur=blur, tol=SMALL_GAP, precise=precise
+            )
+
+        found, residual = tightest(evaluate), np.inf
+        if not np.isnan(z).any():
+            field = covariance.K @ coefficients
             residual = self.residual(z, self.reached(coefficients, field))
-        dual = self.lower_bound(coefficients, field, np.where(outside, 0.0, z))
         return Certificate.from_objectives(
             name,
-            primal=primal,
-            dual=sure_bound(primal, dual),
+            primal=found.primal,
+            dual=found.dual,
             kkt_violation=residual,
             converged=residual <= tol,
             n_iter=n_iter,
             kernel_evaluations=kernel_evaluations,
+            rounding=found.rounding,
         )
 
 

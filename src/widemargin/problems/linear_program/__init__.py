@@ -38,8 +38,9 @@ A sample of weight w represents w equal samples. Their coefficients sum to alpha
 of each is reduced by its own coefficient alpha_i / w only, hence the w in d.
 
 The upper bounds u follow from :data:`LIMIT`: for a sample so far from all others that their kernel
-values are zero up to rounding, the optimal coefficient would be unbounded. As u is part of the
-problem, the dual objective is a lower bound for every z in the box, without further constraints.
+values are zero up to rounding, the optimal coefficient would be unbounded. With u the dual
+objective is a lower bound for every z in the box, without further constraints; solvers use it. The
+certificate states a bound for the problem without u wherever it proves enough, see `bounds`.
 
 The nu machine (Graepel et al. 1999) optimises the margin rho instead of fixing c:
 
@@ -60,11 +61,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from widemargin._base.products import gamma
 from widemargin._base.typing import FloatArray
-from widemargin.certificate import Certificate, gap_scale
+from widemargin.certificate import Certificate, gap_scale, rounded_up_gap
+from widemargin.kernels import Rows
+from widemargin.problems.linear_program.bounds import Evaluation
 
 LIMIT = 1e8
 """Largest alpha_i k(x_i, x_i): far above what any kernel needs whose rows see each other."""
+
+LIMITED = ", limited coefficients"
+"""End of the name of a problem whose optimum is bounded with the limits of the coefficients."""
 
 NOTHING = 1e-250
 """Kernel values below are what underflow has left of a row: it counts as a row of zeros."""
@@ -91,6 +98,8 @@ class MarginProgram:
         them for rounding errors only.
     nu : float or None
         nu > 0 of the nu machine, None for the others.
+    lam : float
+        Factor of k(x_i, x_i) / w_i in the shift d.
     """
 
     name: str
@@ -100,6 +109,7 @@ class MarginProgram:
     price: float
     limit: FloatArray
     nu: float | None = None
+    lam: float = 0.0
 
     @property
     def n_rows(self) -> int:
@@ -164,14 +174,13 @@ class MarginProgram:
         """Return the bound on each sample's kernel values from which `limit` was computed."""
         return np.divide(LIMIT, self.limit, out=np.zeros(self.n_rows), where=self.limit > 0)
 
-    def rounding(self, total: float) -> FloatArray:
-        """Return the rounding error to expect in (G v)_i, for v >= 0 with the sum `total`.
+    def rounding(self, total: float, count: float) -> FloatArray:
+        """Return a bound on the rounding error of (G v)_i, for 0 <= v <= w with the sum `total`.
 
-        A sum of n products has a rounding error of about sqrt(n) units in the last place of the
-        sum of their absolute values (Higham and Mary, 2019).
+        `count` is the number of rounding errors in a sum of kernel values, see
+        :func:`widemargin.kernels.sums.roundings`.
         """
-        unit = np.finfo(float).eps * np.sqrt(self.n_rows)
-        return np.asarray(unit * total * self.kernel_sizes())
+        return gamma(count) * (total * self.kernel_sizes() + self.shift * self.weight)
 
     def scale(self, alpha: FloatArray, f: FloatArray) -> float:
         """Return the scale to which the tolerance of the gap is relative, given f = K (y alpha).
@@ -198,26 +207,35 @@ class MarginProgram:
 
     def certificate(
         self,
+        rows: Rows,
         alpha: FloatArray,
-        f: FloatArray,
         z: FloatArray,
-        g: FloatArray,
         *,
         tol: float,
         n_iter: int,
-        kernel_evaluations: int,
+        kernel_evaluations: int = 0,
+        weight_error: float = 0.0,
     ) -> Certificate:
-        """Return the certificate of alpha and z, given f = K (y alpha) and g = K (y z)."""
-        primal, dual = self.primal(alpha, f), self.dual(z, g)
-        top = self.product(z, g).max() if self.nu is not None else self.price
+        """Return the certificate of published coefficients alpha and of multipliers z.
+
+        Both are evaluated again with the exact kernel. A positive multiple of alpha is the same
+        model of the nu machine. `weight_error` is the relative error of the weights. If the lower
+        bound uses the limits of the coefficients, the name of the problem says so.
+        """
+        point = Evaluation(self, rows, alpha, z, weight_error)
+        unit = 1.0 if self.nu is None else float(alpha.sum())
+        scale = self.scale(alpha / unit, point.values[0] / unit)
+        bracket = point.bracket(tol * scale)
+        top = self.price if self.nu is None else np.inf
         return Certificate.from_objectives(
-            self.name,
-            primal=primal,
-            dual=dual,
-            kkt_violation=float(np.maximum(0.0, self.product(z, g) - top).max()),
-            converged=self.is_optimal(alpha, f, z, g, tol),
+            self.name + (LIMITED if point.limited[bracket.dual] else ""),
+            primal=bracket.primal,
+            dual=bracket.dual,
+            kkt_violation=float(np.maximum(0.0, point.pulls.hi - top).max()),
+            converged=rounded_up_gap(bracket.primal, bracket.dual) <= tol * scale,
             n_iter=n_iter,
             kernel_evaluations=kernel_evaluations,
+            rounding=bracket.rounding,
         )
 
 
@@ -239,7 +257,7 @@ def adaptive_margin(
     name: str = "adaptive margin",
 ) -> MarginProgram:
     """Return the adaptive margin problem, (2.10)-(2.12); lam = 1 is the leave-one-out machine."""
-    return MarginProgram(name, y, weight, lam * diagonal / weight, 0.0, limit)
+    return MarginProgram(name, y, weight, lam * diagonal / weight, 0.0, limit, lam=lam)
 
 
 def lp_machine(y: FloatArray, weight: FloatArray, limit: FloatArray, lam: float) -> MarginProgram:
