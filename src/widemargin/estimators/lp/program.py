@@ -11,7 +11,7 @@ from widemargin._base.messages import warn
 from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
-from widemargin._base.tolerances import OBJECTIVE_ROUNDING, SHORT_SUM_ROUNDING
+from widemargin._base.tolerances import SHORT_SUM_ROUNDING
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import (
     TrainingSet,
@@ -44,7 +44,7 @@ from widemargin.solvers.linear_program import solve, zero_result
 DEFAULT_STEPS = 100  # Newton steps or sweeps of pivots; usually far fewer are needed
 # Asymmetry of a kernel matrix attributed to rounding, by dtype, relative to its largest entry.
 ASYMMETRY = {"f": 1e-5, "d": 1e-8}
-ROUNDING_HIDES = 1e-3  # fraction of an objective above which its rounding errors hide its value
+UNKNOWN = 1e-3  # fraction of an objective above which its rounding errors hide its value
 ALONE = 1e-3  # a sample is isolated if all other k(x, .) are below this fraction of k(x, x)
 BLOCK = 512  # rows of the kernel matrix per block: bounds the memory of temporaries
 
@@ -189,9 +189,9 @@ class ProgramClassifier(
                 weight_error=kernel.weight_error,
             )
         of_zero = np.inf if problem.nu is not None else float(problem.weight.sum())
-        worse = of_zero * (1 + OBJECTIVE_ROUNDING) < certificate.primal < np.inf
+        worse = of_zero < certificate.primal < np.inf
         # Without precise sums (sigmoid kernel) rounding errors can hide an objective that is lower.
-        known = certificate.rounding <= ROUNDING_HIDES * certificate.primal
+        known = certificate.rounding <= UNKNOWN * certificate.primal
         if worse and known and result.alpha.any():
             nothing = np.zeros(rows.n)
             fit = replace(fit, result=replace(result, alpha=nothing, f=nothing))

@@ -154,8 +154,8 @@ class Evaluation:
 
     def _bracket(self, margins: Enclosure, pulls: Enclosure, tol: float) -> Bracket:
         primal = self._primal(margins)
-        certain = not (primal.hi or primal.error)
-        above = 0.0 if certain else primal.upper()
+        certain = not primal.error
+        above = float(primal.hi) if certain else primal.upper()
         if self.problem.nu is None:
             dual, limited = self._dual(pulls, above - tol)
             trivial = 0.0
@@ -172,6 +172,10 @@ class Evaluation:
     def _primal(self, margins: Enclosure) -> Enclosure:
         """Return the objective of the coefficients."""
         problem, blur = self.problem, self.weight_error
+        total_weight = float(problem.weight.sum())
+        whole = not blur and (problem.weight == np.floor(problem.weight)).all()
+        if problem.nu is None and not self.alpha.any() and whole and total_weight < 2.0**53:
+            return Enclosure.exact(total_weight)  # alpha = 0: sums of whole numbers are exact
         rho = problem.demand(margins.hi)
         slack = (rho - margins).positive_part()
         total = Enclosure.exact(self.alpha).sum()

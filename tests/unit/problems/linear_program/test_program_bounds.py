@@ -125,5 +125,5 @@ def test_a_model_that_cannot_be_shown_to_beat_zero_is_zero() -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model = machine(kernel="poly", degree=4, gamma=1.0, max_iter=steps).fit(X, y)
-            assert model.certificate_.primal <= 25 * (1 + 1e-12)
+            assert model.certificate_.primal <= 25
             assert 0.0 <= model.certificate_.dual <= model.certificate_.primal
