@@ -26,6 +26,7 @@ from widemargin.estimators.svm.support import LinearCoefficients, SupportClassif
 from widemargin.kernels import Rows
 from widemargin.problems import soft_margin as problems
 from widemargin.problems.soft_margin.bounds import Point
+from widemargin.solvers.base import DualResult
 
 
 class SVC(LinearCoefficients, SupportClassifier):
@@ -320,11 +321,19 @@ class NuSVC(LinearCoefficients, SupportClassifier):
         undecided = rounds < by_nu.UNDECIDED_ROUNDS and by_nu.is_undecided(model)
         return undecided or super()._is_open(model, rounds)
 
+    def _solved(self, *arguments: Any) -> tuple[DualResult, CertifiedModel]:
+        result, model = super()._solved(*arguments)
+        return result, by_nu.without_margin(model) if model.bounds.primal >= 0.0 else model
+
     def _fit_pair(
         self, rows: Rows, chosen: IntArray, problem: problems.SoftMargin, watch: Watch
     ) -> Expansion:
         found = super()._fit_pair(rows, chosen, problem, watch)
-        if by_nu.solution_margin(found) == 0.0 and not self._may_be_indefinite():
+        if (
+            found.status == "converged"
+            and by_nu.solution_margin(found) == 0.0
+            and not (self._may_be_indefinite())
+        ):
             how = {"budget": self._budget(watch), "seed": seed_of(self.random_state)}
             part = self._rows_of(rows, chosen)
             warn(by_nu.why_no_margin(self.nu, self.tol, problem, part, how), UserWarning)

@@ -95,6 +95,14 @@ def is_undecided(model: CertifiedModel) -> bool:
     return bounds.primal >= 0.0 and np.inf > -bounds.dual > NOISE * bounds.rounding
 
 
+def without_margin(model: CertifiedModel) -> CertifiedModel:
+    """Return the solution with the bounds of w = 0, whose objective is 0.
+
+    A rho of zero is published with it; the coefficients are kept for predictions.
+    """
+    return replace(model, bounds=replace(model.bounds, primal=0.0))
+
+
 def solution_margin(machine: Expansion) -> float:
     """Return the margin rho of a solution, or 0 if it is not better than w = 0."""
     return published_margin(machine.thresholds) if machine.certificate.primal < 0.0 else 0.0
