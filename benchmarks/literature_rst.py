@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.literature_items import VERDICTS, Item, counts
+from benchmarks.literature_items import VERDICTS, Item, Range, counts
 from widemargin.sources.whole_file import write_whole
 
 HEADINGS = ("item", "quantity", "published", "ours", "difference", "verdict")
@@ -31,7 +31,10 @@ def page(content: dict[str, Any]) -> str:
     items = [Item(**item) for item in content["results"]["items"]]
     works = list(dict.fromkeys(item.work for item in items))
     parts = [_made_by(content), _proofs(content["results"]), _summary(items, works)]
-    parts += [_table([item for item in items if item.work == work]) for work in works]
+    ranges = [Range(**each) for each in content["results"]["ranges"]]
+    for work in works:
+        parts.append(_table([item for item in items if item.work == work]))
+        parts += [_range(each) for each in ranges if each.work == work]
     return "\n".join(parts)
 
 
@@ -80,11 +83,19 @@ def _table(items: list[Item]) -> str:
     return _list_table(items[0].work, WIDTHS, rows)
 
 
+def _range(each: Range) -> str:
+    first = 40
+    others = (100 - first) // max(1, len(each.headings) - 1)
+    widths = " ".join([str(first), *[str(others)] * (len(each.headings) - 1)])
+    return _list_table(each.title, widths, [each.headings, *each.rows])
+
+
 def _verdict(item: Item) -> str:
-    """Return the verdict, followed by its reason if it has one."""
+    """Return the verdict, followed by its reason and the experiment that checks it, if any."""
     if not item.reason:
         return item.verdict
-    return f"{item.verdict}: {item.reason}"
+    checked = f" (checked by: {item.experiment})" if item.experiment else ""
+    return f"{item.verdict}: {item.reason}{checked}"
 
 
 def _list_table(title: str, widths: str, rows: list[list[str]]) -> str:
