@@ -95,8 +95,8 @@ plt.show()
 # Influence of the outlier on new samples
 # ---------------------------------------
 # An outlier may be misclassified and still move the boundary. For 20 draws of the samples, the
-# table lists how often the outlier is fitted, the percentage of the picture and of 2,000 new samples
-# whose prediction changes because of that one sample, and the test error.
+# table lists how often the outlier is fitted, the percentage of the picture and of 2,000 new
+# samples whose prediction changes because of that one sample, and the test error.
 
 
 def influence(machine, seed):
@@ -122,16 +122,15 @@ for row in range(3):
         print(f"{plain:28}  {found[0]:8.0%}  " + "  ".join(f"{each:6.2f}%" for each in found[1:]))
 
 # %%
-# The adaptive margin never fits the outlier, and on average over the parameters the outlier changes
-# less of the picture for it than for the two others, which build an island or a bay around the
-# outlier while :math:`\nu` is small. That island lies where there are no other samples. Where the
-# samples are, near the boundary, the adaptive margin changes more: without the outlier its objective
-# is zero in almost all draws (every sample can be classified by the others in many ways, and the
-# solution with the smallest coefficients is taken), and with the outlier it is the slack of that one
-# sample, which leaves no choice. At a good :math:`\nu` the two others make fewer errors here. The
-# advantage of the adaptive margin is that the outlier is ignored without tuning a parameter. Other
-# widths of the kernel and other places of the outlier are in ``python -m
-# benchmarks.literature_checks influence``.
+# The adaptive margin never fits the outlier. The two others build an island or a bay around it, if
+# :math:`\nu` is small, which changes more of the picture than :math:`\lambda = 1` does. The island
+# lies where there are no other samples, so it hardly matters for new samples; there the adaptive
+# margin changes more. Without the outlier its objective is zero in almost all draws: every sample
+# can be classified by the others in many ways, and the solution with the smallest coefficients is
+# taken. With the outlier the objective is the slack of that one sample, which leaves no choice. At
+# a good :math:`\nu` the two others make fewer errors here. The advantage of the adaptive margin is
+# that the outlier is ignored without tuning a parameter.
+# ``python -m benchmarks.literature_checks influence`` has other widths and places of the outlier.
 #
 # The useful range of the parameter is limited: from ``lam_max_`` on, all coefficients are zero.
 
