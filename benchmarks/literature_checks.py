@@ -20,8 +20,10 @@ from benchmarks.literature_items import Findings
 from benchmarks.literature_margins import (
     BOWLS,
     RUNS,
+    add_candidates,
     add_lambdas,
     add_other_widths,
+    add_row,
     add_widths,
     lambda_errors,
 )
@@ -60,6 +62,18 @@ def lambdas(found: Findings, quick: bool, splits: int, say: Say) -> None:
         add_other_widths(found, row.source, sigma, splits)
 
 
+def networks(found: Findings, quick: bool, splits: int, say: Say) -> None:
+    """Table 2.1, AB and AB_R: cross-validation and test errors over the grids."""
+    rows = [table21.Row(source) for source in table21.SOURCES if source.keel is not None]
+    for row in rows:
+        row.columns = {name: row.columns[name] for name in (table21.AB, table21.AB_REG)}
+        for step in table21.measure(row, splits, quick):
+            say(f"{row.source.name}: {step}")
+        add_row(found, row)
+    for name in (table21.AB, table21.AB_REG):
+        add_candidates(found, name, rows)
+
+
 def ranks(found: Findings, quick: bool, splits: int, say: Say) -> None:
     """Figs. 2.2 and 2.3 of Herbrich et al., by reading of the noise."""
     add_ranks(found, quick, say)
@@ -70,7 +84,9 @@ def adatron(found: Findings, quick: bool, splits: int, say: Say) -> None:
     add_iterations(found, gp_wisconsin.counted_iterations())
 
 
-EXPERIMENTS = {each.__name__: each for each in (toys, influence, widths, lambdas, ranks, adatron)}
+EXPERIMENTS = {
+    each.__name__: each for each in (toys, influence, networks, widths, lambdas, ranks, adatron)
+}
 
 
 def _source(name: str) -> table21.Source:

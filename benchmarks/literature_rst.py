@@ -62,8 +62,23 @@ def _proofs(results: dict[str, Any]) -> str:
     fits, unproved = results["fits"], results["unproved"]
     text = f"Of {fits:,} fits that were asked for it, {fits - len(unproved):,} prove their optimum"
     if unproved:
-        text += "; the others say that they do not: " + _escaped(", ".join(unproved))
+        text += "; the others say that they do not: " + _escaped(", ".join(_grouped(unproved)))
     return text + ".\n"
+
+
+def _grouped(unproved: list[str]) -> list[str]:
+    """Return one entry per kind of fit (without the number of the split), with its largest gap."""
+    gaps: dict[str, list[str]] = {}
+    for fit in unproved:
+        name, _, gap = fit.rpartition(" (gap ")
+        kind = ", ".join(part for part in name.split(", ") if not part.startswith("split "))
+        gaps.setdefault(kind, []).append(gap.rstrip(")"))
+    return [
+        f"{kind} ({len(found)} fits, largest gap {max(found, key=float)})"
+        if len(found) > 1
+        else f"{kind} (gap {found[0]})"
+        for kind, found in gaps.items()
+    ]
 
 
 def _summary(items: list[Item], works: list[str]) -> str:

@@ -28,7 +28,7 @@ WIDTHS = (0.15, 0.2, 0.3, 0.5, 0.7, 1.0)
 FRESH = 2_000  # test samples
 
 OUTLIERS = {"near the boundary": (0.5, 0.1), "amid": (1.0, 0.1), "far right": (1.6, 0.1)}
-OVERLAPS = {"strip ± 0.15": 0.15, "± 0.25": 0.25, "± 0.35": 0.35}
+OVERLAPS = {"± 0.15": 0.15, "± 0.25": 0.25, "± 0.35": 0.35}
 CLUSTER, ALONE = np.array([-0.5, 0.5]), np.array([0.5, -0.5])
 WESTON_GAMMA = 4.0
 
@@ -84,11 +84,10 @@ def add_claims(
     for claim in claims:
         by_setting = held[claim.what]
         everything = [each for values in by_setting.values() for each in values]
-        by_width = ", ".join(
-            f"{np.mean([np.mean(by_setting[s]) for s in draws if s[1] == width]):.0%} at {width:g}"
-            for width in widths
+        reason = (
+            f"it depends on what is open: by width σ it holds in {_shares(by_setting, 1)}, by "
+            f"{choice} in {_shares(by_setting, 0)}{claim.why}"
         )
-        reason = f"by width σ, which is open here, it holds in {by_width}{claim.why}"
         found.claim(
             claim.place, claim.what, everything, claim.of, reason=reason, experiment=experiment
         )
@@ -109,6 +108,15 @@ def add_claims(
     ]
     title = f"{place}: share of draws in which a claim holds, by {choice} and width σ"
     found.over_range(title, ["claim", *(f"σ = {width:g}" for width in widths)], rows)
+
+
+def _shares(by_setting: dict[Setting, list[bool]], which: int) -> str:
+    """Return the share of draws by place (``which`` 0) or by width (1)."""
+    values: dict[str, list[bool]] = {}
+    for setting, held in by_setting.items():
+        name = f"{setting[1]:g}" if which else setting[0]
+        values.setdefault(name, []).extend(held)
+    return ", ".join(f"{np.mean(held):.0%} ({name})" for name, held in values.items())
 
 
 def gamma_of(width: float) -> float:

@@ -42,7 +42,7 @@ from benchmarks.literature_items import (
     verdict_of_claim,
     verdict_of_number,
 )
-from benchmarks.literature_rst import page, write_page
+from benchmarks.literature_rst import _grouped, page, write_page
 from benchmarks.ordinal_curves import ONE_VS_ONE, ORDINAL, SVR_NAME, Curves
 from benchmarks.report import Report
 from benchmarks.sampling_peers import crossed
@@ -173,7 +173,8 @@ def row_with(errors, **published):
     return row
 
 
-def test_other_published_values_change_verdicts_but_not_ours():
+def test_other_published_values_change_verdicts_but_not_ours(monkeypatch):
+    monkeypatch.setattr(literature_margins, "networks", lambda found, row, name: "because")
     errors = {name: [10.0, 11.0, 12.0] for name in literature_margins.MACHINES}
     as_printed, changed = Findings("w"), Findings("w")
     literature_margins.add_row(as_printed, row_with(errors))
@@ -270,7 +271,9 @@ def small_heart(monkeypatch):
     y = np.where(np.arange(160) % 2 == 0, 1.0, -1.0)
     X = rng.standard_normal((160, 3)) + 0.8 * y[:, None]
     monkeypatch.setattr(table21, "load", lambda name: (X, y))
-    source = replace(table21.SOURCES[0], name="heart", keel="heart", train=60, test=100)
+    published = dict(table21.SOURCES[0].published)
+    sizes = {"train": 60, "test": 100, "published": published}
+    source = replace(table21.SOURCES[0], name="heart", keel="heart", **sizes)
     monkeypatch.setattr(literature_margins, "SOURCES", [source])
     monkeypatch.setattr(literature_margins, "WIDTHS", {"heart": np.array([1.0, 3.0, 10.0])})
     monkeypatch.setattr(literature_margins, "LAMBDAS", (0.1, 1.0, 5.0))
@@ -334,7 +337,40 @@ def test_parameters_of_boosting_are_chosen_on_training_sets(small_heart, monkeyp
         "2 centres, reg = 100",
         "2 centres, reg = 1e+04",
     ]
-    assert "centres = 2" in literature_margins.networks(row, table21.AB_REG)
+
+
+def test_test_errors_over_the_grid_explain_a_difference(small_heart, monkeypatch):
+    monkeypatch.setattr(table21, "CENTRES_REG", (2, 3))
+    monkeypatch.setattr(table21, "REGS", np.array([1e4, 1e2]))
+    monkeypatch.setattr(table21, "BOOSTING_ROUNDS", 3)
+    parameters = {"centres": 2.0, "reg": 1e4}
+    errors = [
+        table21.tested(table21.AB_REG, parameters, small_heart, number, 3)[0] for number in (0, 1)
+    ]
+    column = table21.Column(parameters=parameters, errors=errors)
+    row = table21.Row(small_heart, {table21.AB_REG: column})
+    row.source.published[table21.AB_REG] = float(np.mean(errors))
+    found = Findings("w")
+    assert literature_margins.networks(found, row, table21.AB_REG) == ""
+    assert found.ranges == []
+    row.source.published[table21.AB_REG] = 99.0
+    reason = literature_margins.networks(found, row, table21.AB_REG)
+    assert "chooses 2 centres, reg = 1e+04" in reason
+    assert "none of the others" in reason
+    labels = [each[0] for each in found.ranges[0].rows]
+    assert labels == ["2 centres, reg = 1e+04", "2 centres, reg = 100", "3 centres, reg = 1e+04"]
+    assert found.ranges[0].rows[0][1].startswith(f"{np.mean(errors):.2f} ± ")
+
+
+def test_unproved_fits_are_grouped_by_kind():
+    listed = [
+        "Fig. 1, heart, split 0, σ = 1 (gap 1e-06)",
+        "Fig. 1, heart, split 3, σ = 1 (gap 2e-03)",
+    ]
+    assert _grouped([*listed, "Fig. 2 (gap 3e-04)"]) == [
+        "Fig. 1, heart, σ = 1 (2 fits, largest gap 2e-03)",
+        "Fig. 2 (gap 3e-04)",
+    ]
 
 
 def test_toys_count_their_draws_over_widths_and_places(monkeypatch):
@@ -349,7 +385,8 @@ def test_toys_count_their_draws_over_widths_and_places(monkeypatch):
         "4 of 4 draws",  # followed at C = 100
     ]
     assert found.items[1].verdict == DIFFERS
-    assert "100% at 0.2, 0% at 0.5" in found.items[1].reason
+    assert "100% (0.2), 0% (0.5)" in found.items[1].reason
+    assert "50% (amid)" in found.items[1].reason
     assert "literature_checks toys" in found.items[1].experiment
     assert "of 2 settings" in found.items[-1].ours
     table = found.ranges[0]
@@ -372,6 +409,7 @@ def test_influence_is_measured_on_the_picture_and_on_new_samples(monkeypatch):
         for end in ("; picture", "; new samples")
     )
     assert len(picture) == len(new) == 12
+    assert len(found.ranges[1].rows) == 36
     assert picture[4][0] == "ν-LP machine, 0; picture"
     assert float(picture[4][1]) > float(new[4][1])  # an island away from the samples
 
