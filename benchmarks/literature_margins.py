@@ -217,7 +217,8 @@ def add_widths(found: Findings, source: Source, splits: int, say: Say) -> None:
         reason = (
             f"its least value is at σ = {widths[chosen]:.2g}, that of the test error at "
             f"{widths[best]:.2g}. At the former the coefficients (up to "
-            f"{means[LARGEST][chosen]:.0f}) fit every sample by the others: {means[BOUND][chosen]:.1f} % by the bound, "
+            f"{means[LARGEST][chosen]:.0f}) fit every sample by the others: "
+            f"{means[BOUND][chosen]:.1f} % by the bound, "
             f"{means[EXACTLY][chosen]:.1f} % after retraining without the sample. The width of "
             f"least exact leave-one-out error is {exact.mean():.1f} points above the least"
         )
