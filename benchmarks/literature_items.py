@@ -18,7 +18,12 @@ ten; *close*: in more than half; *differs*: otherwise.
 
 **Not available** (`NOT_AVAILABLE`). The item cannot be measured here; the reason is given.
 
-Any item may have a reason. It is shown if the item differs and does not affect the verdict.
+Any item may have a reason, and the command of an experiment that checks it. Both are shown if the
+item differs and do not affect the verdict.
+
+**Free choices.** If a figure leaves something open (the points, the width of the kernel, the place
+of an outlier), its claims are counted over the whole range of the choice, and `Range` tables show
+the share of draws by setting.
 """
 
 from __future__ import annotations
@@ -79,6 +84,8 @@ class Item:
         Why it differs or is not available; empty otherwise.
     value, error, within : float or None
         Unformatted values: ours (or the fraction in which a claim held), its error, the tolerance.
+    experiment : str
+        Command whose output shows the reason; empty if the item does not differ.
     """
 
     work: str
@@ -92,6 +99,17 @@ class Item:
     value: float | None = None
     error: float | None = None
     within: float | None = None
+    experiment: str = ""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A table of results over the whole range of a free choice; the first column names the rows."""
+
+    work: str
+    title: str
+    headings: list[str]
+    rows: list[list[str]]
 
 
 @dataclass
@@ -110,6 +128,8 @@ class Findings:
         Those whose certificate has not converged, for example because rounding errors dominate.
     failures : list of str
         Contradictions between our own results.
+    ranges : list of Range
+        Results over the range of free choices.
     """
 
     work: str
@@ -117,6 +137,7 @@ class Findings:
     fits: int = 0
     unproved: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    ranges: list[Range] = field(default_factory=list)
 
     def number(
         self,
@@ -128,6 +149,7 @@ class Findings:
         within: float,
         rounding: float | None = None,
         reason: str = "",
+        experiment: str = "",
         of_one_split: bool = False,
     ) -> None:
         """Add a number; ``found`` is one value, or one value per split.
@@ -145,7 +167,8 @@ class Findings:
         shown, less = _shown(value, digits), _shown(difference, digits, sign="+")
         if known:
             shown += f" ± {error:.{digits}f}"
-        self._add(place, quantity, published, shown, less, verdict, reason, value, error, within)
+        cells = (place, quantity, published, shown, less, verdict)
+        self._add(*cells, reason, experiment, value, error, within)
 
     def claim(
         self,
@@ -156,12 +179,14 @@ class Findings:
         *,
         published: str = "yes",
         reason: str = "",
+        experiment: str = "",
     ) -> None:
         """Add a claim and whether it held in each case; ``of`` names the cases ("draws")."""
         held, count = int(np.count_nonzero(holds)), len(holds)
         verdict = verdict_of_claim(held, count)
         ours = f"{held} of {count} {of}"
-        self._add(place, quantity, published, ours, "", verdict, reason, held / count)
+        cells = (place, quantity, published, ours, "", verdict)
+        self._add(*cells, reason, experiment, held / count)
 
     def bound(
         self, place: str, quantity: str, bound: float, found: Sequence[float], reason: str = ""
@@ -177,9 +202,14 @@ class Findings:
             f"{value / bound - 1:+.0%}",
             verdict_of_bound(value, bound),
             reason,
+            "",
             value,
             error,
         )
+
+    def over_range(self, title: str, headings: list[str], rows: list[list[str]]) -> None:
+        """Add a table over the range of a free choice."""
+        self.ranges.append(Range(self.work, title, headings, rows))
 
     def missing(self, place: str, quantity: str, published: str, reason: str) -> None:
         """Add an item that cannot be measured here."""
@@ -208,14 +238,16 @@ class Findings:
         difference: str,
         verdict: str,
         reason: str,
+        experiment: str = "",
         value: float | None = None,
         error: float | None = None,
         within: float | None = None,
     ) -> None:
         shown = reason if verdict in (DIFFERS, NOT_AVAILABLE) else ""
+        checked = experiment if verdict == DIFFERS else ""
         known = None if error is None or math.isnan(error) else error
         cells = (place, quantity, published, ours, difference, verdict, shown)
-        self.items.append(Item(self.work, *cells, value, known, within))
+        self.items.append(Item(self.work, *cells, value, known, within, checked))
 
 
 def _error(values: np.ndarray, of_one_split: bool) -> float:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.literature_items import VERDICTS, Item, counts
+from benchmarks.literature_items import VERDICTS, Item, Range, counts
 from widemargin.sources.whole_file import write_whole
 
 HEADINGS = ("item", "quantity", "published", "ours", "difference", "verdict")
@@ -31,7 +31,10 @@ def page(content: dict[str, Any]) -> str:
     items = [Item(**item) for item in content["results"]["items"]]
     works = list(dict.fromkeys(item.work for item in items))
     parts = [_made_by(content), _proofs(content["results"]), _summary(items, works)]
-    parts += [_table([item for item in items if item.work == work]) for work in works]
+    ranges = [Range(**each) for each in content["results"]["ranges"]]
+    for work in works:
+        parts.append(_table([item for item in items if item.work == work]))
+        parts += [_range(each) for each in ranges if each.work == work]
     return "\n".join(parts)
 
 
@@ -59,8 +62,23 @@ def _proofs(results: dict[str, Any]) -> str:
     fits, unproved = results["fits"], results["unproved"]
     text = f"Of {fits:,} fits that were asked for it, {fits - len(unproved):,} prove their optimum"
     if unproved:
-        text += "; the others say that they do not: " + _escaped(", ".join(unproved))
+        text += "; the others say that they do not: " + _escaped(", ".join(_grouped(unproved)))
     return text + ".\n"
+
+
+def _grouped(unproved: list[str]) -> list[str]:
+    """Return one entry per kind of fit (without the number of the split), with its largest gap."""
+    gaps: dict[str, list[str]] = {}
+    for fit in unproved:
+        name, _, gap = fit.rpartition(" (gap ")
+        kind = ", ".join(part for part in name.split(", ") if not part.startswith("split "))
+        gaps.setdefault(kind, []).append(gap.rstrip(")"))
+    return [
+        f"{kind} ({len(found)} fits, largest gap {max(found, key=float)})"
+        if len(found) > 1
+        else f"{kind} (gap {found[0]})"
+        for kind, found in gaps.items()
+    ]
 
 
 def _summary(items: list[Item], works: list[str]) -> str:
@@ -80,11 +98,19 @@ def _table(items: list[Item]) -> str:
     return _list_table(items[0].work, WIDTHS, rows)
 
 
+def _range(each: Range) -> str:
+    first = 40
+    others = (100 - first) // max(1, len(each.headings) - 1)
+    widths = " ".join([str(first), *[str(others)] * (len(each.headings) - 1)])
+    return _list_table(each.title, widths, [each.headings, *each.rows])
+
+
 def _verdict(item: Item) -> str:
-    """Return the verdict, followed by its reason if it has one."""
+    """Return the verdict, followed by its reason and the experiment that checks it, if any."""
     if not item.reason:
         return item.verdict
-    return f"{item.verdict}: {item.reason}"
+    checked = f" (checked by: {item.experiment})" if item.experiment else ""
+    return f"{item.verdict}: {item.reason}{checked}"
 
 
 def _list_table(title: str, widths: str, rows: list[list[str]]) -> str:

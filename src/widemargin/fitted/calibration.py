@@ -108,6 +108,11 @@ class Calibration:
         return without_contradiction(expit(log_odds), f)
 
 
+def uninformed() -> Calibration:
+    """Return the calibration of decision values without information: 1/2 but for their sign."""
+    return Calibration("sigmoid", 0.0, 0.0, np.zeros(0), np.zeros(0))
+
+
 def without_contradiction(p: FloatArray, values: FloatArray) -> FloatArray:
     """Clip probabilities to (0, 1), and to the side of 1/2 that the decision value is on."""
     lowest = np.where(values > 0, 0.5 + HALF_STEP, np.where(values < 0, LIMIT, 0.5))

@@ -123,6 +123,8 @@ def is_mercer(K: ArrayLike, *, tol: float = 1e-8) -> bool:
     K = np.asarray(K, dtype=np.float64)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be a square matrix, got shape {K.shape}")
+    if not np.isfinite(K).all():
+        raise ValueError("K must hold finite numbers; got NaN or infinite entries")
     scale = float(np.abs(K).max(initial=0.0))
     if scale == 0:
         return True

@@ -26,6 +26,7 @@ KEPT_VALUES = 20_000_000  # 80 MB; operands of larger data are recomputed for ea
 # Half the squared norm, in units of the kernel width, beyond which rounding changes a kernel value
 # by more than 1e-9 (1e-3 in float32, which only guides solvers).
 FAR_NORM = {np.float64: 2.0**13, np.float32: 2.0**13}
+BASE_ROUNDING = 1e3  # roundings of the base of a polynomial kernel, of which a negative one is zero
 
 Transform = Callable[[RealArray], None]
 
@@ -328,13 +329,28 @@ def spans_of(n: int, width: int) -> list[slice]:
 
 
 def raise_to(base: RealArray, degree: float) -> None:
-    """Raise base to a power in place; small integer degrees by multiplication, which is faster."""
+    """Raise base to a power in place; small integer degrees by multiplication, which is faster.
+
+    Raises
+    ------
+    ValueError
+        If the degree is not a whole number and some base is negative beyond rounding.
+    """
     if float(degree).is_integer() and 1 <= degree <= 8:
         factor = base.copy()
         for _ in range(int(degree) - 1):
             base *= factor
-    else:
-        np.power(base, degree, out=base)
+        return
+    if not float(degree).is_integer():
+        least, largest = float(base.min(initial=0.0)), float(base.max(initial=0.0))
+        if least < -BASE_ROUNDING * np.finfo(base.dtype).eps * max(largest, -least):
+            raise ValueError(
+                "degree must be a whole number if gamma * x'z + coef0 is negative for some pair "
+                f"of samples, as here ({least:.3g}); got degree={degree!r}. Round it, raise "
+                "coef0, or scale the features to be non-negative"
+            )
+        np.maximum(base, 0.0, out=base)
+    np.power(base, degree, out=base)
 
 
 @jit

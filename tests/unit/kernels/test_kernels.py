@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.helpers.byhand import gram
+from widemargin import SVC
 from widemargin.kernels import Kernel, Rows, is_mercer
 
 PARAMETERS = {
@@ -215,3 +216,28 @@ def test_is_mercer_on_matrices() -> None:
     assert is_mercer(1e-12 * large)
     with pytest.raises(ValueError, match="square"):
         is_mercer(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("K", [[[np.nan, 0.0], [0.0, 1.0]], [[np.inf, 0.0], [0.0, 1.0]]])
+def test_mercers_condition_needs_finite_numbers(K):
+    with pytest.raises(ValueError, match="finite numbers"):
+        is_mercer(K)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("ignore:kernel='poly' with these parameters")
+def test_roots_of_negative_bases_are_refused(dtype):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)).astype(dtype), np.arange(30) % 2
+    with pytest.raises(ValueError, match=r"degree must be a whole number.*degree=2\.5"):
+        SVC(kernel="poly", degree=2.5, gamma=1.0).fit(X, y)
+    model = SVC(kernel="poly", degree=2.5, gamma=1.0).fit(np.abs(X), y)
+    with pytest.raises(ValueError, match="degree must be a whole number"):
+        model.predict(-np.abs(X))
+
+
+def test_bases_that_are_negative_by_rounding_are_zero():
+    X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    tiny = X * np.array([[1.0, -1e-17], [1.0, 1.0]]) + np.array([[0.0, -1e-17], [0.0, 0.0]])
+    K = Kernel("poly", gamma=1.0, degree=1.5)(X, tiny)
+    np.testing.assert_array_equal(K, np.eye(2))

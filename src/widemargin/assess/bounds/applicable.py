@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from widemargin._base.bound import Bound
+from widemargin._base.tolerances import MARGIN_ROUNDING
 from widemargin._base.typing import FloatArray
 from widemargin.assess.bounds.capacity import fat_l1, fat_linear
 from widemargin.assess.bounds.constant import convex_combination, linear_margin, vc
@@ -32,6 +33,8 @@ ABOUT_PLANES = (
     "margin_distribution", "shawe_taylor", "margin_cover", "linear_margin", "vc", "fat_l1",
     "perceptron",
 )  # fmt: skip
+LIMITED_MARGINS = ("margin_distribution", "margin_cover", "linear_margin")
+TOO_WIDE = "a margin exceeds the longest row: the kernel is indefinite, or rounding dominates"
 
 Found = AppliedBound | str
 """A theorem that applies, or why it does not."""
@@ -42,11 +45,19 @@ def linear_bounds(view: LinearView, delta: float, c: float | None) -> dict[str, 
     if not 0.0 < view.radius < math.inf:
         why = f"needs rows whose length is a positive number; the longest one's is {view.radius:g}"
         return dict.fromkeys(ABOUT_PLANES, why)
+    if view.margins.max(initial=0.0) > view.radius * (1.0 + MARGIN_ROUNDING):
+        by_margins: dict[str, Found] = dict.fromkeys(LIMITED_MARGINS, TOO_WIDE)
+    else:
+        by_margins = {
+            "margin_distribution": _by_distribution(view, delta),
+            "margin_cover": _by_cover(view, delta),
+            "linear_margin": _by_linear_margin(view, delta, c) if c is not None else NEEDS_C,
+        }
     found: dict[str, Found] = {
-        "margin_distribution": _by_distribution(view, delta),
+        "margin_distribution": by_margins["margin_distribution"],
         "shawe_taylor": _by_smallest_margin(view, delta),
-        "margin_cover": _by_cover(view, delta),
-        "linear_margin": _by_linear_margin(view, delta, c) if c is not None else NEEDS_C,
+        "margin_cover": by_margins["margin_cover"],
+        "linear_margin": by_margins["linear_margin"],
         "vc": _by_dimension(view, delta, c),
         "fat_l1": _by_sum_of_weights(view, delta, c),
         "perceptron": _by_updates(view),

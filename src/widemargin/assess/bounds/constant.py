@@ -8,6 +8,7 @@ from widemargin._base.bound import (
     Bound,
     check_constant,
     check_lengths,
+    check_margin,
     check_positive,
     check_probability,
     check_rows,
@@ -133,7 +134,7 @@ def linear_margin(
     R : float
         Radius of a ball that contains all samples, including future ones.
     rho : float
-        The margin, positive.
+        The margin, positive. Above R, every sample has a smaller margin.
     delta : float
         Confidence parameter in (0, 1): the bound fails with probability at most delta.
     margin_error : float
@@ -159,6 +160,8 @@ def linear_margin(
     check_positive(rho=rho)
     check_probability("delta", delta)
     check_share(margin_error=margin_error)
+    if margin_error < 1:
+        check_margin(rho, R, "the radius R, since |w| <= 1")
     check_constant(c)
     size = ratio_squared(R, rho)
     width = math.log(max(1.0, m * (R / rho)))
@@ -189,7 +192,7 @@ def convex_combination(
     h : float
         VC dimension of the class of hypotheses, at least 1.
     rho : float
-        The margin, positive; margins of a convex combination are between -1 and 1.
+        The margin, positive; margins of a convex combination are at most 1.
     delta : float
         Confidence parameter in (0, 1): the bound fails with probability at most delta.
     margin_error : float
@@ -213,6 +216,8 @@ def convex_combination(
     check_positive(rho=rho)
     check_probability("delta", delta)
     check_share(margin_error=margin_error)
+    if margin_error < 1:
+        check_margin(rho, 1.0, "the margin of a unanimous vote")
     check_constant(c)
     name = "convex combination, theorem 1.10"
     if m < h:

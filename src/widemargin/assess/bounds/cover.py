@@ -8,6 +8,7 @@ from collections.abc import Callable
 from widemargin._base.bound import (
     Bound,
     check_lengths,
+    check_margin,
     check_positive,
     check_probability,
     check_rows,
@@ -44,7 +45,7 @@ def margin_cover(m: int, rho: float, R: float, delta: float, margin_error: float
     m : int
         Number of samples.
     rho : float
-        The margin, positive, fixed in advance.
+        The margin, positive, fixed in advance. Above R, every sample has a smaller margin.
     R : float
         Radius of a ball about the origin that contains all samples, including future ones.
     delta : float
@@ -67,6 +68,9 @@ def margin_cover(m: int, rho: float, R: float, delta: float, margin_error: float
     """
     check_positive(rho=rho)
     check_lengths(R=R)
+    check_share(margin_error=margin_error)
+    if margin_error < 1:
+        check_margin(rho, R, "the radius R, since |w| <= 1")
     return cover_bound("margin error, theorem 1.5", m, rho, 2.0 * R, fat_linear(R, rho / 8.0),
                        delta, margin_error)  # fmt: skip
 

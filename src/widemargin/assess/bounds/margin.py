@@ -8,6 +8,7 @@ import numbers
 from widemargin._base.bound import (
     Bound,
     check_lengths,
+    check_margin,
     check_positive,
     check_probability,
     check_rows,
@@ -41,7 +42,7 @@ def margin_distribution(m: int, R: float, D: float, rho: float, delta: float) ->
     D : float
         :math:`\sqrt{\sum_i \max(0, \rho - y_i w'x_i)^2}`, the l2 norm of the slacks.
     rho : float
-        The margin, positive.
+        The margin, positive and at most R: no sample attains a larger one.
     delta : float
         Confidence parameter in (0, 1): the bound fails with probability at most delta.
 
@@ -60,6 +61,7 @@ def margin_distribution(m: int, R: float, D: float, rho: float, delta: float) ->
     check_probability("delta", delta)
     check_lengths(R=R, D=D)
     check_positive(rho=rho)
+    check_margin(rho, R, "the radius R, since |w| <= 1")
     # (R + D)^2 + 2.25 R D, each length in units of rho
     size = 65.0 * (ratio_squared(R + D, rho) + 2.25 * (R / rho) * (D / rho))
     return _covered("margin distribution, theorem 2.1", m, size, delta)
@@ -139,7 +141,7 @@ def ordinal_margin(m: int, R: float, rho: float, delta: float, pairs: str = "dis
         Largest distance between two samples in feature space, including future ones.
     rho : float
         The margin: the smallest difference of utilities, higher rank minus lower, over the pairs
-        of different ranks. It is 1 / \|w\| for a model without slack.
+        of different ranks. It is 1 / \|w\| for a model without slack, and at most R.
     delta : float
         Confidence parameter in (0, 1): the bound fails with probability at most delta.
     pairs : {"disjoint", "printed"}, default="disjoint"
@@ -162,6 +164,7 @@ def ordinal_margin(m: int, R: float, rho: float, delta: float, pairs: str = "dis
     check_probability("delta", delta)
     check_lengths(R=R)
     check_positive(rho=rho)
+    check_margin(rho, R, "the largest distance R, since |w| = 1")
     require(m >= 2, "m", m, "at least 2: one row makes no pair")
     require(pairs in ("disjoint", "printed"), "pairs", pairs, '"disjoint" or "printed"')
     n = m // 2 if pairs == "disjoint" else m - 1

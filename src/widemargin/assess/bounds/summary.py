@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.bound import Bound, check_constant, check_positive, check_probability
+from widemargin._base.tolerances import MARGIN_ROUNDING
 from widemargin._base.typing import FloatArray
 from widemargin.assess.bounds.applicable import (
     Found,
@@ -189,6 +190,8 @@ def _of_ranks(est: Any, machine: Any, X: Any, y: Any, delta: float, R: float | N
     # Gaussian kernel values are positive, so the angle between two samples is below 90 degrees.
     factor = math.sqrt(2.0) if kernel is not None and kernel.name == "rbf" else 2.0
     distance, rho = factor * length, gap / size
+    if rho > distance * (1.0 + MARGIN_ROUNDING):
+        return "two utilities differ by more than the rows: the kernel is indefinite"
 
     def at(n: int) -> Bound:
         return ordinal_margin(2 * n, distance, rho, delta)

@@ -69,7 +69,8 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
     reg : float, default=0.0
         Parameter C of AdaBoost_Reg, which allows smaller margins for samples with large average
         weights; 0 is AdaBoost. As the weights of a round sum to 1, useful values grow with the
-        number of samples to the power `reg_power`. See the notes.
+        number of samples to the power `reg_power`. Suggested grid: half decades from 1e-3 to 1
+        times ``n_samples ** reg_power``; see the notes.
     reg_power : float, default=2
         Exponent p of AdaBoost_Reg, at least 1. No effect with ``reg=0``.
     binning : {"exact", "histogram"}, default="exact"
@@ -128,6 +129,13 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
     :math:`\mu_i = \sum_t c_t w_i^t` the average weight of a sample, the margins in its loss are
     :math:`\tilde\rho_i = y_i f(x_i) + C \mu_i^p`. The power and the scale of C may differ from the
     authors'; see :mod:`widemargin.problems.boosting`.
+
+    Values of C were compared by cross-validation on five data sets of 150 to 468 samples, with RBF
+    networks as `base`, p = 2 and the half decades 1e2, 3e2, ..., 1e6. The least errors were mostly
+    at 0.01 to 0.5 times :math:`m^2` (3e2 to 1e5), and by 0 to 6 percentage points below those of
+    C = 1e2, which hardly differ from those of AdaBoost. From about :math:`m^2` on (3e4 for 150
+    samples, 3e5 for 468) the run stops after the first round, so larger values are all the same.
+    ``python -m benchmarks literature`` repeats the comparison.
 
     There is no class_weight parameter: scaling the weights of a class is equivalent to adding a
     constant to the sum of the hypotheses, whose effect decreases with the number of rounds.

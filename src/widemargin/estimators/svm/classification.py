@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base.messages import warn
+from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import (
     TrainingSet,
@@ -15,12 +17,16 @@ from widemargin._base.validation import (
     require_bool,
     require_choice,
     require_number,
+    seed_of,
 )
 from widemargin.estimators.svm import nu as by_nu
+from widemargin.estimators.svm.certified import CertifiedModel
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import LinearCoefficients, SupportClassifier
+from widemargin.kernels import Rows
 from widemargin.problems import soft_margin as problems
 from widemargin.problems.soft_margin.bounds import Point
+from widemargin.solvers.base import DualResult
 
 
 class SVC(LinearCoefficients, SupportClassifier):
@@ -228,7 +234,9 @@ class NuSVC(LinearCoefficients, SupportClassifier):
     ----------
     rho_ : ndarray of shape (n_pairs,)
         Margins in the scale of the problem, which ``dual_coef_ * rho_`` solves. Zero if nu is too
-        small for overlapping classes; leave-one-out is then not available.
+        small for overlapping classes: the optimum is then w = 0, a warning names the smallest nu
+        that leaves a margin (up to 500 samples per pair), leave-one-out is not available, and
+        probabilities are 1/2 but for ties.
     classes_, support_, support_vectors_, n_support_, dual_coef_, coef_, intercept_
         As for :class:`SVC`.
     certificate_, certificates_, gamma_, n_iter_, class_weight_, fit_status_, shape_fit_
@@ -309,9 +317,31 @@ class NuSVC(LinearCoefficients, SupportClassifier):
     def _point(self, *solution: Any, **known: Any) -> Point:
         return super()._point(*solution[:-1], **(known | by_nu.published(solution[-1])))
 
+    def _is_open(self, model: CertifiedModel, rounds: int) -> bool:
+        undecided = rounds < by_nu.UNDECIDED_ROUNDS and by_nu.is_undecided(model)
+        return undecided or super()._is_open(model, rounds)
+
+    def _solved(self, *arguments: Any) -> tuple[DualResult, CertifiedModel]:
+        result, model = super()._solved(*arguments)
+        return result, by_nu.without_margin(model) if model.bounds.primal >= 0.0 else model
+
+    def _fit_pair(
+        self, rows: Rows, chosen: IntArray, problem: problems.SoftMargin, watch: Watch
+    ) -> Expansion:
+        found = super()._fit_pair(rows, chosen, problem, watch)
+        if (
+            found.status == "converged"
+            and by_nu.solution_margin(found) == 0.0
+            and not (self._may_be_indefinite())
+        ):
+            how = {"budget": self._budget(watch), "seed": seed_of(self.random_state)}
+            part = self._rows_of(rows, chosen)
+            warn(by_nu.why_no_margin(self.nu, self.tol, problem, part, how), UserWarning)
+        return found
+
     def _rescaled(self, machine: Expansion) -> Expansion:
         return by_nu.divided_by_margin(machine, self.nu)
 
     def _keep_machines(self, data: TrainingSet, codes: IntArray, machines: list[Expansion]) -> None:
         super()._keep_machines(data, codes, machines)
-        self.rho_ = np.array([by_nu.published_margin(machine.thresholds) for machine in machines])
+        self.rho_ = np.array([by_nu.solution_margin(machine) for machine in machines])

@@ -92,8 +92,9 @@ class SoftMarginFit:
         certify = partial(self._certified, problem, rows)
         result = soft_margin.solve(problem, rows, tol=tol, **how)
         model = certify(result.alpha, result.f)
-        while result.status == "converged" and model.can_be_improved and tol > SMALLEST_TOL:
-            tol *= NEXT_TOL
+        rounds = 0
+        while result.status == "converged" and self._is_open(model, rounds) and tol > SMALLEST_TOL:
+            tol, rounds = tol * NEXT_TOL, rounds + 1
             further = soft_margin.solve(problem, rows, tol=tol, start=result, **how)
             better = certify(further.alpha, further.f)
             # That rounding errors exceed the smaller tolerance does not matter.
@@ -112,6 +113,10 @@ class SoftMarginFit:
 
         done = result.status == "converged" and model.relative_gap <= USEFUL_GAP
         return result, not_worse_than_constant(problem, model, certify, values, converged=done)
+
+    def _is_open(self, model: CertifiedModel, rounds: int) -> bool:
+        """Return whether the fit goes on with a smaller tolerance, after some rounds of it."""
+        return model.can_be_improved
 
     def _certified(
         self,

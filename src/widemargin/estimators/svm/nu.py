@@ -14,15 +14,24 @@ import numpy as np
 
 from widemargin._base.double_double import U
 from widemargin._base.messages import warn
+from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import require_number
+from widemargin.estimators.svm.certified import CertifiedModel
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.fitted.by_path import Machine
-from widemargin.problems.soft_margin import c_classification, epsilon_tube
+from widemargin.kernels import Rows
+from widemargin.problems.reduced_hull import reduced_hulls
+from widemargin.problems.soft_margin import SoftMargin, c_classification, epsilon_tube
+from widemargin.solvers.base import Budget
+from widemargin.solvers.reduced_hull.critical_k import critical_k
 
 ROUNDED = 1 + 1e-12  # a nu that exceeds the largest feasible one by rounding is accepted
 ROUNDED_THRESHOLDS = 32.0 * U  # relative error of b - rho and b + rho, given b and rho
 NO_MARGIN = 1e-10  # a rho below this, relative to the intercept, is rounding error
+UNDECIDED_ROUNDS = 3  # fits with smaller tolerances to find out whether there is a margin
+NOISE = 10.0  # a lower bound within so many times its rounding errors of zero counts as zero
+SEARCHED_ROWS = 500  # number of samples up to which the smallest nu is computed: a linear program
 
 
 def check_nu(nu: float) -> None:
@@ -77,6 +86,63 @@ def published_margin(thresholds: FloatArray) -> float:
     return rho if rho > NO_MARGIN * max(1.0, abs(float(thresholds.mean()))) else 0.0
 
 
+def is_undecided(model: CertifiedModel) -> bool:
+    """Return whether the bounds on the optimum admit both w = 0 and a margin.
+
+    The objective is negative if and only if there is a margin: w = 0 has the objective 0.
+    """
+    bounds = model.bounds
+    return bounds.primal >= 0.0 and np.inf > -bounds.dual > NOISE * bounds.rounding
+
+
+def without_margin(model: CertifiedModel) -> CertifiedModel:
+    """Return the solution with the bounds of w = 0, whose objective is 0.
+
+    A rho of zero is published with it; the coefficients are kept for predictions.
+    """
+    return replace(model, bounds=replace(model.bounds, primal=0.0))
+
+
+def solution_margin(machine: Expansion) -> float:
+    """Return the margin rho of a solution, or 0 if it is not better than w = 0."""
+    return published_margin(machine.thresholds) if machine.certificate.primal < 0.0 else 0.0
+
+
+def smallest_nu(problem: SoftMargin, rows: Rows, budget: Budget, seed: int) -> float:
+    """Return the smallest nu of a binary problem that leaves a margin.
+
+    At nu the hulls of the classes are reduced to a mass of nu m / 2, m the sum of the weights. They
+    are disjoint above the critical mass.
+    """
+    label, weight = np.where(problem.upper > 0, 1.0, -1.0), problem.upper - problem.lower
+    unit = float(weight.mean())
+    hulls = reduced_hulls(label, weight / unit)
+    with worker_threads() as rows.threads:
+        critical = critical_k(hulls, rows, budget, seed=seed)
+    return 2.0 * critical / rows.n
+
+
+def why_no_margin(nu: float, tol: float, problem: SoftMargin, rows: Rows, how: Any) -> str:
+    """Return the warning for a binary problem without margin; `how` are budget and seed."""
+    meet = (
+        f"nu={nu:g} leaves no margin between two classes (rho_ = 0): their reduced convex hulls "
+        "meet, the optimum is w = 0, and decision values are rounding noise. "
+    )
+    if rows.n > SEARCHED_ROWS:
+        return meet + "Raise nu"
+    least = smallest_nu(problem, rows, **how)
+    label, weight = np.where(problem.upper > 0, 1.0, -1.0), problem.upper - problem.lower
+    if least >= largest_feasible(label, weight) / ROUNDED:
+        return meet + "No feasible nu leaves one: use another kernel"
+    if least < nu:
+        return (
+            f"nu={nu:g} leaves so small a margin between two classes that the fit with tol={tol:g} "
+            "did not find it (rho_ = 0), and decision values are rounding noise. Lower tol or "
+            "raise nu"
+        )
+    return meet + f"Raise nu above {least:.6g}, the smallest value that leaves one"
+
+
 def published(thresholds: FloatArray) -> dict[str, Any]:
     """Return what is known of the model rho_ * (dual_coef_, intercept_): see `bounds.Point`."""
     if published_margin(thresholds) == 0.0:
@@ -100,7 +166,7 @@ def tube_width(machine: Expansion) -> float:
 
 def divided_by_margin(machine: Expansion, nu: float) -> Expansion:
     """Rescale the solution to margin 1, unless rho is zero and there is no margin."""
-    rho = published_margin(machine.thresholds)
+    rho = solution_margin(machine)
     scale = 1.0 / rho if rho else 1.0
     refusal = "" if rho else (
         f"leave-one-out of NuSVC is at the C that nu amounts to, and nu={nu} amounts to "

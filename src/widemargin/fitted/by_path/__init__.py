@@ -23,6 +23,7 @@ from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import LeavingRows, LeftOutValues, PairedModel, Refused, first_in
 from widemargin.fitted.by_path.doubtful_rows import doubtful
+from widemargin.fitted.calibration import Calibration, uninformed
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows, is_mercer
 from widemargin.problems.soft_margin import SoftMargin
@@ -268,6 +269,16 @@ class Training(PairedModel):
             leaving = LeavingRows(self.data, machine.rows, None)
             wrong[leaving.given] |= doubtful(self, machine, leaving, method)[leaving.back]
         return wrong, "estimate" if method == "xi_alpha" and self.intercept else "bound"
+
+    # -- probabilities -----------------------------------------------------------------------
+
+    def calibrations(self, method: str, purpose: str, record: Record) -> list[Calibration]:
+        """Calibrate each binary submodel; one without a margin has no information."""
+        blank = [bool(machine.refusal) for machine in self.machines]
+        if all(blank):
+            return [uninformed()] * len(blank)
+        found = super().calibrations(method, purpose, record)
+        return [uninformed() if none else one for none, one in zip(blank, found, strict=True)]
 
     # -- margins ---------------------------------------------------------------------------
 

@@ -68,9 +68,6 @@ def test_conditions_that_are_not_met_are_named():
     assert large.vacuous
     assert any("kappa <= e m" in condition for condition in large.unmet)
     assert large == math.inf  # though the formula would fall below zero here
-    few = bounds.margin_distribution(m=5, R=1.0, D=0.0, rho=10.0, delta=0.05)
-    assert few.vacuous
-    assert any(condition.startswith("m >= ") for condition in few.unmet)
     no_margin = bounds.adaptive_margin(m=10**7, R=0.5, W=0.5, D=0.0, delta=0.05)
     assert no_margin < 1
     assert no_margin.vacuous
@@ -122,14 +119,14 @@ def test_bad_norm():
 
 
 def test_ordinal_margin_by_hand() -> None:
-    # k = 4, n = 2^9: 2/512 (4 log2(8 e 512 / 4) log2(2^14) + log2(2^12 / 2^-3))
-    value = 2 / 512 * (4 * (math.log2(math.e) + 10) * 14 + 15)
-    bound = bounds.ordinal_margin(m=1025, R=1.0, rho=4.0, delta=0.125)
+    # k = 64, n = 2^9: 2/512 (64 log2(8 e 512 / 64) log2(2^14) + log2(2^12 / 2^-3))
+    value = 2 / 512 * (64 * (math.log2(math.e) + 6) * 14 + 15)
+    bound = bounds.ordinal_margin(m=1025, R=1.0, rho=1.0, delta=0.125)
     assert bound == pytest.approx(value, rel=1e-14)
-    assert bound.dimension == 4
-    assert bound == bounds.ordinal_margin(m=1024, R=1.0, rho=4.0, delta=0.125)
+    assert bound.dimension == 64
+    assert bound == bounds.ordinal_margin(m=1024, R=1.0, rho=1.0, delta=0.125)
     # as printed, m - 1 takes the place of floor(m / 2)
-    printed = bounds.ordinal_margin(m=513, R=1.0, rho=4.0, delta=0.125, pairs="printed")
+    printed = bounds.ordinal_margin(m=513, R=1.0, rho=1.0, delta=0.125, pairs="printed")
     assert printed == bound
 
 
@@ -175,8 +172,10 @@ def test_ordinal_margin_beyond_its_reach_is_infinite() -> None:
     assert "k <= e n" in repr(outside)
 
 
-def test_a_margin_wider_than_the_rows_leaves_only_the_confidence() -> None:
-    bound = bounds.ordinal_margin(200, R=1.0, rho=8.1, delta=0.05)
+def test_samples_at_one_place_leave_only_the_confidence() -> None:
+    with pytest.raises(ValueError, match="rho must be at most 0"):
+        bounds.ordinal_margin(200, R=0.0, rho=1e-9, delta=0.05)
+    bound = bounds.shawe_taylor(100, k=0, delta=0.05)
     assert bound.dimension == 0
     assert bound == pytest.approx(2 / 100 * math.log2(800 / 0.05))
 

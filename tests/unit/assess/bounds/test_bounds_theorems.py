@@ -116,12 +116,12 @@ def test_covering_number_by_hand():
 
 
 def test_margin_cover_by_hand():
-    # R = 1, rho = 2: k = 16; 4 e B 2m / (rho / 2) = 16 e m = e 2^16 for m = 2^12.
-    bits = 48 * (16 + 1.4426950408889634) ** 2
-    none_below = bounds.margin_cover(m=4096, rho=2.0, R=1.0, delta=2.0**-5, margin_error=0.0)
+    # R = 1, rho = 1: k = 64; 4 e B 2m / (rho / 2) = 32 e m = e 2^17 for m = 2^12.
+    bits = 192 * (17 + 1.4426950408889634) ** 2
+    none_below = bounds.margin_cover(m=4096, rho=1.0, R=1.0, delta=2.0**-5, margin_error=0.0)
     assert none_below == pytest.approx(2 / 4096 * (bits + 1 + 5), rel=1e-13)
-    assert none_below.dimension == 16
-    some = bounds.margin_cover(m=4096, rho=2.0, R=1.0, delta=2.0**-5, margin_error=0.25)
+    assert none_below.dimension == 64
+    some = bounds.margin_cover(m=4096, rho=1.0, R=1.0, delta=2.0**-5, margin_error=0.25)
     nats = 0.6931471805599453 * (bits + 6)
     assert some == pytest.approx(0.25 + math.sqrt(8 / 4096 * nats), rel=1e-13)
 
@@ -402,6 +402,7 @@ def test_monotone_as_the_theorem_says(name, moves, arguments, data):
     moved = data.draw(st.sampled_from(sorted(moves)), label="what changes")
     there = {**here, moved: data.draw(arguments[moved], label=f"{moved} there")}
     assume(here[moved] != there[moved])
+    assume(all(given.get("rho", 0.0) <= given.get("R", math.inf) for given in (here, there)))
     low, high = sorted((here, there), key=lambda given: given[moved])
     first, second = getattr(bounds, name)(**low), getattr(bounds, name)(**high)
     less, more = (first, second) if moves[moved] == RISES else (second, first)
@@ -528,3 +529,27 @@ def test_examples_print_what_they_say(name):
         runner.run(test)
     assert runner.tries > 0
     assert runner.failures == 0
+
+
+@pytest.mark.parametrize(
+    ("bound", "fixed", "limit"),
+    [
+        (bounds.margin_distribution, {"m": 10**6, "R": 1.0, "D": 0.0, "delta": 0.05}, 1.0),
+        (bounds.margin_cover, {"m": 100, "R": 2.0, "delta": 0.05, "margin_error": 0.0}, 2.0),
+        (bounds.linear_margin, {"m": 100, "R": 1.0, "delta": 0.05, "margin_error": 0.5, "c": 1.0},
+         1.0),
+        (bounds.convex_combination,
+         {"m": 10**4, "h": 3, "delta": 0.05, "margin_error": 0.0, "c": 1.0}, 1.0),
+        (bounds.ordinal_margin, {"m": 10**5, "R": 2.0, "delta": 0.05}, 2.0),
+    ],
+)  # fmt: skip
+def test_margins_that_no_sample_attains_are_refused(bound, fixed, limit):
+    assert bound(rho=limit, **fixed) >= 0
+    with pytest.raises(ValueError, match=f"rho must be at most {limit:g}.*got rho="):
+        bound(rho=1.001 * limit, **fixed)
+
+
+def test_all_samples_may_be_below_a_margin_that_none_attains():
+    fixed = {"m": 100, "R": 1.0, "delta": 0.05, "margin_error": 1.0}
+    assert bounds.margin_cover(rho=5.0, **fixed).vacuous
+    assert bounds.linear_margin(rho=5.0, c=1.0, **fixed).vacuous
