@@ -13,6 +13,9 @@ method      algorithm
 
 If G w <= c, alpha = 0 and z = w are optimal and no method is run.
 
+If they stall far from the optimum, programs with larger prices lead to it
+(`linear_program.continuation`).
+
 Both methods have their result re-evaluated with the exact kernel, and its objective is never above
 that of alpha = 0. The multipliers are chosen so that their bound survives the rounding errors of
 its own sums (`linear_program.bound`), unless these errors alone would push the gap beyond tol; then
@@ -35,6 +38,7 @@ from widemargin.kernels.sums import roundings
 from widemargin.problems.linear_program import MarginProgram
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear_program.bound import best_bound
+from widemargin.solvers.linear_program.continuation import from_larger_prices, has_failed
 from widemargin.solvers.linear_program.interior import solve_interior
 from widemargin.solvers.linear_program.result import ProgramResult
 from widemargin.solvers.linear_program.simplex import Vertices, solve_simplex
@@ -108,6 +112,28 @@ def solve(
         size = np.maximum(problem.weight * problem.shift, np.abs(weight_values))
         if not (excess > 4 * np.finfo(float).eps * size).any():
             return zero_result(problem, weight_values)
+
+    def from_start(program: MarginProgram, near: ProgramResult | None) -> ProgramResult:
+        return _solve_from(program, data, tol, budget, near, method, seed)
+
+    found = from_start(problem, start)
+    if has_failed(problem, found):
+        assert weight_values is not None
+        largest = float(problem.product(problem.weight, weight_values).max())
+        found = from_larger_prices(problem, found, largest, from_start, tol)
+    return found
+
+
+def _solve_from(
+    problem: MarginProgram,
+    data: Rows,
+    tol: float,
+    budget: Budget,
+    start: ProgramResult | None,
+    method: str,
+    seed: int,
+) -> ProgramResult:
+    """Solve a program by the method that suits it; parameters as for `solve`."""
     first = None if start is None else start.alpha
     if method == "interior" or (method == "auto" and data.n >= INTERIOR_ROWS):
         found = solve_interior(problem, data, tol=tol, budget=budget, start=start)
