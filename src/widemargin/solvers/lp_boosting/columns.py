@@ -209,7 +209,7 @@ def _iterate(
             return "stalled"
         if len(columns.hypotheses) > most:
             kept = np.arange(len(columns.hypotheses)) >= len(columns.hypotheses) - added
-            kept[:-added or None] |= point.largest(most // 2)
+            kept[: -added or None] |= point.largest(most // 2)
             columns.keep(kept)
             point.keep(kept[: len(point.alpha)])
         if added:
