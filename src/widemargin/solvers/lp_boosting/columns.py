@@ -252,6 +252,6 @@ def _result(best: _Best, budget: Budget, status: Status) -> VoteResult:
         margins=best.margins,
         distribution=best.distribution,
         edge=best.edge,
-        n_iter=budget.used,
+        n_iter=max(1, budget.used),
         status=status,
     )
