@@ -49,7 +49,7 @@ import numpy as np
 from widemargin._base.double_double import U
 from widemargin._base.enclosure import Enclosure
 from widemargin._base.typing import BoolArray, FloatArray
-from widemargin.certificate import Bracket, Certificate, relative_gap
+from widemargin.certificate import Certificate, relative_gap
 
 UNIT = 2.0**-52
 """Coefficients and distributions are multiples of it, so that their sums are exact."""
@@ -179,18 +179,17 @@ class SoftMarginVote:
         cost = loss / (Enclosure.exact(self.weight).sum() * self.nu)
         primal = cost.blurred(3.0 * self.blur) - rho
         dual = TRIVIAL if edge is None else -edge
-        bracket = Bracket.of(primal, Enclosure.exact(dual), trivial=TRIVIAL)
-        # The dual objective is exact: rounding it down would only lose a digit.
-        found = max(dual, bracket.dual)
-        unmet = relative_gap(bracket.primal, found)
+        # An edge, and a margin without slacks, are exact: rounding them would only lose a digit.
+        above = primal.upper() if len(used) else -rho
+        unmet = relative_gap(above, dual)
         return Certificate.from_objectives(
             "LPBoost" if edge is not None else "LPBoost on the hypotheses of base",
-            primal=bracket.primal,
-            dual=found,
+            primal=above,
+            dual=dual,
             kkt_violation=unmet if edge is not None else np.nan,
             converged=unmet <= tol if edge is not None else satisfied,
             n_iter=n_iter,
-            rounding=max(0.0, bracket.primal - float(primal.hi)),
+            rounding=above - float(primal.hi),
         )
 
 
