@@ -4,12 +4,15 @@
 method               algorithm
 ===================  =============================================================================
 "column_generation"  always: interior-point steps on the hypotheses found so far, to which the
-                     learner adds those of large edge after every step or two
+                     learner adds those of large edge after every step
 ===================  =============================================================================
 
-The interior points are distributions that are spread over many samples, and change little from
-round to round. Vertices, which a simplex method would return, jump; their best hypotheses are
-useless in the next round. A few tens of rounds suffice where vertices need hundreds.
+This is the stabilisation that column generation needs. Interior points are distributions that are
+spread over many samples and change little from step to step; the vertices that a simplex method
+returns jump, and the best hypotheses of one are of no use to the next. Steps stay in the centre of
+the feasible set, as far from its boundary as the gap allows, so that new hypotheses do not block
+them. Every step starts from the last one. A learner that does not know the largest edge of all
+hypotheses is called at the optimum on the known ones.
 
 >>> import numpy as np
 >>> from widemargin.problems.lp_boosting import SoftMarginVote

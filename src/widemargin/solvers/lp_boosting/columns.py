@@ -13,9 +13,7 @@ from widemargin.problems.lp_boosting import SoftMarginVote, rounded_vote
 from widemargin.solvers.base import Budget, Result, Status
 from widemargin.solvers.lp_boosting.interior import InteriorPoint
 
-STEPS = 2  # interior-point steps between two calls of the learner
-BASE_STEPS = 40  # the same for a learner whose calls are expensive and prove nothing
-PART = 0.5  # the steps end if the gap on the known hypotheses is this part of the whole gap
+BASE_STEPS = 40  # most steps between two calls of a learner that does not know the largest edge
 SOLVED = 0.7  # part of tol at which the iteration ends; the rest is for trimming and rounding
 DROPPED = 0.1  # total of the smallest coefficients that are set to zero, as a part of tol
 MOST_LOST = 40  # calls in a row without a new hypothesis, or with one but without progress
@@ -104,7 +102,7 @@ class _Columns:
         self.hypotheses = [self.hypotheses[k] for k in kept]
         self.seen.clear()
         for row in self.agrees:
-            self.seen.add(hashlib.blake2b(np.packbits(row > 0), digest_size=16).digest())
+            self.seen.add(hashlib.blake2b(np.packbits(row > 0).tobytes(), digest_size=16).digest())
 
 
 class _Best:
@@ -232,15 +230,14 @@ def _steps(
 ) -> tuple[FloatArray, float, bool]:
     """Make steps on the known hypotheses; return u, their largest edge, and whether to go on."""
     known = best.edge is not None
-    going = True
-    for _ in range(STEPS if known else BASE_STEPS):
-        moved = point.step(columns.agrees)
+    # An exact search for stumps costs less than a step; other learners are called at an optimum.
+    for _ in range(1 if known else BASE_STEPS):
+        moved = point.step(columns.agrees, best.gap if known else 0.0)
         best.offer(columns, point.alpha)
         u = problem.feasible(point.u)
         inner = float((columns.agrees @ u).max())
         going = budget.spend(1, max(best.gap, 0.0)) and moved
-        wanted = PART * best.gap if known else 0.25 * tol
-        if not going or best.primal + inner <= max(wanted, 0.25 * tol):
+        if not going or best.primal + inner <= 0.25 * tol:
             break
     return u, inner, going
 

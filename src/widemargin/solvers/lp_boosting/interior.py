@@ -26,9 +26,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.problems.lp_boosting import SoftMarginVote
 
-NEW = 0.01  # total of the coefficients that new hypotheses start with
+NEW = 0.05  # total of the coefficients that new hypotheses start with
 BACK = 0.99  # fraction of the way to the boundary
 LEAST_CENTRING = 1e-3
+CENTRED = 0.6  # part of the gap that the products add up to, or more
 RIDGE = 1e-13  # relative to the diagonal, if the matrix is numerically singular
 SHORT = 1e-9  # steps below this fraction are no progress
 
@@ -77,8 +78,12 @@ class InteriorPoint:
         excess = self.beta - agrees[known:] @ self.u
         self.z = np.concatenate([self.z, np.maximum(excess, mu / new)])
 
-    def step(self, agrees: FloatArray) -> bool:
-        """Make a step; return False if there is no progress."""
+    def step(self, agrees: FloatArray, gap: float) -> bool:
+        """Make a step; return False if there is no progress.
+
+        The products are kept above a part of the gap, that of all hypotheses: an iterate close to
+        the boundary could not follow the hypotheses to come.
+        """
         with np.errstate(all="ignore"):
             system = _System.of(self, agrees)
             if system is None:
@@ -86,7 +91,8 @@ class InteriorPoint:
             mu = self._mean_product()
             guess = system.direction(0.0, 0.0, 0.0)
             after = self._moved(guess, *self._lengths(guess, 1.0))._mean_product()
-            target = max((after / mu) ** 3, LEAST_CENTRING) * mu
+            least = CENTRED * gap / (2 * len(self.u) + len(self.alpha))
+            target = max(max((after / mu) ** 3, LEAST_CENTRING) * mu, least)
             found = system.direction(
                 target - guess.u * guess.s, target - guess.v * guess.xi,
                 target - guess.alpha * guess.z,
