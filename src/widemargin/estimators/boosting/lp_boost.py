@@ -269,7 +269,7 @@ class LPBoostClassifier(
         how, advice = reason_of([result.status for result in results])
         state = (
             f"the gap is {proof.gap:.2e} (asked: {self.tol:g}; objective {proof.primal:.6g}, lower "
-            f"bound {proof.dual:.6g}). The margins are usable within that gap. "
+            f"bound {proof.dual:.6g}). {self._worth(results)}"
             if self.base is None
             else "base still returns hypotheses that improve the margin. "
         )
@@ -278,6 +278,12 @@ class LPBoostClassifier(
             f"go on, {advice}; a larger nu is faster",
             ConvergenceWarning,
         )
+
+    def _worth(self, results: list[VoteResult]) -> str:
+        """Return what a model that has not converged is worth."""
+        if all(result.margins.any() for result in results):
+            return "The margins are usable within that gap. "
+        return "No vote better than none has been found: the decision values are 0. "
 
     # -- fitted attributes -----------------------------------------------------------------
 
