@@ -73,8 +73,8 @@ panels[0].legend(frameon=False, loc="upper left")
 plt.show()
 
 # %%
-# What the certificate says
-# -------------------------
+# Objectives and the upper bound
+# ------------------------------
 # At most a fraction :math:`\nu` of the samples has a margin below :math:`\rho`. The upper bound
 # holds for every vote of stumps, so that AdaBoost can be measured by it.
 

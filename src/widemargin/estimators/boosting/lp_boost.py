@@ -34,7 +34,7 @@ from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.boosting.base_learner import ClassifierLearner, check_base
 from widemargin.estimators.boosting.votes import VotingEnsemble
 from widemargin.problems import training_bounds
-from widemargin.problems.lp_boosting import SoftMarginVote
+from widemargin.problems.boosting.soft_margin import SoftMarginVote
 from widemargin.solvers.base import Budget
 from widemargin.solvers.boosting import stump_learners
 from widemargin.solvers.lp_boosting import ColumnLearner, VoteResult, solve
@@ -113,7 +113,9 @@ class LPBoostClassifier(
         combination of stumps: ``-certificate_.dual``. Stumps only.
     certificate_ : Certificate
         Objective (the negative of the one above) of the stored coefficients and `rho_`, and lower
-        bound; with more than two classes the worst of `certificates_`, one per class.
+        bound; with more than two classes the worst of `certificates_`.
+    certificates_ : list of Certificate
+        Certificates of the binary problems.
     n_iter_ : ndarray of shape (n_problems,)
         Number of interior-point steps.
     feature_importances_ : ndarray of shape (n_features,)

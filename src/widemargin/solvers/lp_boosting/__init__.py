@@ -1,4 +1,4 @@
-"""Solve LPBoost, :mod:`widemargin.problems.lp_boosting`, by column generation.
+"""Solve LPBoost, :mod:`widemargin.problems.boosting.soft_margin`, by column generation.
 
 ===================  =============================================================================
 method               algorithm
@@ -15,7 +15,7 @@ them. Every step starts from the last one. A learner that does not know the larg
 hypotheses is called at the optimum on the known ones.
 
 >>> import numpy as np
->>> from widemargin.problems.lp_boosting import SoftMarginVote
+>>> from widemargin.problems.boosting.soft_margin import SoftMarginVote
 >>> from widemargin.solvers.base import Budget
 >>> from widemargin.solvers.boosting import stump_learners
 >>> from widemargin.solvers.lp_boosting import solve
@@ -30,7 +30,7 @@ hypotheses is called at the optimum on the known ones.
 from __future__ import annotations
 
 from widemargin._base.validation import require_choice
-from widemargin.problems.lp_boosting import SoftMarginVote
+from widemargin.problems.boosting.soft_margin import SoftMarginVote
 from widemargin.solvers.base import Budget
 from widemargin.solvers.lp_boosting.columns import ColumnLearner, VoteResult, generate_columns
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray
-from widemargin.problems.lp_boosting import SoftMarginVote, rounded_vote
+from widemargin.problems.boosting.soft_margin import SoftMarginVote, rounded_vote
 from widemargin.solvers.base import Budget, Result, Status
 from widemargin.solvers.lp_boosting.interior import InteriorPoint
 
@@ -48,7 +48,7 @@ class VoteResult(Result):
     hypotheses : list
         Hypotheses of the learner, those of large coefficients first.
     alpha : ndarray of shape (n_hypotheses,)
-        Their coefficients, positive multiples of ``problems.lp_boosting.UNIT`` that sum to 1.
+        Their coefficients, positive multiples of the UNIT of the problem that sum to 1.
     margins : ndarray of shape (n_rows,)
         y f(x) of the training samples, exact.
     distribution : ndarray of shape (n_rows,)

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from widemargin._base.typing import BoolArray, FloatArray
-from widemargin.problems.lp_boosting import SoftMarginVote
+from widemargin.problems.boosting.soft_margin import SoftMarginVote
 
 NEW = 0.05  # total of the coefficients that new hypotheses start with
 BACK = 0.99  # fraction of the way to the boundary

@@ -79,7 +79,7 @@ class SoftMarginVote:
     Examples
     --------
     >>> import numpy as np
-    >>> from widemargin.problems.lp_boosting import SoftMarginVote
+    >>> from widemargin.problems.boosting.soft_margin import SoftMarginVote
     >>> problem = SoftMarginVote(np.array([True, True, False, False]), np.ones(4), nu=0.5)
     >>> margins = np.array([0.2, 0.6, -0.4, 0.6])
     >>> problem.demand(margins), round(problem.objective(margins), 9)

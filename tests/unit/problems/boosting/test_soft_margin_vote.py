@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from widemargin.problems.lp_boosting import UNIT, SoftMarginVote, rounded_vote
+from widemargin.problems.boosting.soft_margin import UNIT, SoftMarginVote, rounded_vote
 
 
 def drawn(seed):
