@@ -4,6 +4,7 @@ from widemargin import bounds, kernels, loo, margins, metrics, plot
 from widemargin.assess.suspects import suspects
 from widemargin.certificate import Certificate
 from widemargin.estimators.boosting import AdaBoostClassifier
+from widemargin.estimators.boosting.lp_boost import LPBoostClassifier
 from widemargin.estimators.convert import to_sklearn
 from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.gp import MeanFieldGPClassifier
@@ -37,6 +38,7 @@ __all__ = [
     "Certificate",
     "CumulativeLinkClassifier",
     "LOOSearch",
+    "LPBoostClassifier",
     "LinearSVC",
     "LinearSVR",
     "MaxMarginClassifier",

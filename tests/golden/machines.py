@@ -88,5 +88,7 @@ MACHINES: dict[str, Golden] = {
     "adaboost": Golden(_machine(wm.AdaBoostClassifier(n_rounds=8))),
     "adaboost_three": Golden(_machine(wm.AdaBoostClassifier(n_rounds=5)), "three"),
     "adaboost_base": Golden(_machine(wm.AdaBoostClassifier(3, base=GaussianNB()))),
+    "lp_boost": Golden(_machine(wm.LPBoostClassifier(nu=0.2))),
+    "lp_boost_three": Golden(_machine(wm.LPBoostClassifier(nu=0.2)), "three"),
     "rbf_net": Golden(_machine(wm.RBFNetClassifier(n_centres=3, random_state=0)), "three"),
 }

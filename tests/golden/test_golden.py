@@ -44,6 +44,7 @@ PROMISED = {
     "widemargin.estimators.lp.adaptive.AdaptiveMarginSVC",
     "widemargin.estimators.lp.adaptive.LOOSVC",
     "widemargin.estimators.boosting.AdaBoostClassifier",
+    "widemargin.estimators.boosting.lp_boost.LPBoostClassifier",
     "widemargin.estimators.cumulative.CumulativeLinkClassifier",
     "widemargin.estimators.gp.MeanFieldGPClassifier",
     "widemargin.estimators.hull.ReducedHullSVC",

@@ -17,7 +17,13 @@ import numpy as np
 from sklearn.base import clone
 
 import widemargin as wm
-from tests.helpers import exact_likelihoods, exact_programs, exact_quadratic, exact_ranks
+from tests.helpers import (
+    exact_likelihoods,
+    exact_programs,
+    exact_quadratic,
+    exact_ranks,
+    exact_votes,
+)
 from tests.helpers.exact_numbers import vector
 from tests.helpers.exact_soft_margin import SoftProblem
 from tests.helpers.exact_verdict import Truth, Verdict, judged
@@ -148,6 +154,10 @@ def _nu(rng: Any) -> float:
     return float(rng.uniform(0.05, 0.9))
 
 
+def _share(rng: Any) -> float:
+    return float(rng.choice([rng.uniform(0.01, 1.0), power(rng, -9, 0), 1.0, 0.5]))
+
+
 def _k(rng: Any) -> int:
     return int(rng.choice([1, 2, 4]))
 
@@ -245,6 +255,7 @@ MACHINES = {
     "NuLPSVC": Machine(_kernel_machine(wm.NuLPSVC, nu=_nu), _lp),
     "LOOSVC": Machine(_kernel_machine(wm.LOOSVC), _lp),
     "AdaptiveMarginSVC": Machine(_kernel_machine(wm.AdaptiveMarginSVC, lam=_lam), _lp),
+    "LPBoost": Machine(_plane(wm.LPBoostClassifier, nu=_share), exact_votes.votes),
     "OrdinalSVC": Machine(_kernel_machine(wm.OrdinalSVC, **_ordinal), exact_ranks.ranks, "many"),
     "OrdinalSVC ranking": Machine(
         _kernel_machine(wm.OrdinalSVC, **_ordinal, pooled_ranks=_either(False, True)),

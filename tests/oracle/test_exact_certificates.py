@@ -44,6 +44,7 @@ NEVER_WORSE = (
     "AdaptiveMarginSVC",
     "CumulativeLink",
     "MeanFieldGP",
+    "LPBoost",
 )
 FEW = 10
 FALSE = {"primal below truth", "dual above truth", "gap understated"}

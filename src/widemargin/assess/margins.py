@@ -27,9 +27,10 @@ def margins(est: Any, X: Any, y: Any) -> FloatArray:
 
     For two classes it is y f(x), with the decision function f and y = +1 for ``classes_[1]``, -1
     for ``classes_[0]``. For more classes it is the score of the sample's class minus the largest
-    score of another class; for :class:`~widemargin.AdaBoostClassifier` half of that, so that
-    margins are between -1 and 1. For :class:`~widemargin.OrdinalSVC` it is the distance of the
-    utility from the nearer threshold of the sample's rank, negative outside.
+    score of another class; for :class:`~widemargin.AdaBoostClassifier` and
+    :class:`~widemargin.LPBoostClassifier` half of that, so that margins are between -1 and 1. For
+    :class:`~widemargin.OrdinalSVC` it is the distance of the utility from the nearer threshold of
+    the sample's rank, negative outside.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def margins(est: Any, X: Any, y: Any) -> FloatArray:
     if hasattr(machine, "utility") and hasattr(machine, "thresholds"):
         return scores[np.arange(len(codes)), codes]  # scores of ranks are such distances
     half = margins_of(scores, codes)
-    return half if hasattr(machine, "staged_margins") else 2.0 * half
+    return half if hasattr(machine, "alphas_") else 2.0 * half
 
 
 def geometric(est: Any, X: Any, y: Any) -> FloatArray:
@@ -76,7 +77,8 @@ def geometric(est: Any, X: Any, y: Any) -> FloatArray:
     models (for those with a parameter `norm` that norm, and distances are in the dual norm) and
     :math:`\sqrt{\beta' K \beta}` for kernel models. With several classes the result is the
     smallest distance to the boundaries between the sample's class and any other. For
-    :class:`~widemargin.AdaBoostClassifier` it equals :func:`margins`, as the weights of its
+    :class:`~widemargin.AdaBoostClassifier` and :class:`~widemargin.LPBoostClassifier` it equals
+    :func:`margins`, as the weights of its
     hypotheses sum to 1.
 
     Parameters
@@ -103,7 +105,7 @@ def geometric(est: Any, X: Any, y: Any) -> FloatArray:
     array([6., 3., 3., 6.])
     """
     machine, seen = last_step(est, X)
-    if hasattr(machine, "staged_margins"):
+    if hasattr(machine, "alphas_"):
         return margins(machine, seen, y)
     codes = class_numbers(machine, y)
     _refuse_utilities(machine)

@@ -132,9 +132,10 @@ def trusted_types() -> list[str]:
     quadratic = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.TubeSVR, wm.ReducedHullSVC)
     programs = (wm.LOOSVC, wm.AdaptiveMarginSVC, wm.LPSVC, wm.NuLPSVC)
     others = (wm.OneClassSVM, wm.OrdinalSVC, wm.CumulativeLinkClassifier, wm.MeanFieldGPClassifier)
-    boosting = (wm.AdaBoostClassifier, wm.RBFNetClassifier, StumpEnsemble, ClassifierEnsemble)
+    boosting = (wm.AdaBoostClassifier, wm.LPBoostClassifier, wm.RBFNetClassifier)
+    ensembles = (StumpEnsemble, ClassifierEnsemble)
     planes = (wm.LinearSVC, wm.LinearSVR, wm.MaxMarginClassifier, wm.PerceptronClassifier)
-    machines = (*quadratic, *programs, *others, *planes, *boosting)
+    machines = (*quadratic, *programs, *others, *planes, *boosting, *ensembles)
     results = (wm.loo.LOOResult, LeftOutValues, Calibration, Reading, Tuning)
     records = (wm.Certificate, wm.kernels.Kernel, Record, LatentFunctions, *results)
     return [*(f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records), *FORMER_PATHS]

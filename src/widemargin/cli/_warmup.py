@@ -46,6 +46,7 @@ def _machines() -> list[Any]:
         wm.PerceptronClassifier(max_iter=2),
         wm.PerceptronClassifier(kernel="rbf", max_iter=2),
         wm.AdaBoostClassifier(5),
+        wm.LPBoostClassifier(nu=0.5),
     ]
 
 

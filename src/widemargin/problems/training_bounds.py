@@ -216,3 +216,41 @@ def _log_factors(errors: FloatArray, rho: float) -> FloatArray:
     edge = edge[inside]
     found[inside] = 0.5 * np.log1p(-(edge**2)) + rho * np.arctanh(edge)
     return np.asarray(found)
+
+
+def vote_margin(objective: float, demanded: float, nu: float, rho: float) -> Bound:
+    r"""Bound the margin error of a vote with a soft margin, as LPBoost finds it.
+
+    At most a fraction nu of the samples has a margin below the demanded one, :math:`\rho^*`, and by
+    Markov's inequality at most :math:`\nu (P + \rho^*) / (\rho^* - \rho)` has one below
+    :math:`\rho < \rho^*`, where P is the objective, minus the margin plus the cost of all slacks.
+
+    Parameters
+    ----------
+    objective : float
+        P, or an upper bound on it.
+    demanded : float
+        :math:`\rho^*`, at which the objective is evaluated.
+    nu : float
+        In (0, 1].
+    rho : float
+        Margin threshold.
+
+    Returns
+    -------
+    Bound
+        A float; 1 for rho above the demanded margin.
+
+    Examples
+    --------
+    >>> from widemargin.problems.training_bounds import vote_margin
+    >>> vote_margin(objective=-0.2, demanded=0.25, nu=0.3, rho=0.1)
+    Bound(0.1)
+    """
+    require_number("rho", rho, "a finite number", above=-math.inf)
+    value = 1.0
+    if rho <= demanded:
+        away = demanded - float(rho)
+        lost = nu * max(0.0, objective + demanded)
+        value = min(nu, lost / away) if away > 0.0 else nu
+    return Bound(value, "nu-property of LPBoost", of=MARGIN_ERROR)

@@ -45,6 +45,7 @@ mean_field       "newton_cg": n > 200 and input noise of at least   MeanFieldGPC
                  1 % of the kernel's diagonal. "newton": otherwise.
                  "table": never. inference="ep" has one method
 boosting         "adaboost": C = 0. "adaboost_reg": C > 0           AdaBoostClassifier
+lp_boosting      column generation with interior-point steps         LPBoostClassifier
 rbf_net          k-means, then conjugate gradients                  RBFNetClassifier
 leave_one_out    exact solution paths; the first-order response     all that keep a soft_margin
                  if the kernel matrix does not fit into memory      problem

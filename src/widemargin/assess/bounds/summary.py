@@ -40,7 +40,7 @@ DEFAULT_WHY = {
     "regression_cover": "is for regression with values in [0, 1], by a class fixed in advance",
     "linear_margin": NO_PLANE,
     "fat_l1": NO_PLANE,
-    "convex_combination": "is for weighted means of hypotheses, as of AdaBoostClassifier",
+    "convex_combination": "is for weighted means of hypotheses, as of boosting",
     "margin_distribution": NO_PLANE,
     "adaptive_margin": "is for LOOSVC and AdaptiveMarginSVC with lam > 0",
     "ordinal_margin": "is for utilities that put rows in order, as of OrdinalSVC",
@@ -147,6 +147,8 @@ def _found(
 
 
 def _by_weighted_errors(machine: Any, found: FloatArray) -> Found:
+    if not hasattr(machine, "errors_"):  # LPBoost has no rounds
+        return DEFAULT_WHY["adaboost"]
     if getattr(machine, "reg", 0) > 0:
         return "is for AdaBoost without regularisation (reg=0)"
     value = machine.margin_bound(0.0)

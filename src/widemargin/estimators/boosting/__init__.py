@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import get_tags
 
 from widemargin._base.messages import warn
 from widemargin._base.multiclass import check_classes, positive_classes
 from widemargin._base.progress import Bar, Watch
 from widemargin._base.threads import worker_threads
-from widemargin._base.typing import FloatArray, Matrix
+from widemargin._base.typing import Matrix
 from widemargin._base.validation import (
-    TrainingSet,
     canonical,
     check_fit,
     require_choice,
@@ -33,9 +30,8 @@ from widemargin.estimators._base.classification import (
 )
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.boosting.base_learner import ClassifierLearner, check_base
-from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEnsemble
-from widemargin.estimators.boosting.prediction import BoostedPrediction, normalised
-from widemargin.problems.boosting import BoostingProblem, margins_of
+from widemargin.estimators.boosting.prediction import BoostedPrediction
+from widemargin.problems.boosting import BoostingProblem
 from widemargin.solvers.base import Budget
 from widemargin.solvers.boosting import BoostingResult, Learner, solve, stump_learners
 
@@ -180,14 +176,6 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._takes_sparse()
-        return tags
-
-    def _takes_sparse(self) -> bool:
-        return self.base is None or bool(get_tags(self.base).input_tags.sparse)
-
     # -- parameters ------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
@@ -209,16 +197,6 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
             unused.append(f"binning={self.binning!r} has no effect: base is not a stump")
         for message in unused:
             warn(message, UserWarning)
-
-    def _check_memory(self, X: Matrix) -> None:
-        needed = 1e-6 * X.shape[0] * X.shape[1]
-        if needed > self.cache_size:
-            raise ValueError(
-                f"cache_size must be at least {math.ceil(needed)} megabytes for stumps on "
-                f"{X.shape[0]} x {X.shape[1]} entries, a byte for each; got "
-                f"cache_size={self.cache_size!r}. Raise it if the machine has the memory, select "
-                "features, or give a base that reads sparse rows as they are"
-            )
 
     # -- fitting ---------------------------------------------------------------------------
 
@@ -255,7 +233,7 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
         else:
             results = self._boosted_classifiers(data.X, problems)
         self._keep(results)
-        self.margins_ = self._training_margins(data, results)
+        self.margins_ = self._training_margins(data, [result.F for result in results])
         self._warn_stopped_early(results)
         return self
 
@@ -296,9 +274,7 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
 
     def _keep(self, results: list[BoostingResult]) -> None:
         """Store the ensembles and their coefficients."""
-        ensemble: Any = StumpEnsemble.of if self.base is None else ClassifierEnsemble
-        self._ensembles_ = [ensemble(result.hypotheses) for result in results]
-        self._alphas_ = [result.alpha for result in results]
+        self._keep_votes([r.hypotheses for r in results], [r.alpha for r in results])
         set_per_machine(
             self,
             alphas_=self._alphas_,
@@ -306,19 +282,6 @@ class AdaBoostClassifier(BoostedPrediction, OneVsRestClassifier, ScoredClassifie
             stopped_=[result.reason for result in results],
         )
         self.n_rounds_ = max(len(result.alpha) for result in results)
-
-    def _training_margins(self, data: TrainingSet, results: list[BoostingResult]) -> FloatArray:
-        """Return the margins of the user's samples, including those of zero weight."""
-        values = np.empty((len(data.member), len(results)))
-        used = data.member >= 0
-        values[used] = np.column_stack([result.F for result in results])[data.member[used]]
-        if not used.all():
-            values[~used] = self._totals(data.outside)
-        known = np.isin(data.given_y, self.classes_)
-        codes = np.searchsorted(self.classes_, data.given_y[known])
-        margins = np.full(len(known), np.nan)
-        margins[known] = margins_of(normalised(values[known], self._alpha_sums()), codes)
-        return margins
 
     def _warn_stopped_early(self, results: list[BoostingResult]) -> None:
         reasons = {result.reason for result in results}

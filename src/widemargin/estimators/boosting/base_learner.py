@@ -69,6 +69,10 @@ class ClassifierLearner:
         weight = mass * (self.total / mass.sum())
         return hypothesis.fit(self.X, self.y, sample_weight=weight)
 
+    def price(self, mass: FloatArray, above: float) -> tuple[list[Any], None]:
+        """Return a fitted clone; the largest edge of all classifiers is not known."""
+        return [self.learn(mass, None)], None
+
     def predictions(self, hypothesis: Any) -> BoolArray:
         """Return for each training sample whether the classifier predicts +1."""
         return np.asarray(hypothesis.predict(self.X) == 1)

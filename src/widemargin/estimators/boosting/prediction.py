@@ -7,53 +7,26 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.bound import Bound
 from widemargin._base.multiclass import predicted_class
-from widemargin._base.typing import FloatArray, IntArray, Matrix
-from widemargin._base.validation import check_X
-from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEnsemble
+from widemargin._base.typing import FloatArray
+from widemargin.estimators.boosting.votes import VotingEnsemble, normalised
 from widemargin.fitted.calibration import LIMIT
 from widemargin.fitted.coupling import against_rest
 from widemargin.problems import training_bounds
 from widemargin.problems.boosting import margins_of
 
 
-class BoostedPrediction:
-    """Mixin for prediction by weighted votes; one ensemble for two classes, else one per class.
+class BoostedPrediction(VotingEnsemble):
+    """Mixin for votes that are found one hypothesis per round."""
 
-    Precedes OneVsRestClassifier and ScoredClassifier in the bases of a classifier.
-    """
-
-    classes_: Any
     reg: float
-    n_features_in_: int
     errors_: Any
     stopped_: Any
-    _ensembles_: list[StumpEnsemble | ClassifierEnsemble]
-    _alphas_: list[FloatArray]
-
-    def _takes_sparse(self) -> bool:
-        raise NotImplementedError
-
-    def _checked(self, X: Any) -> Matrix:
-        check_is_fitted(self)
-        return check_X(self, X, accept_sparse=self._takes_sparse())
-
-    def _totals(self, X: Matrix) -> FloatArray:
-        """Return the sums of alpha_t g_t, one column per ensemble."""
-        pairs = zip(self._ensembles_, self._alphas_, strict=True)
-        return np.column_stack([ensemble.total(X, alpha) for ensemble, alpha in pairs])
-
-    def _alpha_sums(self) -> FloatArray:
-        return np.array([alpha.sum() for alpha in self._alphas_])
 
     # -- the model -------------------------------------------------------------------------
-
-    def _machine_values(self, X: Any) -> FloatArray:
-        """Return f, the weighted mean of the hypotheses, in [-1, 1]."""
-        return normalised(self._totals(self._checked(X)), self._alpha_sums())
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class by the logistic link, p = 1 / (1 + exp(-2 F)).
@@ -79,22 +52,6 @@ class BoostedPrediction:
         return against_rest(each, normalised(totals, self._alpha_sums()))
 
     @property
-    def estimators_(self) -> list[Any]:
-        """Hypotheses in the order of the rounds; one list per class if there are more than two."""
-        check_is_fitted(self)
-        members = [ensemble.members() for ensemble in self._ensembles_]
-        return members if len(members) > 1 else members[0]
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """Share of each feature in the sum of the coefficients (stumps only)."""
-        check_is_fitted(self)
-        total = np.zeros(self.n_features_in_)
-        for ensemble, alpha in zip(self._ensembles_, self._alphas_, strict=True):
-            total += ensemble.feature_shares(alpha, len(total))
-        return total / max(float(total.sum()), np.finfo(np.float64).tiny)
-
-    @property
     def margin_limit_(self) -> Any:
         """Upper bound on the smallest training margin of any convex combination of stumps.
 
@@ -107,10 +64,6 @@ class BoostedPrediction:
         pairs = zip(self._each(self.errors_), self._each(self.stopped_), strict=True)
         limits = [0.0 if "no_edge" in end else 1.0 - 2.0 * max(errors) for errors, end in pairs]
         return np.array(limits) if len(limits) > 1 else float(limits[0])
-
-    def _each(self, of_machines: Any) -> list[Any]:
-        """Return an attribute as a list with one entry per ensemble."""
-        return of_machines if len(self._alphas_) > 1 else [of_machines]
 
     # -- round by round --------------------------------------------------------------------
 
@@ -177,18 +130,6 @@ class BoostedPrediction:
         for values in self._staged_values(X):
             yield margins_of(values, codes)
 
-    def _codes(self, y: Any, n_rows: int) -> IntArray:
-        y = column_or_1d(y)
-        if len(y) != n_rows:
-            raise ValueError(f"y must have a label for each of the {n_rows} rows; got {len(y)}")
-        strange = np.setdiff1d(y, self.classes_)
-        if len(strange):
-            raise ValueError(
-                f"y must hold labels among the classes {self.classes_.tolist()}; got "
-                f"{strange.tolist()[0]!r}, for which there is no margin"
-            )
-        return np.searchsorted(self.classes_, y)
-
     def margin_bound(self, rho: float) -> Bound:
         r"""Return the bound of theorem 1.12 on the fraction of training margins below rho.
 
@@ -220,8 +161,3 @@ class BoostedPrediction:
         unmet = tuple(condition for machine in machines for condition in machine.unmet)
         first = machines[0]
         return Bound(sum(machines), first.name, unmet, of=first.of)
-
-
-def normalised(totals: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return F divided by the sum of alpha, clipped to [-1, 1] against rounding."""
-    return np.clip(totals / scale, -1.0, 1.0)

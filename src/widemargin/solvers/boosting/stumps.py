@@ -34,6 +34,8 @@ from widemargin.solvers.boosting.loops import (
 )
 
 TIE = 1e-12  # errors that differ by less than this share of the total weight are equal
+PARTS = 4  # of the bins of a feature, each of which may contribute a cut to `price`
+MOST_CUTS = 20  # of one call of `price`
 WORTH_A_THREAD = 400_000  # entries; with fewer, starting a thread takes longer than the work
 
 
@@ -67,15 +69,39 @@ class StumpLearner:
 
     def learn(self, mass: FloatArray, changed: IntArray | None) -> Stump:
         """Return the stump of least weighted error."""
-        self._update_sums(mass, changed)
-        sides = np.array([self.sums[0, :BINS].sum(), self.sums[0, BINS:].sum()])
-        least, floor = np.empty(len(self.sums)), np.empty(len(self.sums))
-        scan_bins(self.sums, sides[0], sides[1], least, floor)
+        least, sides = self._least_errors(mass, changed)
         tie = TIE * float(sides.sum())
-        if self.exact:
-            self._look_inside(least, floor, sides, 2.0 * tie)
         goal = min(float(least.min()), float(sides.min())) + tie
         return self._first(least, sides, goal, tie)
+
+    def price(self, mass: FloatArray, above: float) -> tuple[list[Stump], float]:
+        """Return stumps of large edge, and the largest edge of all stumps.
+
+        The edge of a stump is 1 - 2 error. The first stump has the largest one; others are the best
+        of a quarter of the bins of a feature, where their edges exceed `above`. If mass is in
+        multiples of 2**-52 and sums to at most 1, all sums are exact and so is the edge.
+        """
+        least, sides = self._least_errors(mass, None)
+        tie, error = TIE * float(sides.sum()), min(float(least.min()), float(sides.min()))
+        best = self._first(least, sides, error + tie, tie)
+        found = [best, *self._good_cuts(sides, 0.5 - 0.5 * above)]
+        return found, 1.0 - 2.0 * error
+
+    def _good_cuts(self, sides: FloatArray, below: float) -> list[Stump]:
+        """Return the best cut between bins in each part of a feature, of an error < `below`."""
+        balance = np.cumsum(self.sums[:, BINS:] - self.sums[:, :BINS], axis=1)
+        error = np.minimum(sides[0] + balance, sides[1] - balance)
+        error[:, :-1][~np.isfinite(self.columns.edges)] = np.inf
+        error[:, -1] = np.inf
+        parts = error.reshape(len(error), PARTS, BINS // PARTS)
+        feature, part = np.nonzero(parts.min(axis=2) < below)
+        place = parts.argmin(axis=2)[feature, part] + part * (BINS // PARTS)
+        chosen = np.argsort(error[feature, place], kind="stable")[:MOST_CUTS]
+        stumps = []
+        for f, b in zip(feature[chosen].tolist(), place[chosen].tolist(), strict=True):
+            plus = sides[0] + balance[f, b] <= sides[1] - balance[f, b]
+            stumps.append(Stump(f, float(self.columns.edges[f, b]), 1 if plus else -1))
+        return stumps
 
     def predictions(self, hypothesis: Stump) -> BoolArray:
         """Return for each training sample whether the stump predicts +1."""
@@ -89,6 +115,18 @@ class StumpLearner:
         return Stump(0, -np.inf, 1 if positive else -1)
 
     # ---------------------------------------------------------------------- steps of `learn`
+
+    def _least_errors(
+        self, mass: FloatArray, changed: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the least error of each feature that may contain the best cut, and the sides."""
+        self._update_sums(mass, changed)
+        sides = np.array([self.sums[0, :BINS].sum(), self.sums[0, BINS:].sum()])
+        least, floor = np.empty(len(self.sums)), np.empty(len(self.sums))
+        scan_bins(self.sums, sides[0], sides[1], least, floor)
+        if self.exact:
+            self._look_inside(least, floor, sides, 2.0 * TIE * float(sides.sum()))
+        return least, sides
 
     def _update_sums(self, mass: FloatArray, changed: IntArray | None) -> None:
         """Update the sums over bins for the samples whose mass has changed."""
