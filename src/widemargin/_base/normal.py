@@ -34,14 +34,14 @@ from widemargin._base.typing import FloatArray
 NORMAL_ULP = 16.0
 """Assumed bound on the relative error of SciPy's erf and erfcx (arguments >= 0), in U."""
 
-RATIO_ROUNDINGS = NORMAL_ULP + 8.0
+RATIO_UNITS = NORMAL_ULP + 8.0
 ROOT_2 = float(np.sqrt(2.0))
 ROOT_HALF_PI = float(np.sqrt(0.5 * np.pi))
 ROOT_2PI = float(np.sqrt(2.0 * np.pi))
 HALF_LOG_2PI = float(0.5 * np.log(2.0 * np.pi))
 FAR_LEFT = -4.0  # below it t + F(t) suffers from cancellation; use a continued fraction
 FRACTION_TERMS = 60  # further terms are below the rounding error at t = -4
-FRACTION_ROUNDINGS = 16.0
+FRACTION_UNITS = 16.0
 MIDDLE = -1.0  # where the two forms of M are equally accurate
 
 
@@ -54,7 +54,7 @@ class Hazard(NamedTuple):
 
 
 def mills(x: FloatArray) -> FloatArray:
-    """Return (1 - Phi(x)) / phi(x) for x >= 0, within RATIO_ROUNDINGS units of U."""
+    """Return (1 - Phi(x)) / phi(x) for x >= 0, within RATIO_UNITS units of U."""
     return np.asarray(ROOT_HALF_PI * erfcx(x / ROOT_2))
 
 
@@ -67,11 +67,11 @@ def density(t: FloatArray) -> tuple[FloatArray, FloatArray]:
 def upper_tail(t: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return 1 - Phi(t) for t >= 0 and its relative error in units of U, up to underflow."""
     value, units = density(t)
-    return value * mills(t), units + RATIO_ROUNDINGS + 1.0
+    return value * mills(t), units + RATIO_UNITS + 1.0
 
 
 def central_mass(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return Phi(right) - Phi(-left) for left, right >= 0, within RATIO_ROUNDINGS units of U."""
+    """Return Phi(right) - Phi(-left) for left, right >= 0, within RATIO_UNITS units of U."""
     return np.asarray(0.5 * (erf(left / ROOT_2) + erf(right / ROOT_2)))
 
 
@@ -84,17 +84,17 @@ def hazard(t: FloatArray) -> Hazard:
         far = t < FAR_LEFT
         x = -t[far]
         excess[far] = excess_far_left(x)[0]
-        excess_error[far] = FRACTION_ROUNDINGS * U * excess[far]
+        excess_error[far] = FRACTION_UNITS * U * excess[far]
         value[far] = x + excess[far]
         value_error[far] = 4.0 * U * value[far]  # the excess is at most a fifth of F
         left = ~far & (t <= 0.0)
         value[left] = 1.0 / mills(-t[left])
-        value_error[left] = (RATIO_ROUNDINGS + 2.0) * U * value[left]
+        value_error[left] = (RATIO_UNITS + 2.0) * U * value[left]
         right = ~(far | left)
         dense, units = density(t[right])
         rest = 1.0 - upper_tail(t[right])[0]
         value[right] = dense / rest
-        value_error[right] = (units + 2.0 * RATIO_ROUNDINGS) * U * value[right]
+        value_error[right] = (units + 2.0 * RATIO_UNITS) * U * value[right]
         near = ~far
         excess[near] = t[near] + value[near]
         excess_error[near] = value_error[near] + 2.0 * U * np.abs(excess[near])

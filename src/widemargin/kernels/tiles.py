@@ -26,7 +26,7 @@ KEPT_VALUES = 20_000_000  # 80 MB; operands of larger data are recomputed for ea
 # Half the squared norm, in units of the kernel width, beyond which rounding changes a kernel value
 # by more than 1e-9 (1e-3 in float32, which only guides solvers).
 FAR_NORM = {np.float64: 2.0**13, np.float32: 2.0**13}
-BASE_ROUNDING = 1e3  # roundings of the base of a polynomial kernel, of which a negative one is zero
+BASE_UNITS = 1e3  # roundings of the base of a polynomial kernel, of which a negative one is zero
 
 Transform = Callable[[RealArray], None]
 
@@ -343,7 +343,7 @@ def raise_to(base: RealArray, degree: float) -> None:
         return
     if not float(degree).is_integer():
         least, largest = float(base.min(initial=0.0)), float(base.max(initial=0.0))
-        if least < -BASE_ROUNDING * np.finfo(base.dtype).eps * max(largest, -least):
+        if least < -BASE_UNITS * np.finfo(base.dtype).eps * max(largest, -least):
             raise ValueError(
                 "degree must be a whole number if gamma * x'z + coef0 is negative for some pair "
                 f"of samples, as here ({least:.3g}); got degree={degree!r}. Round it, raise "

@@ -222,14 +222,16 @@ class LinearProblem:
         The arguments are the weights, and thresholds for samples minus the centre. The published
         thresholds are those for the samples, rounded.
         """
-        product = 0.0 if centre is None else Enclosure.exact(w).dot(centre)
+        product = None if centre is None else Enclosure.exact(w).dot(centre)
         if self.kind == "hull":
-            return self.plane(w, t), t + _rounded(product)
-        b = _rounded(t[0] - product) if self.intercept else 0.0
+            return self.plane(w, t), t if product is None else t + float(product.hi)
+        b = float(t[0]) if self.intercept else 0.0
+        if product is not None and self.intercept:
+            b = float((t[0] - product).hi)
         if self.constant is not None:
             b, w = float(self.constant * w[-1]), np.append(w[:-1], 0.0)
         t = np.array([b])[: self.n_thresholds]
-        if not isinstance(product, Enclosure):
+        if product is None:
             return Plane(w, 1.0, -b), t
         there = product + b
         with np.errstate(all="ignore"):
@@ -347,8 +349,3 @@ class LinearProblem:
             return np.array([[t[0] - cap_pos, t[0] + zero_pos], [t[1] - zero_neg, t[1] + cap_neg]])
         low, high = min(zero_pos, cap_neg), min(cap_pos, zero_neg)
         return np.array([[t[0] - low, t[0] + high]]) if len(t) else np.empty((0, 2))
-
-
-def _rounded(value: Enclosure | float) -> float:
-    """Return the float64 number next to a number."""
-    return float(value.hi if isinstance(value, Enclosure) else value)

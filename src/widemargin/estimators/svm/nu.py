@@ -24,7 +24,7 @@ from widemargin.kernels import Rows
 from widemargin.problems.reduced_hull import reduced_hulls
 from widemargin.problems.soft_margin import SoftMargin, c_classification, epsilon_tube
 from widemargin.solvers.base import Budget
-from widemargin.solvers.reduced_hull.critical_k import critical_k
+from widemargin.solvers.reduced_hull import critical_mass
 
 ROUNDED = 1 + 1e-12  # a nu that exceeds the largest feasible one by rounding is accepted
 ROUNDED_THRESHOLDS = 32.0 * U  # relative error of b - rho and b + rho, given b and rho
@@ -118,7 +118,7 @@ def smallest_nu(problem: SoftMargin, rows: Rows, budget: Budget, seed: int) -> f
     unit = float(weight.mean())
     hulls = reduced_hulls(label, weight / unit)
     with worker_threads() as rows.threads:
-        critical = critical_k(hulls, rows, budget, seed=seed)
+        critical = critical_mass(hulls, rows, budget, seed=seed)
     return 2.0 * critical / rows.n
 
 

@@ -38,7 +38,7 @@ from widemargin._base.double_double import EXP_ULP, U
 from widemargin._base.enclosure import DUST, Enclosure
 from widemargin._base.normal import (
     HALF_LOG_2PI,
-    RATIO_ROUNDINGS,
+    RATIO_UNITS,
     central_mass,
     density,
     mills,
@@ -227,8 +227,8 @@ def _tail(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray) -
     ratio = np.where(closed, fall * mills(np.where(closed, -left, 0.0)) / steep, 0.0)
     rest = 1.0 - ratio
     blur = np.where(closed, 4.0 * np.abs(exponent), 0.0) + EXP_ULP + 2.0
-    ratio_error = np.where(ratio > 0.0, ratio * (blur + 2.0 * RATIO_ROUNDINGS), 0.0)
-    units = RATIO_ROUNDINGS + 3.0 + 1.01 * ratio_error / rest
+    ratio_error = np.where(ratio > 0.0, ratio * (blur + 2.0 * RATIO_UNITS), 0.0)
+    units = RATIO_UNITS + 3.0 + 1.01 * ratio_error / rest
     q = 1.0 / (steep * rest)
     p = fall * q
     score = -q * np.expm1(exponent)
@@ -249,7 +249,7 @@ def _central(left: FloatArray, right: FloatArray, m: FloatArray, gap: FloatArray
     wide = outside < 0.5
     loss = np.where(wide, -np.log1p(-outside), -np.log(probability))
     tails_error = units * tail + np.where(other > 0.0, other_units * other, 0.0) + outside
-    own = np.where(wide, 2.0 * tails_error, RATIO_ROUNDINGS + 2.0)
+    own = np.where(wide, 2.0 * tails_error, RATIO_UNITS + 2.0)
     found, errors = [], []
     for end in (left, right):
         value, value_units = density(end)

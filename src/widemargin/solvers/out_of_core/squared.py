@@ -126,13 +126,8 @@ def solve_squared(
     The checkpoint stores the best point so far. `passes` is the number of passes already made.
     Without `prove`, the objectives of the result are float64 numbers with unknown errors.
     """
-    size = source.n_features + 1
-    point, step = np.zeros(size), np.zeros(size)
-    if start is not None:
-        point[:-1], point[-1] = start.coef, start.intercept
-    saved = checkpoint.load() if checkpoint is not None else None
-    if saved is not None:
-        point = np.asarray(saved["point"], dtype=np.float64)
+    point = _first_point(source.n_features, start, checkpoint)
+    step = np.zeros(len(point))
     history: list[dict[str, Any]] = []
     best = lower = None
     promised, gap, found = 0.0, np.inf, Evaluation()
@@ -168,11 +163,7 @@ def solve_squared(
     if not prove:
         found = replace(best.found, dual=lower.found.dual)
     elif gap > tol:
-        found = _proved(problem, best, lower)
-        weight = sums.enclosed(plane, centred=False).weight
-        w, t, constant = problem.best_constant(weight, size - 1)
-        if constant.primal < found.primal:  # never worse than the best constant
-            coef, thresholds, found = w, t, replace(constant, dual=found.dual)
+        coef, thresholds, found = _not_worse_than_constant(problem, best, lower)
     status: Status = "stalled" if budget.status == "converged" else budget.status
     return OutOfCoreResult(
         coef=coef,
@@ -185,6 +176,31 @@ def solve_squared(
         history=history,
         evaluation=found,
     )
+
+
+def _first_point(
+    n_features: int, start: LinearResult | None, checkpoint: Store | None
+) -> FloatArray:
+    """Return weights and intercept of a checkpoint, else of a warm start, else zeros."""
+    saved = checkpoint.load() if checkpoint is not None else None
+    if saved is not None:
+        return np.asarray(saved["point"], dtype=np.float64)
+    if start is not None:
+        return np.append(start.coef, start.intercept)
+    return np.zeros(n_features + 1)
+
+
+def _not_worse_than_constant(
+    problem: LinearProblem, best: Model, lower: Model
+) -> tuple[FloatArray, FloatArray, Evaluation]:
+    """Return weights, thresholds and bounds of the best point or of the best constant model."""
+    coef, thresholds = best.point[:-1], best.point[-1:]
+    found = _proved(problem, best, lower)
+    weight = best.sums.enclosed(best.plane, centred=False).weight
+    w, t, constant = problem.best_constant(weight, len(coef))
+    if constant.primal < found.primal:
+        return w, t, replace(constant, dual=found.dual)
+    return coef, thresholds, found
 
 
 def _proved(problem: LinearProblem, best: Model, lower: Model) -> Evaluation:

@@ -27,7 +27,7 @@ from widemargin.kernels import Rows
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget
 from widemargin.solvers.reduced_hull.critical_epsilon import smallest_epsilon
-from widemargin.solvers.reduced_hull.critical_k import smallest_k, smallest_pair
+from widemargin.solvers.reduced_hull.critical_k import critical_mass, smallest_k, smallest_pair
 from widemargin.solvers.reduced_hull.linear import (
     LINEAR_METHODS,
     resolve_method,
@@ -38,6 +38,7 @@ from widemargin.solvers.reduced_hull.nearest import HullResult, Unit, half_margi
 __all__ = [
     "LINEAR_METHODS",
     "HullResult",
+    "critical_mass",
     "smallest_epsilon",
     "smallest_k",
     "smallest_pair",

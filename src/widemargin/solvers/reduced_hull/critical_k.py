@@ -85,7 +85,7 @@ def smallest_k(
     budget, method, seed
         As for :func:`widemargin.solvers.reduced_hull.solve`.
     """
-    critical = critical_k(hulls, rows, budget, method, seed)
+    critical = critical_mass(hulls, rows, budget, method, seed)
     return integer_above(critical, min(class_masses(hulls)))
 
 
@@ -102,14 +102,14 @@ def smallest_pair(
     # Scale both classes to the mass of the larger one: Newton's method moves k by steps of 1,
     # which are then fine enough for both.
     even = replace(hulls, upper=hulls.upper * (larger / plus), lower=hulls.lower * (larger / minus))
-    fraction = critical_k(even, rows, budget, method, seed) / larger
+    fraction = critical_mass(even, rows, budget, method, seed) / larger
     if fraction >= 1.0 - STRICTLY:
         return None
     k_plus, k_minus = (integer_above(fraction * most, most) or most for most in (plus, minus))
     return k_plus, k_minus
 
 
-def critical_k(
+def critical_mass(
     hulls: SoftMargin, rows: Rows, budget: Budget, method: str = "auto", seed: int = 0
 ) -> float:
     """Return the critical k, the largest mass that the classes share, in units of the hulls' D.

@@ -27,7 +27,7 @@ from widemargin.problems.reduced_hull import (
 from widemargin.solvers.base import Budget
 from widemargin.solvers.reduced_hull import critical_k as module
 from widemargin.solvers.reduced_hull import smallest_k, smallest_pair, solve
-from widemargin.solvers.reduced_hull.critical_k import critical_k, integer_above
+from widemargin.solvers.reduced_hull.critical_k import critical_mass, integer_above
 
 BUDGET = Budget(1_000_000, cache_bytes=1e8)
 BY_SMO = (BUDGET, "smo", 0)
@@ -189,9 +189,9 @@ def test_newton_ends_where_the_program_does(seed: int, monkeypatch) -> None:
     X, y = blobs(seed, 60, 45)
     hulls = reduced_hulls(y, np.ones(len(y)))
     rows = Rows(Kernel("linear"), X - X.mean(axis=0))
-    program = critical_k(hulls, rows, *BY_SMO)
+    program = critical_mass(hulls, rows, *BY_SMO)
     monkeypatch.setattr(module, "LP_ENTRIES", 0)
-    newton = critical_k(hulls, rows, *BY_SMO)
+    newton = critical_mass(hulls, rows, *BY_SMO)
     assert integer_above(newton, 45) == integer_above(program, 45)
     assert newton >= program - 1e-9
 
@@ -201,7 +201,7 @@ def test_the_critical_k_of_a_kernel() -> None:
     X, y = blobs(3, 50, 40)
     X = np.round(X)
     hulls, rows = reduced_hulls(y, np.ones(len(y))), Rows(Kernel("rbf", 2.0), X)
-    critical = critical_k(hulls, rows, *BY_SMO)
+    critical = critical_mass(hulls, rows, *BY_SMO)
     k = smallest_k(hulls, rows, budget=BUDGET)
     _, counts = np.unique(X, axis=0, return_inverse=True)
     both = sum(
