@@ -132,22 +132,17 @@ def solve_squared(
     best = lower = None
     promised, gap, found = 0.0, np.inf, Evaluation()
     while True:
-        plane, t = problem.published(point[:-1], point[-1:], None)
-        arguments = [(plane, step, problem.intercept)] * len(source.sizes)
-        sums, *others = source.run(sum_up, arguments)
-        for other in others:
-            sums.merge(other)
-        here = Model(point, plane, t, sums, problem.estimate(plane, sums))
+        here = _read(source, problem, point, step)
         if lower is None or here.found.dual > lower.found.dual:
             lower = here
         if best is None or here.found.primal <= best.found.primal - ENOUGH * promised:
             best = here
             if checkpoint is not None:
                 checkpoint.save({"point": best.point})
-            step, promised = _newton_step(point, sums, problem)
+            step, promised = _newton_step(point, here.sums, problem)
             point = point + step
         else:
-            point, step = _shorter_step(best.point, step, sums, problem)
+            point, step = _shorter_step(best.point, step, here.sums, problem)
             # The prediction of the quadratic piece was wrong: accept almost any decrease.
             promised *= 1e-3
         primal, dual = best.found.primal, lower.found.dual
@@ -156,7 +151,7 @@ def solve_squared(
             found = _proved(problem, best, lower)
             gap = found.gap
         history.append({"pass": len(history) + 1, "primal": primal, "dual": dual,
-                        "rows with slack": sums.active})  # fmt: skip
+                        "rows with slack": here.sums.active})  # fmt: skip
         if not budget.spend(1, gap) or gap <= tol or promised <= 1e-16 * primal:
             break
     coef, thresholds = best.point[:-1], best.point[-1:]
@@ -176,6 +171,16 @@ def solve_squared(
         history=history,
         evaluation=found,
     )
+
+
+def _read(source: Source, problem: LinearProblem, point: FloatArray, step: FloatArray) -> Model:
+    """Evaluate a point by one pass over the data; `step` is the step that led to it."""
+    plane, thresholds = problem.published(point[:-1], point[-1:], None)
+    arguments = [(plane, step, problem.intercept)] * len(source.sizes)
+    sums, *others = source.run(sum_up, arguments)
+    for other in others:
+        sums.merge(other)
+    return Model(point, plane, thresholds, sums, problem.estimate(plane, sums))
 
 
 def _first_point(
