@@ -1,8 +1,7 @@
 """The linear programs of the kernel machines, written a second time for the tests.
 
 Nothing here imports widemargin. A row of weight w that has the coefficient alpha stands for w equal
-rows with alpha / w each. The other solver is HiGHS; what it answers is never believed, only the
-objective of its coefficients, which is a bound on the optimum whatever they are.
+rows with alpha / w each. Objectives are in `exact_programs`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 
 UNIT = 64 * np.finfo(float).eps  # what a short sum may be wrong by, relative to its terms
 LIMIT = 1e8  # documented: no alpha_i k(x_i, x_i) is larger
@@ -44,36 +42,6 @@ class MarginProgram:
         own = self.lam * np.diag(self.error) * alpha / self.weight
         return UNIT * (1.0 + np.abs(self.G) @ alpha) + self.error @ alpha + own
 
-    def primal(self, alpha):
-        """Return the objective."""
-        return float(self.price * alpha.sum() + self.weight @ self.slack(alpha))
-
-    def rounding(self, alpha):
-        """Return what rounding can do to the objective."""
-        return float(self.weight @ self.error_of_slack(alpha) + UNIT * self.price * alpha.sum())
-
-    def bound(self):
-        """Return the least objective that another solver finds, with its rounding added."""
-        candidates = [np.zeros(len(self.y)), *self._highs()]
-        return min(self.primal(a) + self.rounding(a) for a in candidates)
-
-    def scale_of_gap(self, alpha):
-        """Return what the tolerance is relative to."""
-        return max(1.0, self.primal(alpha))
-
-    def _highs(self):
-        """Return the coefficients of HiGHS, with kernel values brought to the size 1."""
-        n, scale = len(self.y), float(np.abs(self.K).max())
-        if not 1e-290 < scale < 1e290:
-            return []
-        found = linprog(
-            np.append(np.full(n, self.price / scale), self.weight),
-            A_ub=-np.c_[self.G / scale, np.eye(n)],
-            b_ub=-np.ones(n),
-            bounds=[(0.0, u) for u in self.limit * scale] + [(0.0, None)] * n,
-        )
-        return [] if found.x is None else [np.clip(found.x[:n] / scale, 0.0, self.limit)]
-
 
 @dataclass
 class NuProgram:
@@ -95,20 +63,6 @@ class NuProgram:
         """Return the objective at a margin rho."""
         return float(self.share @ np.maximum(0.0, rho - margins) - self.nu * rho)
 
-    def primal(self, alpha):
-        """Return the objective at the best rho, one of the margins."""
-        margins = self.Q @ alpha
-        return min(self.at(rho, margins) for rho in margins)
-
-    def rounding(self, alpha):
-        """Return what rounding can do to the objective."""
-        return 2.0 * float((UNIT * (np.abs(self.Q) @ alpha) + self.error @ alpha).max())
-
-    def bound(self):
-        """Return the least objective that another solver finds, with its rounding added."""
-        candidates = [*np.eye(len(self.y)), *self._highs()]
-        return min(self.primal(a) + self.rounding(a) for a in candidates)
-
     def scale_of_gap(self, alpha):
         """Return what the tolerance is relative to: nu rho, or a little where there is none."""
         margins = self.Q @ alpha
@@ -116,23 +70,6 @@ class NuProgram:
         size = np.divide(LIMIT, self.limit, out=np.zeros_like(alpha), where=self.limit > 0)
         typical = float(self.share @ np.abs(margins))
         return self.nu * max(abs(rho), 1e-6 * typical, 1e-9 * float(size @ alpha))
-
-    def _highs(self):
-        n, scale = len(self.y), float(np.abs(self.K).max())
-        if not 1e-290 < scale < 1e290:
-            return []
-        found = linprog(  # variables alpha, rho, xi
-            np.concatenate([np.zeros(n), [-self.nu], self.share]),
-            A_ub=np.c_[-self.Q / scale, np.ones(n), -np.eye(n)],
-            b_ub=np.zeros(n),
-            A_eq=np.concatenate([np.ones(n), np.zeros(n + 1)])[None],
-            b_eq=[1.0],
-            bounds=[(0.0, None)] * n + [(None, None)] + [(0.0, None)] * n,
-        )
-        if found.x is None or not found.x[:n].max() > 0:
-            return []
-        alpha = np.maximum(found.x[:n], 0.0)
-        return [alpha / alpha.sum()]
 
 
 def limits(K, mercer):

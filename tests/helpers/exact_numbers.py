@@ -95,7 +95,7 @@ class ExactKernel:
     def of(cls, model: Any) -> ExactKernel:
         """Return the kernel of a fitted model, from its public attributes."""
         name = getattr(model, "kernel", "linear")
-        if name in ("rbf", "poly"):
+        if name in ("rbf", "poly", "sigmoid"):
             gamma, coef0 = rational(model.gamma_), rational(model.coef0)
             return cls(name, gamma, coef0, int(model.degree))
         return cls(name)
@@ -103,7 +103,7 @@ class ExactKernel:
     @property
     def noise(self) -> Fraction:
         """What is granted in comparisons: nothing if kernel values are rational numbers."""
-        return NOISE if self.name == "rbf" else Fraction(0)
+        return NOISE if self.name in ("rbf", "sigmoid") else Fraction(0)
 
     def matrix(self, X: Any) -> list[list[Fraction]]:
         """Return the kernel matrix of samples (or the given one)."""
@@ -120,6 +120,9 @@ class ExactKernel:
             return dot(a, b)
         if self.name == "poly":
             return (self.gamma * dot(a, b) + self.coef0) ** self.degree
+        if self.name == "sigmoid":
+            with many_digits():
+                return rounded(mpmath.tanh(big(self.gamma * dot(a, b) + self.coef0)))
         away = sum(((x - z) ** 2 for x, z in zip(a, b, strict=True)), Fraction(0))
         with many_digits():
             return rounded(mpmath.exp(-big(self.gamma * away))) if away else Fraction(1)

@@ -43,12 +43,10 @@ def programs(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> 
     kernel = ExactKernel.of(model)
     rows = few.rows
     K = kernel.matrix(X[np.ix_(rows, rows)] if kernel.name == "precomputed" else X[rows])
-    factors = getattr(model, "class_weight", None) or {}
     classes = model.classes_
-    w = [
-        v * rational(factors.get(classes[codes[i]], 1.0))
-        for v, i in zip(few.weight, rows, strict=True)
-    ]
+    label = [int(codes[i]) for i in rows]
+    factors = class_factors(model, label, few.weight)
+    w = [v * factors[code] for v, code in zip(few.weight, label, strict=True)]
     positives = [1] if len(classes) == 2 else range(len(classes))
     found = []
     for k, positive in enumerate(positives):
@@ -58,6 +56,18 @@ def programs(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -> 
         limited = model.certificates_[k].problem.endswith(LIMITED)
         found.append(program.truth(alphas, limited, kernel.noise))
     return found
+
+
+def class_factors(model: Any, label: list[int], weight: list[Fraction]) -> list[Fraction]:
+    """Return the factor of the weights of each class, given its code of each sample."""
+    given = getattr(model, "class_weight", None) or {}
+    if given != "balanced":
+        return [rational(given.get(c, 1.0)) for c in model.classes_.tolist()]
+    sides = [
+        sum((w for w, code in zip(weight, label, strict=True) if code == k), ZERO)
+        for k in range(len(model.classes_))
+    ]
+    return [sum(weight, ZERO) / (len(sides) * side) for side in sides]
 
 
 def _alpha(model: Any, few: Merged, label: list[int], k: int) -> list[Fraction]:

@@ -66,7 +66,7 @@ WALKS = {
         150, 100,
     ),
     "LinearSVC on Parquet, squared hinge": (
-        "wm.LinearSVC().fit(sources.from_files(folder + '/rows.parquet', target='y'))", 215, 170,
+        "wm.LinearSVC().fit(sources.from_files(folder + '/rows.parquet', target='y'))", 225, 180,
     ),
 }  # fmt: skip
 

@@ -43,6 +43,7 @@ References: Balcázar et al. (2008), P2 and P3.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -98,7 +99,7 @@ class Evaluation:
     violation: float = np.nan
     rounding: float = 0.0
 
-    @property
+    @cached_property
     def gap(self) -> float:
         """Relative duality gap."""
         return relative_gap(self.primal, self.dual)

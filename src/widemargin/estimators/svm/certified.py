@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -40,7 +41,7 @@ class CertifiedModel:
     thresholds: FloatArray
     bounds: Bracket
 
-    @property
+    @cached_property
     def relative_gap(self) -> float:
         """Relative gap of the bounds."""
         return relative_gap(self.bounds.primal, self.bounds.dual)
