@@ -42,7 +42,7 @@ class _LazyFunction:
                 # numba resolves callees at compile time, so they must be dispatchers by then.
                 sources = {self.function.__code__.co_filename}
                 for name in self.function.__code__.co_names:
-                    if isinstance(space.get(name), _LazyFunction):
+                    if isinstance(space.get(name), (_LazyFunction, _LazyExtreme)):
                         space[name] = space[name].compile()
                     sources |= _sources.get(getattr(space.get(name), "py_func", None), set())
                 _sources[self.function] = sources
@@ -52,6 +52,52 @@ class _LazyFunction:
 
     def __call__(self, *args: Any) -> Any:
         return (self.compiled or self.compile())(*args)
+
+
+class _LazyExtreme:
+    """Maximum or minimum of two numbers as an instruction, so that loops with it vectorise.
+
+    numba's `max` and conditional expressions compare and branch, which LLVM does not turn into a
+    reduction. Uncompiled code calls Python's function.
+    """
+
+    def __init__(self, python: Callable[..., Any], instruction: str) -> None:
+        self.python = python
+        self.instruction = instruction
+        self.compiled: Any = None
+
+    def compile(self) -> Any:
+        """Return numba's intrinsic, created once; Python's function if numba compiles nothing."""
+        import numba
+
+        if self.compiled is None:
+            off = numba.config.DISABLE_JIT
+            self.compiled = self.python if off else _intrinsic(self.instruction)
+        return self.compiled
+
+    def __call__(self, *args: Any) -> Any:
+        return self.python(*args)
+
+
+def _intrinsic(instruction: str) -> Any:
+    """Return an LLVM instruction on two floating-point numbers of one type as a numba function."""
+    from llvmlite import ir
+    from numba.extending import intrinsic
+
+    def typing_of(_context: Any, a: Any, b: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            real = args[0].type
+            kind = ir.FunctionType(real, [real, real])
+            function = builder.module.declare_intrinsic(instruction, [real], kind)
+            return builder.call(function, args, fastmath=("fast",))
+
+        return a(a, b), generate
+
+    return intrinsic(typing_of)
+
+
+maximum = _LazyExtreme(max, "llvm.maxnum")
+minimum = _LazyExtreme(min, "llvm.minnum")
 
 
 def _dispatcher(function: FunctionType, sources: set[str], *, fast: bool) -> Any:

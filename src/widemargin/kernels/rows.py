@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray, Matrix, RealArray
+from widemargin.kernels.single_rows import SingleRows, single_rows
 from widemargin.kernels.tiles import operand_bytes, set_ones, spans_of, tiles_for
 
 if TYPE_CHECKING:
@@ -75,6 +76,24 @@ class Rows:
         dense_rbf = kernel.name == "rbf" and not sp.issparse(X)
         self.centre = X.mean(axis=0, dtype=np.float64) if dense_rbf and centre is None else centre
         self.tiles = tiles_for(kernel, X, self.centre)
+        self._single: SingleRows | None = None
+
+    def single_rows(self) -> SingleRows | None:
+        """Return the samples in the form for single kernel rows, None if these are not for them."""
+        if self._single is None:
+            self._single = single_rows(self)
+        return self._single
+
+    def part(self, rows: IntArray) -> Rows:
+        """Return some of the samples with the same kernel and centre."""
+        precomputed = self.kernel.name == "precomputed"
+        X = self.X[np.ix_(rows, rows)] if precomputed else self.X[rows]
+        part = Rows(self.kernel, X, self.centre)
+        if self.stated is not self:
+            part.stated = Rows(self.kernel, self.stated.X[rows], self.stated.centre)
+        if self._single is not None:
+            part._single = self._single.part(rows)
+        return part
 
     def diagonal(self) -> FloatArray:
         """Return k(x_i, x_i) in float64."""

@@ -33,7 +33,7 @@ from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import linear
 from widemargin.solvers.base import Budget, DualResult
 from widemargin.solvers.literature import adatron
-from widemargin.solvers.soft_margin import active_set
+from widemargin.solvers.soft_margin import active_set, on_demand
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
 from widemargin.solvers.soft_margin.squared_newton import SquaredHingeResult, solve_squared_hinge
 
@@ -107,6 +107,11 @@ def solve(
             return start
         # Rounding errors, from features of very different scales: continue with pair steps.
         budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
+    if method == "auto" and on_demand.fits(problem, data, budget):
+        found = on_demand.solve(problem, data, tol=tol, budget=budget, start=start)
+        if found.status != "stalled":
+            return found
+        start = found
     return active_set.solve(
         problem, data, tol=tol, budget=budget, start=start, samples=SAMPLES[method], seed=seed
     )

@@ -76,7 +76,7 @@ def solve_dense(
     float
         Remaining KKT violation, computed from the updated decision values.
     """
-    schedule, n = _NewtonSchedule(), len(alpha)
+    schedule, n = NewtonSchedule(), len(alpha)
     # The interior-point method is run once the pair steps have cost as much as it would.
     interior_after = 2000 + n**3 / 5000 if n <= INTERIOR_VARIABLES else np.inf
     taken, left = 0, budget.left
@@ -104,14 +104,21 @@ def solve_dense(
         if taken >= interior_after:
             interior_after = np.inf
             _solve_by_interior_point(state)
-        elif schedule.steps >= STEPS_PER_NEWTON and schedule.is_due(len(state.free())):
+        elif schedule.steps >= STEPS_PER_NEWTON and schedule.is_due(_price(len(state.free()))):
             schedule.judge(_take_newton_step(state))
             state.anchor()  # removes the rounding errors of the incremental updates so far
     state.write_back(alpha, f)
     return violation
 
 
-class _NewtonSchedule:
+def _price(n_free: int) -> float:
+    """Return the number of pair steps that cost as much as one Newton step."""
+    if n_free > NEWTON_VARIABLES:
+        return np.inf
+    return STEPS_PER_NEWTON + n_free + n_free**3 / FLOPS_PER_PAIR_STEP
+
+
+class NewtonSchedule:
     """Schedule of Newton steps: one after pair steps of equal cost, later if it gains less."""
 
     def __init__(self) -> None:
@@ -119,11 +126,11 @@ class _NewtonSchedule:
         self.steps = 0  # pair steps since the last Newton step, and their gain
         self.gained = 0.0
 
-    def is_due(self, n_free: int) -> bool:
-        """Return whether the pair steps since the last Newton step have cost as much as one."""
-        if n_free > NEWTON_VARIABLES:
-            return False
-        price = STEPS_PER_NEWTON + n_free + int(n_free**3 / FLOPS_PER_PAIR_STEP)
+    def is_due(self, price: float) -> bool:
+        """Return whether the pair steps since the last Newton step have cost as much as one.
+
+        `price` is the cost of a Newton step, in pair steps.
+        """
         return self.steps >= self.patience * price
 
     def judge(self, gained: float) -> None:

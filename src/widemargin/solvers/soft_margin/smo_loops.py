@@ -1,184 +1,158 @@
-"""Compiled loops of sequential minimal optimisation: pair steps on one working set.
+"""Compiled loops of sequential minimal optimisation: pair steps, and kernel rows on demand.
 
 The caller recomputes everything it reports, so these loops may reorder sums (``fast=True``). Scores
-and kernel block are float32 or float64; steps and variables are always float64.
+and kernel values are float32 or float64; steps and variables are always float64.
 
-Working arrays have shape (n_chunks, LANES). A search for the best of q candidates keeps one
-running maximum per lane: elementwise arithmetic, which compilers vectorise, unlike a plain argmax.
-The variables of threshold group 0 occupy the first `border` chunks, those of group 1 the remaining
-ones; the padding at the end of each group has equal bounds and is never selected.
+Variables stand in chunks of LANES, which compilers turn into vector instructions. With C chunks of
+kernel columns there are C or 2 C chunks of variables: variable v belongs to column v or, for the
+second variable of a sample of the tubes, v - C * LANES. The variables of threshold group 0 occupy
+the first `border` chunks, those of group 1 the remaining ones; the padding at the end of each group
+has equal bounds and is never selected.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from widemargin._base.jit import jit
+from widemargin._base.jit import jit, maximum, minimum
+from widemargin.kernels.row_loops import LANES, kernel_row
 
-LANES = 128
-
-
-@jit(fast=True)
-def _descend(score, row_i, row_j, step, bar_up, bar_down, start, stop, top, bottom):
-    """Subtract step * (row_i - row_j) from the scores of chunks start..stop - 1.
-
-    Fused with the search for the next pair: `top` becomes, per lane, the highest score of a
-    variable that can increase, `bottom` the lowest score of one that can decrease.
-    """
-    for c in range(start, stop):
-        s = score[c]
-        ri = row_i[c]
-        rj = row_j[c]
-        up = bar_up[c]
-        down = bar_down[c]
-        # Each loop writes one array: with more, the vectoriser's runtime checks for overlapping
-        # arrays cost more than the arithmetic.
-        for t in range(LANES):
-            s[t] -= step * (ri[t] - rj[t])
-        for t in range(LANES):
-            x = s[t] - up[t]
-            top[t] = x if x > top[t] else top[t]
-        for t in range(LANES):
-            x = s[t] + down[t]
-            bottom[t] = x if x < bottom[t] else bottom[t]
+# Why `take_steps` ended.
+CONVERGED, NO_STEPS_LEFT, SETTLED, NO_GAIN = range(4)
+# The last arguments of `take_steps` if all kernel rows are known.
+NO_FORMULA = (
+    np.zeros((1, 4, LANES)), np.zeros((1, 4)), np.zeros((1, LANES)), np.array([0, 0, 0, 0, -1.0]),
+    np.zeros((2, LANES)), np.zeros(LANES), np.zeros(LANES, dtype=np.int64),
+)  # fmt: skip
 
 
 @jit(fast=True)
-def _gains(score, row, diagonal, own, highest, bar_down, tau, tiny, start, stop, best):
-    """Compute, per lane, the largest second-order gain of a pair with the variable of row."""
-    nothing = tau - tau  # a zero in the precision of the scores: a literal would be float64
-    for c in range(start, stop):
-        s = score[c]
-        r = row[c]
-        q = diagonal[c]
-        down = bar_down[c]
-        for t in range(LANES):
-            # Branch-free, so that the loop vectorises: barred variables have d = 0.
-            d = highest - s[t] - down[t]
-            d = d if d > nothing else nothing
-            both = own + q[t]
-            floor = tau * both + tiny
-            curve = both - r[t] - r[t]
-            curve = curve if curve > floor else floor
-            gain = d * d / curve
-            best[t] = gain if gain > best[t] else best[t]
+def take_steps(
+    K, slot, grid, flat, box, border, limits, max_steps, patience,
+    columns, samples, norms, form, work, power, bits,
+):  # fmt: skip
+    """Take at most max_steps pair steps; stop early after `patience` steps without a new row.
 
+    K (n_rows, n_chunks, LANES): kernel rows. slot (n_columns,): the row of K that belongs to each
+    column, -1 if it is not known yet; rows are added in order. grid (4, n_variable_chunks, LANES):
+    score, barrier against increase, barrier against decrease, diagonal with ridge; flat: the same
+    memory as (4, n_variables). box (4, n_variables): lower, upper, alpha, ridge. limits: smallest
+    curvature of a pair relative to its diagonal (tau) and absolutely (tiny), a number larger than
+    all scores (huge), the KKT violation at which to stop (tol), the number of known rows of K. The
+    remaining arguments are those of `kernel_row`. Scores, alpha and slot are changed in place.
 
-@jit(fast=True)
-def _riser(score, bar_up, top, start, stop):
-    """Return the position of the highest score that can increase, given the maxima per lane."""
-    lane = 0
-    for t in range(1, LANES):
-        if top[t] > top[lane]:
-            lane = t
-    # The maxima do not include positions; only one lane has to be searched for it.
-    for c in range(start, stop):
-        if score[c, lane] - bar_up[c, lane] >= top[lane]:
-            return c * LANES + lane
-    return -1
-
-
-@jit(fast=True)
-def _faller(score, row, diagonal, own, highest, bar_down, tau, tiny, start, stop, best):
-    """Return the position of the best partner, given the gains per lane; -1 if there is none."""
-    lane = 0
-    for t in range(1, LANES):
-        if best[t] > best[lane]:
-            lane = t
-    # The gains are recomputed rather than compared with best[lane]: reordered arithmetic need
-    # not give the same bits in two loops.
-    winner = -1
-    most = best[lane] - best[lane]
-    for c in range(start, stop):
-        d = highest - score[c, lane] - bar_down[c, lane]
-        both = own + diagonal[c, lane]
-        floor = tau * both + tiny
-        curve = both - row[c, lane] - row[c, lane]
-        curve = curve if curve > floor else floor
-        if d > tau - tau and d * d / curve > most:
-            most = d * d / curve
-            winner = c * LANES + lane
-    return winner
-
-
-@jit(fast=True)
-def sweep(kernel, diagonal, lower, upper, alpha, score, border, limits, max_steps):
-    """Take at most max_steps pair steps on a working set.
-
-    kernel (q, n_chunks, LANES): kernel block, ridge on its diagonal. diagonal, score
-    (n_chunks, LANES). lower, upper, alpha (q,). alpha and score are changed in place. limits:
-    smallest curvature of a pair relative to its diagonal (tau) and absolutely (tiny), a number
-    larger than all scores (huge), the KKT violation at which to stop (tol).
-    Returns the number of steps and the gain of the dual objective.
+    Returns the reason, the number of steps, the gain of the dual objective, the KKT violation and
+    the number of rows.
     """
     # Invariant between two steps: alpha is up to date, the scores lag behind by one step, the one
-    # of length `move` that increased i and decreased j. _descend applies it in the same loop that
-    # searches for the next pair, so the scores are read once per step. bar_up and bar_down are 0
-    # where a variable can increase or decrease and `huge` where it cannot, so that a search over
-    # all variables never selects a barred one. Steps preserve the sum of each group.
+    # of length `move` that increased i and decreased j. It is applied in the same loop that
+    # searches for the next pair, so the scores are read once per step. A barrier is 0 where a
+    # variable can move and `huge` where it cannot, so that a search never selects it. Steps
+    # preserve the sum of each group.
     tau, tiny, huge, tol = limits[0], limits[1], limits[2], limits[3]
-    n_chunks = score.shape[0]
-    bar_up = np.zeros_like(score)
-    bar_down = np.zeros_like(score)
-    flat_up = bar_up.reshape(-1)
-    flat_down = bar_down.reshape(-1)
-    flat_score = score.reshape(-1)
-    flat_diagonal = diagonal.reshape(-1)
-    for t in range(len(alpha)):
-        flat_up[t] = 0 if alpha[t] < upper[t] else huge
-        flat_down[t] = 0 if alpha[t] > lower[t] else huge
-    top = np.empty(LANES, score.dtype)
-    bottom = np.empty(LANES, score.dtype)
-    best = np.empty(LANES, score.dtype)
-    i = 0
-    j = 0
-    move = tau - tau  # nothing to apply before the first step; zero in the precision of the scores
+    nothing = tau - tau  # a zero in the precision of the scores
+    made = int(limits[4])
+    n_chunks = K.shape[1]
+    n_columns = n_chunks * LANES
+    score, up, down, diagonal = grid[0], grid[1], grid[2], grid[3]
+    s, bar_up, bar_down, diag = flat[0], flat[1], flat[2], flat[3]
+    lower, upper, alpha, ridge = box[0], box[1], box[2], box[3]
+    pi = 0
+    pj = 0
+    move = nothing
     steps = 0
+    hits = 0
     gained = 0.0
     while True:
-        violation = tau - tau
-        most = tau - tau
-        next_i = -1
-        next_j = -1
+        violation = nothing
+        most = nothing
+        i = -1
+        j = -1
         for g in range(2):
             start = 0 if g == 0 else border
-            stop = border if g == 0 else n_chunks
-            if start == stop:
+            stop = border if g == 0 else score.shape[0]
+            high = -huge
+            low = huge
+            at = start
+            for b in range(start, stop):
+                c = b if b < n_chunks else b - n_chunks
+                if move != nothing:
+                    for t in range(LANES):
+                        score[b, t] -= move * (K[pi, c, t] - K[pj, c, t])
+                top = -huge
+                for t in range(LANES):
+                    top = maximum(top, score[b, t] - up[b, t])
+                    low = minimum(low, score[b, t] + down[b, t])
+                if top > high:
+                    high = top
+                    at = b
+            if start == stop or high - low <= tol:
                 continue
-            top[:] = -huge
-            bottom[:] = huge
-            # Both groups are updated, whichever one the last pair belongs to.
-            _descend(score, kernel[i], kernel[j], move, bar_up, bar_down, start, stop, top, bottom)
-            high = top.max()
-            overlap = high - bottom.min()
-            violation = overlap if overlap > violation else violation
-            if overlap <= tol:
-                continue
-            p = _riser(score, bar_up, top, start, stop)
-            best[:] = 0
-            own = flat_diagonal[p]
-            _gains(score, kernel[p], diagonal, own, high, bar_down, tau, tiny, start, stop, best)
-            gain = best.max()
+            violation = max(violation, high - low)
+            first = at * LANES
+            while s[first] - bar_up[first] < high:
+                first += 1
+            r = first if first < n_columns else first - n_columns
+            if slot[r] < 0:
+                kernel_row(K, made, columns, samples, norms, r, form, work, power, bits)
+                slot[r] = made
+                made += 1
+                hits = 0
+            p = slot[r]
+            # The partner: the largest gain of the quadratic model.
+            own = diag[first]
+            gain = nothing
+            at = start
+            for b in range(start, stop):
+                c = b if b < n_chunks else b - n_chunks
+                top = nothing
+                for t in range(LANES):
+                    d = maximum(high - score[b, t] - down[b, t], nothing)
+                    both = own + diagonal[b, t]
+                    curve = maximum(both - K[p, c, t] - K[p, c, t], tau * both + tiny)
+                    top = maximum(top, d * d / curve)
+                if top > gain:
+                    gain = top
+                    at = b
             if gain > most:
-                q = _faller(
-                    score, kernel[p], diagonal, own, high, bar_down, tau, tiny, start, stop, best
-                )
-                if q >= 0:
-                    most = gain
-                    next_i = p
-                    next_j = q
+                most = gain
+                c = at if at < n_chunks else at - n_chunks
+                top = nothing
+                second = -1
+                for t in range(LANES):
+                    d = high - s[at * LANES + t] - bar_down[at * LANES + t]
+                    both = own + diag[at * LANES + t]
+                    curve = max(both - K[p, c, t] - K[p, c, t], tau * both + tiny)
+                    if d > nothing and d * d / curve > top:
+                        top = d * d / curve
+                        second = at * LANES + t
+                if second >= 0:
+                    i = first
+                    j = second
         # Checked after the update, so that the scores are complete on return.
-        if next_i < 0 or steps >= max_steps:
-            break
-        i = next_i
-        j = next_j
+        move = nothing
+        if violation <= tol:
+            return CONVERGED, steps, gained, violation, made
+        if i < 0:
+            return NO_GAIN, steps, gained, violation, made
+        if steps >= max_steps:
+            return NO_STEPS_LEFT, steps, gained, violation, made
+        if hits >= patience:
+            return SETTLED, steps, gained, violation, made
+        r = j if j < n_columns else j - n_columns
+        if slot[r] < 0:
+            kernel_row(K, made, columns, samples, norms, r, form, work, power, bits)
+            slot[r] = made
+            made += 1
+            hits = 0
+        pj = slot[r]
+        q = i if i < n_columns else i - n_columns
+        pi = slot[q]
         # The step itself is computed in float64: alpha accumulates the steps of a whole run.
-        cross = np.float64(kernel[i, j // LANES, j % LANES])
-        both = np.float64(flat_diagonal[i]) + np.float64(flat_diagonal[j])
-        floor = tau * both + tiny
-        curve = both - 2.0 * cross
-        curve = curve if curve > floor else floor
-        slope = np.float64(flat_score[i]) - np.float64(flat_score[j])
+        cross = np.float64(K[pi, r // LANES, r % LANES])
+        both = np.float64(diag[i]) + np.float64(diag[j])
+        curve = max(both - 2.0 * cross, tau * both + tiny)
+        slope = np.float64(s[i]) - np.float64(s[j])
         step = slope / curve
         room_up = upper[i] - alpha[i]
         room_down = alpha[j] - lower[j]
@@ -195,13 +169,38 @@ def sweep(kernel, diagonal, lower, upper, alpha, score, border, limits, max_step
             alpha[i] += step
             alpha[j] = lower[j]
         gained += step * (slope - 0.5 * step * curve)
-        move = score.dtype.type(step)
-        flat_up[i] = 0 if alpha[i] < upper[i] else huge
-        flat_down[i] = 0 if alpha[i] > lower[i] else huge
-        flat_up[j] = 0 if alpha[j] < upper[j] else huge
-        flat_down[j] = 0 if alpha[j] > lower[j] else huge
+        move = nothing + step
+        s[i] -= step * ridge[i]
+        s[j] += step * ridge[j]
+        bar_up[i] = nothing if alpha[i] < upper[i] else huge
+        bar_down[i] = nothing if alpha[i] > lower[i] else huge
+        bar_up[j] = nothing if alpha[j] < upper[j] else huge
+        bar_down[j] = nothing if alpha[j] > lower[j] else huge
         steps += 1
-    return steps, gained
+        hits += 1
+
+
+@jit(fast=True)
+def sum_rows(
+    K, slot, made, coefficients, out, columns, samples, norms, form, work, power, bits
+):  # fmt: skip
+    """Add coefficients[r] times the kernel row of each column r to out (n_chunks, LANES), float64.
+
+    Rows that are not known yet are computed. Returns the number of rows of K.
+    """
+    for r in range(len(coefficients)):
+        x = coefficients[r]
+        if x == 0.0:
+            continue
+        if slot[r] < 0:
+            kernel_row(K, made, columns, samples, norms, r, form, work, power, bits)
+            slot[r] = made
+            made += 1
+        p = slot[r]
+        for c in range(out.shape[0]):
+            for t in range(LANES):
+                out[c, t] += x * K[p, c, t]
+    return made
 
 
 @jit(fast=True)

@@ -138,22 +138,23 @@ class DenseState:
         else:
             block = np.empty((q, q), dtype=K.dtype)
             _gather(K, rows, block, self.threads)
-        ridge = self.ridge[chosen].astype(K.dtype)
-        block[slots, slots] += ridge
-        lower, upper, alpha = np.zeros((3, q))
-        lower[slots], upper[slots] = self.lower[chosen], self.upper[chosen]
-        alpha[slots] = self.alpha[chosen]
-        s = np.zeros(q, dtype=K.dtype)
-        s[slots] = score[chosen]
-        shape = (q // LANES, LANES)
-        diagonal = np.ascontiguousarray(np.diagonal(block)).reshape(shape)
-        limits = np.array([*LIMITS[K.dtype.name], tol], dtype=K.dtype)
-        steps, gained = smo_loops.sweep(
-            block.reshape(q, *shape), diagonal, lower, upper, alpha, s.reshape(shape), border,
-            limits, max_steps,
+        box, flat = np.zeros((4, q)), np.zeros((4, q), dtype=K.dtype)
+        box[:, slots] = (
+            self.lower[chosen], self.upper[chosen], self.alpha[chosen], self.ridge[chosen]
         )  # fmt: skip
-        if block is K:  # the ridge is no part of the kernel, see `scores`
-            block[slots, slots] -= ridge
+        tau, tiny, huge = LIMITS[K.dtype.name]
+        flat[0, slots] = score[chosen]
+        flat[1] = np.where(box[2] < box[1], 0.0, huge)
+        flat[2] = np.where(box[2] > box[0], 0.0, huge)
+        flat[3] = block.diagonal()
+        flat[3, slots] += self.ridge[chosen].astype(K.dtype)
+        shape = (q // LANES, LANES)
+        limits = np.array([tau, tiny, huge, tol, q], dtype=K.dtype)
+        _, steps, gained, _, _ = smo_loops.take_steps(
+            block.reshape(q, *shape), np.arange(q), flat.reshape(4, *shape), flat, box, border,
+            limits, max_steps, max_steps + 1, *smo_loops.NO_FORMULA,
+        )  # fmt: skip
+        alpha = box[2]
         self.alpha[chosen] = alpha[slots]
         return int(steps), float(gained)
 
