@@ -6,6 +6,7 @@ computed.
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -21,6 +23,7 @@ from widemargin._base.double_double import U
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 
 CANONICAL_ROWS = 5_000
+PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
 SMALLEST_ENTRY, LARGEST_ENTRY = 1e-100, 1e50  # products of a few squares stay within float64
 FAR_FROM_ALL_LIMITS = 1e-20, 1e20  # a sum of squares in this range rules out entries beyond them
 
@@ -102,6 +105,10 @@ def seed_of(random_state: Any) -> int:
 
 def check_X(estimator: Any, X: Any, *, accept_sparse: bool = True) -> Matrix:
     """Validate X for prediction; float32 is not converted to float64."""
+    known = vars(estimator)
+    if _is_plain(X) and known.get("n_features_in_") == X.shape[1]:
+        if "feature_names_in_" not in known:  # else scikit-learn warns that X has no names
+            return X
     with np.errstate(invalid="ignore"):  # scikit-learn sums X first; inf - inf is rejected later
         X = validate_data(
             estimator,
@@ -129,8 +136,27 @@ def check_fit(
     With any_labels, real-valued labels are accepted, too. If y is None, which scikit-learn accepts
     for estimators without a target only, ones are returned.
     """
+    unneeded = y is None and isinstance(estimator, OutlierMixin)
+    if _is_plain(X) and (unneeded or _is_plain_target(y, len(X), numeric or any_labels)):
+        _remember_features(estimator, X)
+        if sample_weight is None:
+            return X, np.ones(len(X)) if y is None else y, np.ones(len(X))
+        checked = X if y is None else (X, y)
+    else:
+        checked = _validated(estimator, X, y, numeric=numeric, accept_sparse=accept_sparse)
+        if y is not None and not (numeric or any_labels):
+            check_classification_targets(checked[1])
+    X, y = (checked, np.ones(checked.shape[0])) if y is None else checked
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight must have a positive entry; all weights are zero")
+    return (_canonical_csr(X) if sp.issparse(X) else X), y, weight
+
+
+def _validated(estimator: Any, X: Any, y: Any, *, numeric: bool, accept_sparse: bool) -> Any:
+    """Validate X, or X and y, by scikit-learn."""
     with np.errstate(invalid="ignore"):  # as in check_X
-        checked = validate_data(
+        return validate_data(
             estimator,
             X,
             y,
@@ -139,13 +165,35 @@ def check_fit(
             order="C",
             **({} if y is None else {"y_numeric": numeric}),
         )
-    X, y = (checked, np.ones(checked.shape[0])) if y is None else checked
-    if not (numeric or any_labels):
-        check_classification_targets(y)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weight.any():
-        raise ValueError("sample_weight must have a positive entry; all weights are zero")
-    return (_canonical_csr(X) if sp.issparse(X) else X), y, weight
+
+
+def _is_plain(X: Any) -> bool:
+    """Return whether X is a finite array that scikit-learn would return as it is.
+
+    Its checks take as long as a small fit; those here are the ones that can fail for such arrays.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in PLAIN or not X.flags.c_contiguous:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return X.size > 0 and bool(np.isfinite(np.add.reduce(X, axis=None)))
+
+
+def _is_plain_target(y: Any, n: int, real: bool) -> bool:
+    """Return whether y is an array of n labels, or of n finite numbers, that needs no conversion.
+
+    With more labels than half the samples, scikit-learn warns that these may be real numbers.
+    """
+    if type(y) is not np.ndarray or y.shape != (n,):
+        return False
+    if y.dtype.kind in "iub":
+        return real or 2 * len(np.unique(y)) <= n
+    return real and y.dtype == np.float64 and bool(np.isfinite(y).all())
+
+
+def _remember_features(estimator: Any, X: Any) -> None:
+    """Store the number of features, and that they have no names."""
+    estimator.n_features_in_ = X.shape[1]
+    vars(estimator).pop("feature_names_in_", None)
 
 
 def check_scale(
@@ -256,8 +304,9 @@ def canonical(
     codes = np.unique(y, return_inverse=True)[1]
     if group is not None:
         codes = codes + group[used] * (int(codes.max()) + 1)
-    order = np.lexsort((used, row_hash(X), codes))
-    first = ~_equal_to_previous(X, codes, order)
+    hashes = row_hash(X)
+    order = np.lexsort((hashes, codes))
+    first = ~_equal_to_previous(X, hashes[order], codes[order], order)
     member[used[order]] = np.cumsum(first) - 1
     starts = np.flatnonzero(first)
     rows = order[starts]
@@ -268,8 +317,7 @@ def canonical(
 def row_hash(X: Matrix) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return a 64-bit hash per sample that depends on its values only."""
     # Modular integer sums are exact in any order, so dense and sparse samples hash alike.
-    rng = np.random.default_rng(20250701)
-    factor = rng.integers(0, 2**63, X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    factor = _hash_factors(X.shape[1])
     with np.errstate(over="ignore"):
         if sp.issparse(X):
             running = np.zeros(len(X.data) + 1, dtype=np.uint64)
@@ -280,17 +328,26 @@ def row_hash(X: Matrix) -> np.ndarray[Any, np.dtype[np.uint64]]:
     return np.asarray(sums)
 
 
+@functools.lru_cache(maxsize=8)
+def _hash_factors(n_features: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return an odd random factor per feature."""
+    rng = np.random.default_rng(20250701)
+    return rng.integers(0, 2**63, n_features, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+
+
 def _bits(values: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return the bits of float64 values, mixed so that trailing zero bits do not matter."""
     bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0 makes -0.0 equal to 0.0
     return np.asarray(bits ^ (bits >> np.uint64(29)))
 
 
-def _equal_to_previous(X: Matrix, codes: IntArray, order: IntArray) -> Any:
-    """Return, for each sample in sorted order, whether it equals the previous one."""
-    hashes = row_hash(X)[order]
+def _equal_to_previous(X: Matrix, hashes: Any, codes: IntArray, order: IntArray) -> Any:
+    """Return, for each sample in sorted order, whether it equals the previous one.
+
+    Hashes and codes are sorted already.
+    """
     equal = np.zeros(len(order), dtype=bool)
-    equal[1:] = (hashes[1:] == hashes[:-1]) & (codes[order][1:] == codes[order][:-1])
+    equal[1:] = (hashes[1:] == hashes[:-1]) & (codes[1:] == codes[:-1])
     suspects = np.flatnonzero(equal)  # equal hashes may be a collision
     if len(suspects):
         here, before = X[order[suspects]], X[order[suspects - 1]]

@@ -18,6 +18,7 @@ from widemargin._base.validation import TrainingSet, check_X, require, require_n
 from widemargin.certificate import Bracket
 from widemargin.estimators._base.kernel import CentredSamples
 from widemargin.estimators.svm.expansion import Expansion
+from widemargin.estimators.svm.proof import Proof
 from widemargin.estimators.svm.support import SupportRegressor
 from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Rows
@@ -187,7 +188,7 @@ class TubeSVR(CentredSamples, SupportRegressor):
             beta=tube.beta[used],
             intercept=intercept,
             thresholds=np.array([-found.points.theta_plus, -found.points.theta_minus]),
-            certificate=self._certificate(hulls, found, bounds, spent, tube.sigma),
+            proof=Proof.of(self._certificate(hulls, found, bounds, spent, tube.sigma)),
             status=found.status,
             machine=Machine(np.arange(n), svr, b, intercept, held="C and epsilon"),
             tube=tube,

@@ -218,7 +218,7 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
     def _fit_pair(
         self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
     ) -> Expansion:
-        part = self._rows_of(rows, chosen)
+        part = rows if len(chosen) == rows.n else rows.part(chosen)
         evaluations = part.evaluations
         how: dict[str, Any] = {
             "budget": self._budget(watch),

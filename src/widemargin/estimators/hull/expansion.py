@@ -11,6 +11,7 @@ from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.certificate import Certificate
 from widemargin.estimators.hull.sizes import Sizes
 from widemargin.estimators.svm.expansion import Expansion
+from widemargin.estimators.svm.proof import Proof
 from widemargin.fitted.by_path import Machine
 from widemargin.problems.reduced_hull import NearestPoints, equivalent_cost
 from widemargin.problems.soft_margin import SoftMargin, c_classification
@@ -58,7 +59,7 @@ class HullExpansion(Expansion):
             beta=alpha[used] / unit,
             intercept=-points.cut(cut) / unit,
             thresholds=np.array([-points.theta_plus, -points.theta_minus]),
-            certificate=certificate,
+            proof=Proof.of(certificate),
             status=found.status,
             machine=Machine(chosen, problem, alpha / unit, -points.cut("theta") / unit, held="C"),
             sizes=sizes,

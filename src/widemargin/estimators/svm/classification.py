@@ -25,7 +25,6 @@ from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import LinearCoefficients, SupportClassifier
 from widemargin.kernels import Rows
 from widemargin.problems import soft_margin as problems
-from widemargin.problems.soft_margin.bounds import Point
 from widemargin.solvers.base import DualResult
 
 
@@ -314,15 +313,18 @@ class NuSVC(LinearCoefficients, SupportClassifier):
     def _problem(self, y: FloatArray, cost: FloatArray) -> problems.SoftMargin:
         return problems.nu_classification(y, cost, min(self.nu, by_nu.largest_feasible(y, cost)))
 
-    def _point(self, *solution: Any, **known: Any) -> Point:
-        return super()._point(*solution[:-1], **(known | by_nu.published(solution[-1])))
+    def _known(self, thresholds: FloatArray) -> dict[str, Any]:
+        return super()._known(thresholds) | by_nu.published(thresholds)
+
+    def _is_clear(self, primal: float) -> bool:
+        return primal < -by_nu.CLEAR_MARGIN
 
     def _is_open(self, model: CertifiedModel, rounds: int) -> bool:
         undecided = rounds < by_nu.UNDECIDED_ROUNDS and by_nu.is_undecided(model)
         return undecided or super()._is_open(model, rounds)
 
-    def _solved(self, *arguments: Any) -> tuple[DualResult, CertifiedModel]:
-        result, model = super()._solved(*arguments)
+    def _improved(self, *arguments: Any) -> tuple[DualResult, CertifiedModel]:
+        result, model = super()._improved(*arguments)
         return result, by_nu.without_margin(model) if model.bounds.primal >= 0.0 else model
 
     def _fit_pair(
@@ -335,7 +337,7 @@ class NuSVC(LinearCoefficients, SupportClassifier):
             and not (self._may_be_indefinite())
         ):
             how = {"budget": self._budget(watch), "seed": seed_of(self.random_state)}
-            part = self._rows_of(rows, chosen)
+            part = rows if len(chosen) == rows.n else rows.part(chosen)
             warn(by_nu.why_no_margin(self.nu, self.tol, problem, part, how), UserWarning)
         return found
 

@@ -15,6 +15,7 @@ from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, seed_of
 from widemargin.certificate import USEFUL_GAP, Bracket, Certificate, warn_unconverged
 from widemargin.estimators.svm.certified import CertifiedModel, not_worse_than_constant
+from widemargin.estimators.svm.proof import Certified, Proof, Solution, without_doubt
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
@@ -36,18 +37,17 @@ class Expansion:
     beta: FloatArray
     intercept: float
     thresholds: FloatArray
-    certificate: Certificate
+    proof: Proof
     status: str
     machine: Machine  # problem and optimum that leave-one-out starts from
 
 
-class SoftMarginFit:
+class SoftMarginFit(Certified):
     """Mixin for estimators that solve a `SoftMargin`; precedes `KernelEstimator` in the bases."""
 
     solver: str = "auto"  # overridden by estimators with a `solver` parameter
     tol: float
     random_state: Any
-    certificate_: Certificate
     _kernel_: Kernel
     _centre_: FloatArray | None
     _indefinite: bool
@@ -58,39 +58,65 @@ class SoftMarginFit:
         """Return the unit of `tol`: 1, unless the problem has no scale of its own."""
         return 1.0
 
-    def _expansion(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
-        """Solve one problem and return its certified kernel expansion."""
+    def _expansion(
+        self, problem: SoftMargin, whole: Rows, watch: Watch, chosen: IntArray | None = None
+    ) -> Expansion:
+        """Solve one problem, on all samples or on those chosen; return its kernel expansion."""
+        rows = whole if chosen is None else whole.part(chosen)
         unit = self._unit(problem, rows)
-        n, evaluations = problem.n_rows, rows.evaluations
+        evaluations = rows.evaluations
         watch.next_part()
-        with worker_threads() as rows.threads:
-            result, model = self._solved(problem, rows, watch, self.tol * unit)
-        certificate = self._certificate(
-            problem,
-            replace(result, alpha=model.alpha, f=model.f),
-            model.bounds,
-            rows.evaluations - evaluations,
-            unit,
-        )
-        beta, thresholds = model.scale * problem.coefficients(model.alpha), model.thresholds
-        used = np.flatnonzero(beta)
-        intercept = float(thresholds.mean()) if len(thresholds) else 0.0
-        machine = Machine(np.arange(n), problem, model.scale * model.alpha, intercept)
-        return Expansion(
-            used, beta[used], intercept, thresholds, certificate, result.status, machine
-        )
-
-    def _solved(
-        self, problem: SoftMargin, rows: Rows, watch: Watch, tol: float
-    ) -> tuple[DualResult, CertifiedModel]:
-        """Solve to a KKT violation of tol, and on until the relative gap is small as well."""
         how: dict[str, Any] = {
             "budget": self._budget(watch, default=max(500_000, 100 * problem.n_rows)),
             "method": self.solver,
             "seed": seed_of(self.random_state),
         }
+        with worker_threads() as rows.threads:
+            result = soft_margin.solve(problem, rows, tol=self.tol * unit, **how)
+            thresholds = self._thresholds(problem, result.f)
+            evaluations = rows.evaluations - evaluations
+            solution = Solution(
+                problem, whole, chosen, result.alpha, thresholds, self._known(thresholds),
+                self.tol, unit, result.n_iter, evaluations,
+            )  # fmt: skip
+            proof = self._deferred(solution, result, rows)
+            if proof is not None:
+                return _expansion(solution, result.status, proof)
+            result, model = self._improved(problem, rows, result, self.tol * unit, how)
+        certificate = self._certificate(
+            problem,
+            replace(result, alpha=model.alpha, f=model.f),
+            model.bounds,
+            rows.evaluations,
+            unit,
+        )
+        solution = replace(solution, alpha=model.alpha, thresholds=model.thresholds)
+        return _expansion(solution, result.status, Proof.of(certificate), model.scale)
+
+    def _deferred(self, solution: Solution, result: DualResult, rows: Rows) -> Proof | None:
+        """Return a proof to be computed later if the fit has surely converged, else None."""
+        if result.status != "converged" or self._may_be_indefinite():
+            return None
+        found = solution.problem, result.alpha, result.f, solution.thresholds
+        primal = without_doubt(*found, rows)
+        if primal is None or not self._is_clear(primal):
+            return None
+        return Proof(result.n_iter, primal, True, solution.certificate)
+
+    def _is_clear(self, primal: float) -> bool:
+        """Return whether a small gap at this objective settles the fit; NuSVC overrides this."""
+        return True
+
+    def _improved(
+        self,
+        problem: SoftMargin,
+        rows: Rows,
+        result: DualResult,
+        tol: float,
+        how: dict[str, Any],
+    ) -> tuple[DualResult, CertifiedModel]:
+        """Certify a solution, and go on until the relative gap is small as well."""
         certify = partial(self._certified, problem, rows)
-        result = soft_margin.solve(problem, rows, tol=tol, **how)
         model = certify(result.alpha, result.f)
         rounds = 0
         while result.status == "converged" and self._is_open(model, rounds) and tol > SMALLEST_TOL:
@@ -128,7 +154,9 @@ class SoftMarginFit:
     ) -> CertifiedModel:
         """Return the model of dual variables alpha with bounds on the optimum."""
         thresholds = self._thresholds(problem, f if scale == 1.0 else scale * f)
-        point = self._point(problem, rows, alpha, thresholds, scale=scale)
+        beta = problem.coefficients(alpha)
+        known = self._known(thresholds)
+        point = Point(alpha, beta, thresholds, majorants(rows), scale=scale, **known)
         found = bracket(problem, point, kernel_values(rows, point.beta, f, point.size))
         return CertifiedModel(alpha, f, scale, thresholds, found)
 
@@ -136,18 +164,9 @@ class SoftMarginFit:
         """Return the thresholds of the published model; NuSVR and OneClassSVM override this."""
         return problem.thresholds(f)
 
-    def _point(
-        self,
-        problem: SoftMargin,
-        rows: Rows,
-        alpha: FloatArray,
-        thresholds: FloatArray,
-        **known: Any,
-    ) -> Point:
-        """Return the dual variables and the model that are certified; NuSVC overrides this."""
-        known = {"cost_error": self._cost_error, "mercer": not self._may_be_indefinite()} | known
-        beta = problem.coefficients(alpha)
-        return Point(alpha, beta, thresholds, majorants(rows), **known)
+    def _known(self, thresholds: FloatArray) -> dict[str, Any]:
+        """Return further arguments of the certified `Point`; nu estimators extend them."""
+        return {"cost_error": self._cost_error, "mercer": not self._may_be_indefinite()}
 
     def _may_be_indefinite(self) -> bool:
         """Return whether the kernel is known to be indefinite, or may be for some parameters."""
@@ -189,7 +208,20 @@ class SoftMarginFit:
 
     def _warn_unconverged(self, statuses: list[str], X: Matrix) -> None:
         """Warn if the worst certificate exceeds tol."""
+        if all(proof.converged for proof in self._proofs_):
+            return
         warn_unconverged(
             type(self).__name__, self.certificate_, statuses, self.tol, X,
             indefinite=self._indefinite or not self._kernel_.is_mercer_by_name,
         )  # fmt: skip
+
+
+def _expansion(solution: Solution, status: str, proof: Proof, scale: float = 1.0) -> Expansion:
+    """Return the kernel expansion of a solution whose coefficients are multiplied by scale."""
+    problem, thresholds = solution.problem, solution.thresholds
+    beta = scale * problem.coefficients(solution.alpha)
+    used = np.flatnonzero(beta)
+    intercept = float(thresholds.mean()) if len(thresholds) else 0.0
+    rows = np.arange(problem.n_rows) if solution.chosen is None else solution.chosen
+    machine = Machine(rows, problem, scale * solution.alpha, intercept)
+    return Expansion(rows[used], beta[used], intercept, thresholds, proof, status, machine)

@@ -30,6 +30,7 @@ ROUNDED = 1 + 1e-12  # a nu that exceeds the largest feasible one by rounding is
 ROUNDED_THRESHOLDS = 32.0 * U  # relative error of b - rho and b + rho, given b and rho
 NO_MARGIN = 1e-10  # a rho below this, relative to the intercept, is rounding error
 UNDECIDED_ROUNDS = 3  # fits with smaller tolerances to find out whether there is a margin
+CLEAR_MARGIN = 1e-3  # an objective below minus this is negative in spite of rounding
 NOISE = 10.0  # a lower bound within so many times its rounding errors of zero counts as zero
 SEARCHED_ROWS = 500  # number of samples up to which the smallest nu is computed: a linear program
 
@@ -105,7 +106,7 @@ def without_margin(model: CertifiedModel) -> CertifiedModel:
 
 def solution_margin(machine: Expansion) -> float:
     """Return the margin rho of a solution, or 0 if it is not better than w = 0."""
-    return published_margin(machine.thresholds) if machine.certificate.primal < 0.0 else 0.0
+    return published_margin(machine.thresholds) if machine.proof.primal < 0.0 else 0.0
 
 
 def smallest_nu(problem: SoftMargin, rows: Rows, budget: Budget, seed: int) -> float:

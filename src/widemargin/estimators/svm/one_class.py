@@ -205,7 +205,7 @@ class OneClassSVM(
         """Store the record that leave-one-out is computed from."""
         kept = OneClassMachine(
             data.weight, self.nu, machine.machine.alpha, machine.intercept,
-            machine.certificate.converged, tol, self.max_iter,
+            machine.proof.converged, tol, self.max_iter,
         )  # fmt: skip
         seed, centre = seed_of(self.random_state), self._centre_
         rho = float(-machine.thresholds[0])

@@ -13,7 +13,6 @@ from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import LinearCoefficients, SupportRegressor
 from widemargin.fitted.by_path import Machine
 from widemargin.problems import soft_margin as problems
-from widemargin.problems.soft_margin.bounds import Point
 
 
 class SVR(LinearCoefficients, SupportRegressor):
@@ -182,9 +181,9 @@ class NuSVR(LinearCoefficients, SupportRegressor):
     def _thresholds(self, problem: problems.SoftMargin, f: FloatArray) -> FloatArray:
         return by_nu.tube_thresholds(problem.thresholds(f))
 
-    def _point(self, *solution: Any, **known: Any) -> Point:
-        error = by_nu.ROUNDED_THRESHOLDS * float(np.abs(solution[-1]).max())
-        return super()._point(*solution, threshold_error=error, **known)
+    def _known(self, thresholds: FloatArray) -> dict[str, Any]:
+        error = by_nu.ROUNDED_THRESHOLDS * float(np.abs(thresholds).max())
+        return super()._known(thresholds) | {"threshold_error": error}
 
     def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
         super()._keep_machine(data, machine)

@@ -14,7 +14,6 @@ from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet
-from widemargin.certificate import worst
 from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
@@ -114,21 +113,8 @@ class SupportClassifier(
     def _fit_pair(
         self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch
     ) -> Expansion:
-        found = self._expansion(problem, self._rows_of(rows, chosen), watch)
-        if len(chosen) < rows.n:
-            machine = replace(found.machine, rows=chosen)
-            found = replace(found, rows=chosen[found.rows], machine=machine)
-        return self._rescaled(found)
-
-    def _rows_of(self, rows: Rows, chosen: IntArray) -> Rows:
-        """Return a subset of the samples with the same kernel."""
-        if len(chosen) == rows.n:
-            return rows
-        X = rows.X[np.ix_(chosen, chosen)] if self.kernel == "precomputed" else rows.X[chosen]
-        part = Rows(rows.kernel, X, rows.centre)
-        if rows.stated is not rows:
-            part.stated = Rows(rows.kernel, rows.stated.X[chosen], rows.stated.centre)
-        return part
+        part = None if len(chosen) == rows.n else chosen
+        return self._rescaled(self._expansion(problem, rows, watch, part))
 
     def _rescaled(self, machine: Expansion) -> Expansion:
         """Return the solution scaled to margin 1; NuSVC overrides this."""
@@ -153,9 +139,8 @@ class SupportClassifier(
         if sp.issparse(self.support_vectors_):
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.intercept_ = np.array([m.intercept for m in machines])
-        self.certificates_ = [m.certificate for m in machines]
-        self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
-        self.certificate_ = worst(self.certificates_)
+        self._proofs_ = [m.proof for m in machines]
+        self.n_iter_ = np.array([proof.n_iter for proof in self._proofs_], dtype=np.int32)
         _keep_fit_facts(self, data)
 
     def _pair_coefficients(self) -> FloatArray:
@@ -177,8 +162,8 @@ class SupportClassifier(
 class SingleExpansion:
     """Mixin for estimators with one kernel expansion: coefficients in LIBSVM's layout."""
 
-    certificate_: Any
     support_vectors_: Any
+    _proofs_: Any
     _keep_support: Any
     _expansion_values: Any
 
@@ -190,9 +175,8 @@ class SingleExpansion:
         if sp.issparse(self.support_vectors_):
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.intercept_ = np.array([machine.intercept])
-        self.certificates_ = [machine.certificate]
-        self.certificate_ = machine.certificate
-        self.n_iter_ = machine.certificate.n_iter
+        self._proofs_ = [machine.proof]
+        self.n_iter_ = machine.proof.n_iter
         _keep_fit_facts(self, data)
 
     def _values(self, X: Any) -> FloatArray:
@@ -270,7 +254,7 @@ class SupportRegressor(
 def _keep_fit_facts(est: Any, data: TrainingSet) -> None:
     """Store the attributes of scikit-learn's estimators that describe a fit."""
     est.shape_fit_ = (len(data.given_weight), est.n_features_in_)
-    est.fit_status_ = 0 if est.certificate_.converged else 1
+    est.fit_status_ = 0 if all(proof.converged for proof in est._proofs_) else 1
 
 
 def dense(coefficients: Any) -> FloatArray:

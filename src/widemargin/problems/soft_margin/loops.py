@@ -123,3 +123,31 @@ def roomy(  # type: ignore[no-untyped-def]
         if price < best:
             best, chosen = price, v
     return chosen
+
+
+@jit
+def estimates(  # type: ignore[no-untyped-def]
+    alpha, f, row, target, lower, upper, ridge, group, thresholds, totals
+):
+    """Return the primal and dual objective in float64, and two sums for their rounding errors.
+
+    These are the sum of abs(alpha), and that of the multipliers of the losses.
+    """
+    linear = norm2 = squares = loss = mass = spent = 0.0
+    for v in range(len(alpha)):
+        a = alpha[v]
+        linear += target[v] * a
+        norm2 += a * f[row[v]]
+        squares += ridge[v] * a * a
+        mass += abs(a)
+        m = target[v] - f[row[v]] - thresholds[group[v]]
+        if ridge[v] > 0.0:
+            best = min(max(m / ridge[v], lower[v]), upper[v])
+            loss += m * best - 0.5 * ridge[v] * best * best
+        else:
+            best = upper[v] if m > 0.0 else lower[v]
+            loss += m * best
+        spent += abs(best)
+    offset = totals[0] * thresholds[0] + totals[1] * thresholds[1]
+    primal = 0.5 * norm2 + loss + offset
+    return primal, linear - 0.5 * (norm2 + squares), mass, spent

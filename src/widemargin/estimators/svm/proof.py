@@ -1,0 +1,173 @@
+"""Certificates that are computed when they are first read.
+
+A certificate needs the kernel values between all samples and all support vectors in float64, which
+takes as long as a small fit. If float64 estimates of its bounds leave no doubt that the fit has
+converged, it is computed only when it is read, from the published coefficients and the data.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from widemargin._base.double_double import U
+from widemargin._base.threads import worker_threads
+from widemargin._base.typing import FloatArray, IntArray
+from widemargin.certificate import USEFUL_GAP, Certificate, gap_scale, worst
+from widemargin.kernels import Rows
+from widemargin.kernels.sums import majorants
+from widemargin.problems.soft_margin import SoftMargin
+from widemargin.problems.soft_margin.bounds import Point, bracket, kernel_values
+from widemargin.problems.soft_margin.loops import estimates
+
+# An estimate of the relative gap below this, and rounding errors of the objectives below that,
+# leave no doubt that the gap is at most USEFUL_GAP.
+CLEAR_GAP, CLEAR_ROUNDING = 0.9 * USEFUL_GAP, 1e-2 * USEFUL_GAP
+
+
+class Proof:
+    """Certificate of one solution, and what is known of it before it is computed.
+
+    Parameters
+    ----------
+    n_iter : int
+        Number of steps of the solver.
+    primal : float
+        Primal objective, up to rounding.
+    converged : bool
+        Whether the fit has converged.
+    compute : callable
+        Returns the certificate.
+    """
+
+    def __init__(
+        self, n_iter: int, primal: float, converged: bool, compute: Callable[[], Certificate]
+    ) -> None:
+        self.n_iter = n_iter
+        self.primal = primal
+        self.converged = converged
+        self._compute: Callable[[], Certificate] | None = compute
+        self._certificate: Certificate | None = None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, certificate: Certificate) -> Proof:
+        """Return the proof of a certificate that is known."""
+        c = certificate
+        return cls(c.n_iter, c.primal, c.converged, lambda: certificate)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate; computed once, also if several threads read it."""
+        with self._lock:
+            if self._certificate is None:
+                assert self._compute is not None
+                self._certificate = self._compute()
+                self._compute = None  # it holds the data
+            return self._certificate
+
+
+class Certified:
+    """Mixin that adds `certificate_` and `certificates_` to estimators that keep proofs."""
+
+    _proofs_: list[Proof]
+
+    @property
+    def certificates_(self) -> list[Certificate]:
+        """Certificates of optimality, one per binary problem; computed when first read."""
+        stored: list[Certificate] | None = vars(self).get("certificates_")
+        if stored is not None:
+            return stored
+        check_is_fitted(self)
+        return [proof.certificate for proof in self._proofs_]
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The worst of `certificates_`: unconverged ones first, then the largest relative gap."""
+        stored: Certificate | None = vars(self).get("certificate_")
+        return worst(self.certificates_) if stored is None else stored
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__().copy()  # type: ignore[misc]
+        if "_proofs_" in state:  # copies and files hold the certificates themselves
+            del state["_proofs_"]
+            state |= {"certificates_": self.certificates_, "certificate_": self.certificate_}
+        return state
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Dual solution of a soft-margin problem, with what its certificate depends on.
+
+    Attributes
+    ----------
+    problem : SoftMargin
+        The problem.
+    rows : Rows
+        Samples of the fit.
+    chosen : ndarray or None
+        Those that the problem is stated on; None: all.
+    alpha, thresholds : ndarray
+        Dual variables and thresholds.
+    known : dict
+        Further arguments of `Point`.
+    tol, unit : float
+        Tolerance of the fit, and its unit.
+    n_iter, evaluations : int
+        Numbers of steps and of kernel values.
+    """
+
+    problem: SoftMargin
+    rows: Rows
+    chosen: IntArray | None
+    alpha: FloatArray
+    thresholds: FloatArray
+    known: dict[str, Any]
+    tol: float
+    unit: float
+    n_iter: int
+    evaluations: int
+
+    def certificate(self) -> Certificate:
+        """Return the certificate, from the dual variables, the thresholds and the samples."""
+        problem, everything = self.problem, np.arange(self.problem.n_rows)
+        rows = self.rows if self.chosen is None else self.rows.part(self.chosen)
+        beta = problem.coefficients(self.alpha)
+        used = np.flatnonzero(beta)
+        with worker_threads() as rows.threads:
+            f = rows.weighted_sum(everything, rows, used, beta[used])
+            point = Point(self.alpha, beta, self.thresholds, majorants(rows), **self.known)
+            found = bracket(problem, point, kernel_values(rows, beta, f, point.size))
+        return problem.certificate(
+            self.alpha, f, found, tol=self.tol, n_iter=self.n_iter,
+            kernel_evaluations=self.evaluations, unit=self.unit,
+        )  # fmt: skip
+
+
+def without_doubt(
+    problem: SoftMargin, alpha: FloatArray, f: FloatArray, thresholds: FloatArray, rows: Rows
+) -> float | None:
+    """Return the primal objective if the gap is surely small, in spite of rounding, else None.
+
+    f = K beta in float64. The certificate, computed later, then confirms that the gap is small.
+    """
+    shifts = np.zeros(2)
+    shifts[: problem.n_groups] = thresholds
+    totals = np.zeros(2)
+    totals[: problem.n_groups] = problem.totals
+    primal, dual, mass, spent = estimates(
+        alpha, f, problem.row, problem.target, problem.lower, problem.upper, problem.ridge,
+        problem.group, shifts, totals,
+    )  # fmt: skip
+    bounded = rows.kernel.name == "rbf"
+    size = 1.0 if bounded else float(np.sqrt(np.abs(rows.diagonal()).max()))
+    rounding = (problem.n_variables + rows.X.shape[1] + 100) * U * mass * size
+    rounding *= (mass + spent) * size + abs(shifts).max()
+    scale = gap_scale(primal)
+    clear = primal - dual <= CLEAR_GAP * scale and rounding <= CLEAR_ROUNDING * scale
+    return float(primal) if clear else None
