@@ -239,7 +239,7 @@ def _dual(K: Any, label: Any, alpha: Any, s: Any, noise: Fraction) -> Any:
 
 
 def digits_for(size: Fraction) -> Any:
-    """Compute with enough digits for the square of a field of this size, and for its exponential."""
+    """Compute with enough digits for the square of a field of this size and its exponential."""
     exponent = max(0, size.numerator.bit_length() - size.denominator.bit_length())
     return mpmath.workdps(DIGITS + 2 * exponent)  # six times its decimal digits
 
