@@ -296,7 +296,7 @@ def _reason_of_gap(certificate: Certificate, tol: float) -> tuple[str, str]:
     gap = certificate.relative_gap
     if not certificate.rounding < 0.5 * certificate.gap or not np.isfinite(gap):
         return REASONS["rounding"]
-    needed = tol * USEFUL_GAP / gap
+    needed = min(tol, certificate.kkt_violation or tol) * USEFUL_GAP / gap
     return (
         f"the KKT violation is below tol, but the relative gap exceeds {USEFUL_GAP:g}",
         f"lower tol to {needed:.0e} and raise max_iter",
