@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -162,17 +163,17 @@ def gap_scale(primal: float) -> float:
 def rounded_up_gap(primal: float, dual: float) -> float:
     """Return primal - dual, rounded up if the difference is not exact."""
     gap = primal - dual
-    if not np.isfinite(gap):
-        return np.inf
+    if not math.isfinite(gap):
+        return math.inf
     exact = primal - gap == dual and gap + dual == primal
-    return gap if exact else float(np.nextafter(gap, np.inf))
+    return gap if exact else math.nextafter(gap, math.inf)
 
 
 def relative_gap(primal: float, dual: float) -> float:
     """Return (primal - dual) / max(1, abs(primal)) rounded up; infinity if either is infinite."""
     gap, scale = rounded_up_gap(primal, dual), gap_scale(primal)
-    exact = gap == 0.0 or scale == 1.0 or np.isinf(gap)
-    return gap if exact else float(np.nextafter(gap / scale, np.inf))
+    exact = gap == 0.0 or scale == 1.0 or math.isinf(gap)
+    return gap if exact else math.nextafter(gap / scale, math.inf)
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ class Bracket:
     def is_blurred(self) -> bool:
         """Whether rounding is a notable part of the gap, so that more digits would help."""
         gap = self.primal - self.dual
-        return not np.isfinite(self.rounding) or not self.rounding <= max(
+        return not math.isfinite(self.rounding) or not self.rounding <= max(
             BLUR * gap, NEGLIGIBLE * gap_scale(self.primal)
         )
 
@@ -295,7 +296,7 @@ def _reason_of_gap(certificate: Certificate, tol: float) -> tuple[str, str]:
     gap = certificate.relative_gap
     if not certificate.rounding < 0.5 * certificate.gap or not np.isfinite(gap):
         return REASONS["rounding"]
-    needed = tol * USEFUL_GAP / gap
+    needed = min(tol, certificate.kkt_violation or tol) * USEFUL_GAP / gap
     return (
         f"the KKT violation is below tol, but the relative gap exceeds {USEFUL_GAP:g}",
         f"lower tol to {needed:.0e} and raise max_iter",

@@ -14,6 +14,7 @@ import mpmath
 import numpy as np
 
 from tests.helpers.exact_numbers import (
+    DIGITS,
     NOISE,
     ExactKernel,
     big,
@@ -221,12 +222,11 @@ def _dual(K: Any, label: Any, alpha: Any, s: Any, noise: Fraction) -> Any:
     A = [y * a for y, a in zip(label, alpha, strict=True)]
     f = product(K, A)
     found = -dot(A, f) / 2
-    with many_digits():
-        v = big(noise)
-        for i, weight in enumerate(s):
-            if not weight:
-                continue
-            c, z = big(K[i][i]), big(label[i] * f[i])
+    for i, weight in enumerate(s):
+        if not weight:
+            continue
+        with digits_for(K[i][i] + abs(f[i])):
+            c, z, v = big(K[i][i]), big(label[i] * f[i]), big(noise)
             scale = mpmath.sqrt(c + v)
             t = maximiser(c, v, scale, z)
             if t is None:
@@ -236,6 +236,12 @@ def _dual(K: Any, label: Any, alpha: Any, s: Any, noise: Fraction) -> Any:
             psi = mpmath.log(_normal(t)) - t * F - c * sigma * sigma / 2
             found -= weight * rounded(-z * sigma - psi)
     return found
+
+
+def digits_for(size: Fraction) -> Any:
+    """Compute with enough digits for the square of a field of this size and its exponential."""
+    exponent = max(0, size.numerator.bit_length() - size.denominator.bit_length())
+    return mpmath.workdps(DIGITS + 2 * exponent)  # six times its decimal digits
 
 
 def maximiser(c: Any, v: Any, scale: Any, z: Any) -> Any:

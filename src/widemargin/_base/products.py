@@ -20,6 +20,7 @@ from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, Matrix
 
 SLAB = 1 << 20  # stored values that one thread reads at a time: about a millisecond
+LOST_SQUARE = 1e-160  # norm of a row whose squares underflow: they are below 1e-320
 RUN = 256  # samples, or numbers, that are summed before their sum is added to the others
 
 
@@ -36,7 +37,7 @@ def row_norms(X: Matrix) -> FloatArray:
     else:
         squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
     grown = np.sqrt(squares) * (1.0 + (X.shape[1] + 8) * U)
-    return np.asarray(grown + 1e-160)  # squares below 1e-320 underflow
+    return np.asarray(grown + LOST_SQUARE)
 
 
 def times(X: Matrix, w: FloatArray, *, precise: bool = False, threads: int = 1) -> Enclosure:

@@ -43,7 +43,7 @@ from widemargin._base.double_double import (
 )
 from widemargin._base.enclosure import Enclosure
 from widemargin._base.jit import jit
-from widemargin._base.products import combine, gamma, row_norms, times
+from widemargin._base.products import LOST_SQUARE, combine, gamma, row_norms, times
 from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.kernels.rows import SYMMETRIC_TILE, Rows
@@ -111,13 +111,13 @@ def roundings(rows: Rows, n_terms: int) -> float:
 def _exponent_roundings(rows: Rows) -> float:
     """Return the rounding errors of an rbf kernel value that come from its exponent."""
     X, d = rows.X, rows.X.shape[1]
-    scale = np.sqrt(2.0 * np.broadcast_to(np.asarray(rows.kernel.gamma, np.float64), d))
+    scale = np.empty(d)
+    scale[:] = np.sqrt(2.0 * np.asarray(rows.kernel.gamma, np.float64))
     with np.errstate(all="ignore"):
         if sp.issparse(X):
-            norms = row_norms(X @ sp.diags_array(scale))
+            radius = float(row_norms(X @ sp.diags_array(scale)).max(initial=0.0))
         else:
-            norms = row_norms((X - rows.centre) * scale)
-        radius = float(norms.max(initial=0.0))
+            radius = scaled_radius(X, rows.centre, scale)
         # If not both samples of a pair are far, the norms are at most 2 sqrt(2 FAR_NORM), or one
         # norm is twice the other and the kernel value is too small for its error to matter.
         near = min(radius * radius, 8.0 * FAR_NORM[np.float64])
@@ -159,11 +159,9 @@ def enclosed_sum(
             return found
     if values is None:
         values = rows.weighted_sum(at, rows, of, beta) if len(of) else np.zeros(len(at))
-    with np.errstate(all="ignore"):
-        mass = float(np.abs(beta) @ size[of]) * (1 + (len(of) + 8) * U)
-        factor = gamma(roundings(rows, len(of))) if len(of) else 0.0
-        error = factor * mass * size[at] * (1 + 8 * U) + TINY * (1 + mass) * (1 + size[at])
-        return Enclosure.within(values, np.where(np.isnan(error), np.inf, error))
+    factor = gamma(roundings(rows, len(of))) if len(of) else 0.0
+    error = rough_errors(beta, size[of], size[at], factor)
+    return Enclosure(values, np.zeros(len(at)), error)
 
 
 def enclosed_diagonal(
@@ -244,6 +242,48 @@ def _compiled_sum(rows: Rows, at: IntArray, of: IntArray, beta: FloatArray) -> E
     units = (value + CHARGE * (len(of) + 4)) * (1 + 1e-6)
     tiny = TINY * (1 + float(np.abs(beta).sum())) * (1 + out[2])
     return Enclosure(out[0], out[1], units * U * U * out[2] + tiny)
+
+
+@jit
+def scaled_radius(X, centre, scale):  # type: ignore[no-untyped-def]
+    """Return an upper bound of the largest norm of a row of (X - centre) * scale."""
+    n, d = X.shape
+    whole, most = d - d % 4, 0.0
+    for i in range(n):
+        x = X[i]
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for t in range(0, whole, 4):
+            z0, z1 = (x[t] - centre[t]) * scale[t], (x[t + 1] - centre[t + 1]) * scale[t + 1]
+            z2 = (x[t + 2] - centre[t + 2]) * scale[t + 2]
+            z3 = (x[t + 3] - centre[t + 3]) * scale[t + 3]
+            s0 += z0 * z0
+            s1 += z1 * z1
+            s2 += z2 * z2
+            s3 += z3 * z3
+        for t in range(whole, d):
+            z0 = (x[t] - centre[t]) * scale[t]
+            s0 += z0 * z0
+        square = (s0 + s1) + (s2 + s3)
+        if not square <= most:
+            most = square
+        if np.isnan(most):
+            return np.inf
+    return np.sqrt(most) * (1.0 + (d + 8) * U) + LOST_SQUARE
+
+
+@jit
+def rough_errors(beta, size_of, size_at, factor):  # type: ignore[no-untyped-def]
+    """Return the errors of float64 sums: factor times sum |beta| q, times q of each sample."""
+    mass, n = 0.0, len(beta)
+    for j in range(n):
+        mass += abs(beta[j]) * size_of[j]
+    mass *= 1.0 + (n + 8) * U
+    error = np.empty(len(size_at))
+    for i in range(len(size_at)):
+        q = size_at[i]
+        value = factor * mass * q * (1.0 + 8.0 * U) + TINY * (1.0 + mass) * (1.0 + q)
+        error[i] = np.inf if np.isnan(value) else value
+    return error
 
 
 @jit

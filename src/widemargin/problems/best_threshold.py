@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray
 
 
@@ -17,19 +18,33 @@ def staircase_threshold(s: FloatArray, lower: FloatArray, upper: FloatArray, tot
     The derivative, ``total - sum(upper where s > x, else lower)``, is a step function that rises by
     ``upper - lower`` at each s; the minimisers are where it crosses zero.
     """
-    order = np.argsort(s, kind="stable")
-    s = s[order]
-    climbed = np.cumsum((upper - lower)[order])
-    level = float(upper.sum()) - total
-    rounding = 1e-12 * max(float(climbed[-1]), 1e-300)
-    last = len(s) - 1
-    left = s[min(int(np.searchsorted(climbed, level - rounding)), last)]
-    right = s[min(int(np.searchsorted(climbed, level + rounding, side="right")), last)]
+    order = np.argsort(s)
+    return float(crossing(s, lower, upper, order, total))
+
+
+@jit
+def crossing(s, lower, upper, order, total):  # type: ignore[no-untyped-def]
+    """Return where the derivative crosses zero; the kinks in the given order are ascending."""
+    level, climb = -total, 0.0
+    for v in range(len(s)):
+        level += upper[v]
+        climb += upper[v] - lower[v]
+    rounding = 1e-12 * max(climb, 1e-300)
+    last = s[order[-1]]
+    left = right = last
+    climbed, found = 0.0, False
+    for v in order:
+        climbed += upper[v] - lower[v]
+        if not found and climbed >= level - rounding:
+            left, found = s[v], True
+        if climbed > level + rounding:
+            right = s[v]
+            break
     if level <= rounding:  # all variables at their upper bounds: (-inf, right] is optimal
-        return float(right)
-    if level >= climbed[-1] - rounding:  # all variables at their lower bounds: [left, inf)
-        return float(left)
-    return float(0.5 * (left + right))
+        return right
+    if level >= climb - rounding:  # all variables at their lower bounds: [left, inf)
+        return left
+    return 0.5 * (left + right)
 
 
 def ridge_threshold(
@@ -41,29 +56,47 @@ def ridge_threshold(
     kink s - ridge * upper, and at its lower bound from s - ridge * lower on. Between two kinks the
     left side is height - slope * x, and both are cumulative sums over the sorted kinks.
     """
-    begin, end = s - ridge * upper, s - ridge * lower
-    kinks = np.concatenate([begin, end])
-    heights = np.concatenate([s / ridge - upper, lower - s / ridge])
-    slopes = np.concatenate([1.0 / ridge, -1.0 / ridge])
-    always = np.isinf(kinks)  # unbounded on that side: sloped from the start, or to the end
-    started = always[: len(s)]
-    height = float((s / ridge)[started].sum() + upper[~started].sum()) - total
-    order = np.argsort(kinks[~always], kind="stable")
-    kinks = kinks[~always][order]
-    height_after = height + np.concatenate([[0.0], np.cumsum(heights[~always][order])])
-    slope_after = float((1.0 / ridge)[started].sum()) + np.concatenate(
-        [[0.0], np.cumsum(slopes[~always][order])]
-    )
-    # First kink at which the left side is at most the total; the solution is just before it.
-    excess = height_after[1:] - slope_after[1:] * kinks
-    rounding = 1e-12 * max(1.0, float(np.abs(height_after).max()))
-    crossing = int(np.argmax(excess <= rounding)) if (excess <= rounding).any() else len(kinks)
-    slope = float(slope_after[crossing])
-    if slope > 1e-12 * float((1.0 / ridge).max()):
-        x = float(height_after[crossing] / slope)
-    else:
-        x = float(kinks[min(crossing, len(kinks) - 1)])
-    level = np.flatnonzero(np.abs(excess) <= rounding)
-    if len(level) > 1 and excess[crossing] >= -rounding:
-        return float(0.5 * (kinks[level[0]] + kinks[level[-1]]))  # midpoint of a flat segment
-    return x
+    kinks = np.concatenate([s - ridge * upper, s - ridge * lower])
+    slope, height = 1.0 / ridge, s / ridge
+    slopes = np.concatenate([slope, -slope])
+    heights = np.concatenate([height - upper, lower - height])
+    started = np.isinf(kinks[: len(s)])  # unbounded on that side: sloped from the start
+    start = float(np.where(started, height, upper).sum()) - total
+    first = float(slope[started].sum())
+    return float(descent(kinks, heights, slopes, np.argsort(kinks), start, first, slope.max()))
+
+
+@jit
+def descent(kinks, heights, slopes, order, height, slope, steepest):  # type: ignore[no-untyped-def]
+    """Return where height - slope * x is zero, if both change at each kink.
+
+    It is just before the first kink, in the given ascending order, at which the value is not
+    positive. Infinite kinks are skipped.
+    """
+    h, largest = height, abs(height)
+    for k in order:
+        if not np.isinf(kinks[k]):
+            h += heights[k]
+            largest = max(largest, abs(h))
+    rounding = 1e-12 * max(1.0, largest)
+    before_height, before_slope, at, below = height, slope, 0.0, -np.inf
+    crossed, level, begin, end = False, 0, 0.0, 0.0
+    for k in order:
+        if np.isinf(kinks[k]):
+            continue
+        if not crossed:
+            before_height, before_slope, at = height, slope, kinks[k]
+        height += heights[k]
+        slope += slopes[k]
+        excess = height - slope * kinks[k]
+        if excess <= rounding and not crossed:
+            crossed, below = True, excess
+        if abs(excess) <= rounding:
+            begin = kinks[k] if level == 0 else begin
+            end = kinks[k]
+            level += 1
+    if level > 1 and below >= -rounding:
+        return 0.5 * (begin + end)  # midpoint of a flat segment
+    if not crossed:
+        before_height, before_slope = height, slope
+    return before_height / before_slope if before_slope > 1e-12 * steepest else at

@@ -57,6 +57,7 @@ import numpy as np
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import USEFUL_GAP, Bracket, Certificate, relative_gap
 from widemargin.problems.best_threshold import ridge_threshold, staircase_threshold
+from widemargin.problems.soft_margin.loops import overlap
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,9 @@ class SoftMargin:
         found = np.empty(self.n_groups)
         for g, total in enumerate(self.totals):
             arrays = (margin, self.lower, self.upper, self.ridge)
-            s, lower, upper, ridge = (array[self.group == g] for array in arrays)
+            if self.n_groups > 1:
+                arrays = tuple(array[self.group == g] for array in arrays)
+            s, lower, upper, ridge = arrays
             if ridge.any():
                 found[g] = ridge_threshold(s, lower, upper, ridge, total)
             else:
@@ -204,17 +207,9 @@ class SoftMargin:
 
     def kkt_violation(self, alpha: FloatArray, f: FloatArray) -> float:
         """Return LIBSVM's KKT violation, the largest overlap of scores within a group."""
-        s = self.scores(alpha, f)
-        up, down = alpha < self.upper, alpha > self.lower
-        if not self.n_groups:
-            return float(max(0.0, s[up].max(initial=0.0), -s[down].min(initial=0.0)))
-        worst = 0.0
-        for g in range(self.n_groups):
-            member = self.group == g
-            highest = s[up & member].max(initial=-np.inf)
-            lowest = s[down & member].min(initial=np.inf)
-            worst = max(worst, float(highest - lowest))
-        return worst
+        return float(
+            overlap(self.scores(alpha, f), alpha, self.lower, self.upper, self.group, self.n_groups)
+        )
 
     def certificate(
         self,

@@ -23,33 +23,26 @@ place. See Neumaier and Shcherbina (2004) for the same idea in linear programmin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from widemargin._base.double_double import U, two_product
+from widemargin._base.double_double import U
 from widemargin._base.enclosure import Enclosure
 from widemargin._base.products import row_norms, times
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin.certificate import Bracket, tightest
 from widemargin.kernels import Rows
 from widemargin.kernels.sums import enclosed_sum
-from widemargin.problems.soft_margin.loops import (
-    TINY,
-    dual_sums,
-    losses,
-    norm_squared,
-    roomy,
-    slacks,
-)
+from widemargin.problems.soft_margin.interval import interval, target_error
+from widemargin.problems.soft_margin.loops import slacks
 
 if TYPE_CHECKING:
     from widemargin.problems.soft_margin import SoftMargin
 
-FEW = 32.0 * U  # relative error of a short formula of scalars
-FULL = 1e-11  # relative distance from its cap within which a variable counts as at its cap
+UNKNOWN = np.full(3, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,221 +128,47 @@ def _bracket(
     f: Enclosure,
     model: tuple[Enclosure, Enclosure] | None = None,
 ) -> Bracket:
-    with np.errstate(all="ignore"):
-        mass = float(np.abs(point.beta) @ point.size) * (1 + len(point.beta) * U)
-        norm = norm_squared(point.beta, f.hi, f.lo, f.error)
-        if model is None:
-            primal, primal_rounding = _primal(problem, point, f, norm, mass)
-        else:
-            of_model = (float(model[1].hi), float(model[1].lo), float(model[1].error), 0.0)
-            known = replace(point, coefficient_error=0.0)
-            primal, primal_rounding = _primal(problem, known, model[0], of_model, mass)
-        dual, dual_rounding = _dual(problem, point, f, norm)
-    rounding = primal_rounding + dual_rounding
-    return Bracket(_known(primal), dual, _known(rounding))
+    at, norm = (f, UNKNOWN) if model is None else (model[0], _numbers_of(model[1]))
+    numbers = np.array(
+        [
+            point.scale, point.cost_error, point.coefficient_error, point.threshold_error,
+            point.mercer,
+        ]
+    )  # fmt: skip
+    known = (
+        *_variables(problem), problem.totals, point.alpha, point.beta, _thresholds(problem, point),
+        point.size, f.hi, f.lo, f.error, at.hi, at.lo, at.error, norm,
+    )  # fmt: skip
+    primal, dual, rounding, asked = interval(*known, UNKNOWN, numbers)
+    if asked:
+        groups = range(problem.n_groups)
+        sums = np.array([fsum(point.alpha[problem.group == g]) for g in groups])
+        primal, dual, rounding, _ = interval(*known, sums, numbers)
+    return Bracket(primal, dual, rounding)
 
 
-def _known(value: float) -> float:
-    return np.inf if np.isnan(value) else value
+def _numbers_of(value: Enclosure) -> FloatArray:
+    return np.array([value.hi, value.lo, value.error], dtype=np.float64)
+
+
+def _variables(problem: SoftMargin) -> tuple[Any, ...]:
+    """Return the arrays that describe the variables, in the order of compiled loops."""
+    return (
+        problem.row, problem.target, problem.lower, problem.upper, problem.ridge, problem.group
+    )  # fmt: skip
+
+
+def _thresholds(problem: SoftMargin, point: Point) -> FloatArray:
+    return point.thresholds if problem.n_groups else np.zeros(1)
 
 
 def relevant_rows(problem: SoftMargin, point: Point, f: Enclosure) -> IntArray:
     """Return the samples whose values matter: support vectors and those that may have a slack."""
-    with np.errstate(all="ignore"):
-        slack = np.abs(_slack_bounds(problem, point, f)[0])
-    matters = (slack > 0).reshape(-1, problem.n_rows).any(axis=0)
+    row, target, lower, upper, _, group = _variables(problem)
+    slack = np.empty((2, problem.n_variables))
+    slacks(
+        row, target, lower, upper, group, _thresholds(problem, point), point.scale, f.hi, f.lo,
+        f.error * abs(point.scale), target_error(row, problem.n_rows), point.threshold_error, slack,
+    )  # fmt: skip
+    matters = (slack[0] != 0.0).reshape(-1, problem.n_rows).any(axis=0)
     return np.flatnonzero(matters | (point.beta != 0))
-
-
-def _slack_bounds(
-    problem: SoftMargin, point: Point, f: Enclosure, mass: float = 0.0
-) -> tuple[FloatArray, FloatArray]:
-    """Return the largest slack of each variable with the sign of its loss, and its error."""
-    theta = abs(point.scale)
-    error = f.error * theta + point.coefficient_error * theta * mass * point.size
-    # The targets of tubes are rounded sums.
-    uncertain = 2.0 * U if problem.n_variables > problem.n_rows else 0.0
-    thresholds = point.thresholds if problem.n_groups else np.zeros(1)
-    out = np.empty((2, problem.n_variables))
-    losses_in = (problem.row, problem.target, problem.lower, problem.upper, problem.group)
-    slacks(*losses_in, thresholds, point.scale, f.hi, f.lo, error, uncertain,
-           point.threshold_error, out)  # fmt: skip
-    return out[0], out[1]
-
-
-def _primal(
-    problem: SoftMargin, point: Point, f: Enclosure, norm: tuple[float, ...], mass: float
-) -> tuple[float, float]:
-    """Return an upper bound of the primal objective of the model, and the part due to rounding."""
-    theta, blur = point.scale, point.coefficient_error
-    slack, error = _slack_bounds(problem, point, f, mass)
-    loss, loss_rounding = losses(slack, error, problem.lower, problem.upper, problem.ridge)
-    # Coefficients beta (1 + eps): Q changes by 2 sum eps beta f + (sum eps beta q)^2 at most.
-    high, low, error_of_norm, size_of_norm = norm
-    spread = error_of_norm + 2.0 * blur * size_of_norm + (blur * mass) ** 2
-    half = 0.5 * theta * theta
-    offsets = [x for g in range(problem.n_groups)
-               for x in _product(problem.totals[g], point.thresholds[g])]  # fmt: skip
-    cost_error = point.cost_error + problem.n_variables * U
-    spent = sum(abs(x) for x in offsets) * cost_error
-    spent += float(np.abs(problem.totals).sum()) * point.threshold_error * (1 + cost_error)
-    spent += half * spread + (loss + half * abs(high)) * FEW + loss * cost_error
-    if theta == 1.0:
-        quadratic = [0.5 * high, 0.5 * low]
-    else:
-        quadratic = [half * (high + low) * (1.0 + FEW)]
-    total = fsum([*quadratic, loss, *offsets, spent * (1 + FEW), TINY])
-    return float(np.nextafter(total, np.inf)), spent + loss_rounding
-
-
-def _product(a: float, b: float) -> tuple[float, float]:
-    """Return two numbers whose sum is a * b exactly."""
-    return two_product(float(a), float(b))
-
-
-def _dual(
-    problem: SoftMargin, point: Point, f: Enclosure, norm: tuple[float, ...]
-) -> tuple[float, float]:
-    """Return a lower bound of the optimum, and the part of its error that is due to rounding."""
-    # A negative |w|^2 proves that a matrix or function of the user is indefinite.
-    mercer = point.mercer and not norm[0] + norm[1] + norm[2] < 0.0
-    trivial = trivial_bound(problem, point.size) if mercer else -np.inf
-    inside = (point.alpha >= problem.lower) & (point.alpha <= problem.upper)
-    if not (mercer and inside.all()):
-        return trivial, 0.0
-    shrink = _shrink(problem, point)
-    arrays = problem.target, problem.ridge, problem.group, problem.totals
-    out = np.zeros((4, max(1, problem.n_groups)))
-    linear, quadratic, linear_error = dual_sums(point.alpha, *arrays, shrink, out)
-    high, low, error_of_norm, size_of_norm = norm
-    if problem.n_variables > problem.n_rows:  # beta is a rounded sum of two variables
-        mass = float(np.abs(point.beta) @ point.size)
-        error_of_norm += 4.0 * U * size_of_norm + (2.0 * U * mass) ** 2
-    norm2 = shrink * shrink * (high + low) + error_of_norm
-    moved = _moves(problem, point, f, shrink, out)
-    if moved is None:
-        return trivial, 0.0
-    gain, growth, cost = moved
-    targets = 2.0 * U * (problem.n_variables > problem.n_rows)  # those of tubes are rounded sums
-    absolute = float(np.abs(problem.target) @ np.abs(point.alpha))
-    cost += linear_error + targets * absolute
-    T = shrink * linear + gain - cost - FEW * (abs(linear) + abs(gain) + cost) - TINY
-    quadratic *= shrink * shrink * (1.0 + 2.0 * point.cost_error)
-    Q = max(0.0, norm2 + quadratic + growth)
-    Q += FEW * (abs(high) + quadratic + abs(growth)) + TINY
-    theta = 1.0
-    if not problem.totals.any():
-        free = np.isinf(problem.upper - problem.lower).all()
-        theta = min(np.inf if free else 1.0, max(0.0, T / Q))
-    dual = theta * T - 0.5 * theta * theta * Q
-    dual -= FEW * (abs(theta * T) + theta * theta * Q)
-    rounding = theta * cost + 0.5 * theta * theta * error_of_norm
-    if not np.isfinite(dual):
-        return trivial, np.inf
-    return max(trivial, float(np.nextafter(dual, -np.inf))), rounding
-
-
-def _shrink(problem: SoftMargin, point: Point) -> float:
-    """Return the factor of alpha that makes it fit into boxes known up to a relative error.
-
-    If totals are not zero, they are uncertain as well. The factor then leaves a residual whose sign
-    is certain, so that variables at zero have room for it.
-    """
-    return 1.0 - _shrinkage(problem, point)
-
-
-def _shrinkage(problem: SoftMargin, point: Point) -> float:
-    units = np.ceil(point.cost_error / U)
-    if problem.totals.any():
-        units = 2.0 * (units + problem.n_variables) + 8.0
-    return float(units * U)
-
-
-def trivial_bound(problem: SoftMargin, size: FloatArray) -> float:
-    """Return the lower bound that every feasible point gives.
-
-    It is 0 if alpha = 0 is feasible, or if the two variables of a sample of a tube can cancel. In
-    the other problems all targets are zero and |w| is at most the sum of |d_g| q.
-    """
-    if not problem.totals.any() or problem.n_variables > problem.n_rows:
-        return 0.0
-    largest = float(np.abs(problem.totals).sum()) * float(size.max()) * (1 + 1e-9)
-    return float(-0.5 * largest * largest * (1 + FEW) - TINY)
-
-
-def _moves(
-    problem: SoftMargin, point: Point, f: Enclosure, shrink: float, sums: FloatArray
-) -> tuple[float, float, float] | None:
-    """Return what moving the residuals adds to the linear and quadratic terms, and its error.
-
-    The rows of `sums` are the sums over each group (two parts), their error and the sum of absolute
-    values. None: no variable has room for the residual.
-    """
-    gain = growth = cost = reach = 0.0
-    for g in range(problem.n_groups):
-        total = float(problem.totals[g])
-        doubt = abs(total) * (point.cost_error + problem.n_variables * U) if total else 0.0
-        low = shrink * sums[1, g]
-        residual = fsum([*two_product(shrink, float(sums[0, g])), low, -total])
-        doubt += sums[2, g] + 2.0 * U * (abs(low) + abs(residual))
-        if residual == 0.0 and doubt == 0.0:
-            continue
-        k = _roomy(problem, point, f, g, shrink, residual, doubt)
-        if k < 0 and total == 0.0:  # without free variables the sign of the residual matters
-            residual = shrink * fsum(point.alpha[problem.group == g])
-            doubt = 4.0 * U * abs(residual)
-            if residual == 0.0:
-                continue
-            k = _roomy(problem, point, f, g, shrink, residual, doubt)
-        if k < 0:
-            full = _full(problem, point, g)
-            if full is None:
-                return None
-            cost, growth, reach = cost + full[0], growth + full[1], reach + full[2]
-            continue
-        r = problem.row[k]
-        value, size = float(f.hi[r] + f.lo[r]), float(point.size[r])
-        error = float(f.error[r]) + 4.0 * U * abs(value)
-        most = abs(residual) + doubt
-        gain -= residual * float(problem.target[k])
-        growth -= 2.0 * shrink * residual * value
-        growth += 2.0 * (most * error + doubt * abs(value))
-        ridge = float(problem.ridge[k])
-        growth += ridge * (2.0 * abs(float(point.alpha[k])) * most + most * most)
-        cost += doubt * abs(float(problem.target[k]))
-        reach += most * size
-    return gain, growth + reach * reach * (1 + FEW), cost
-
-
-def _roomy(
-    problem: SoftMargin,
-    point: Point,
-    f: Enclosure,
-    g: int,
-    shrink: float,
-    residual: float,
-    doubt: float,
-) -> int:
-    """Return the variable of group g that takes the residual, or -1."""
-    arrays = point.alpha, problem.target, problem.lower, problem.upper, problem.ridge
-    threshold = float(point.thresholds[g]) / point.scale if point.scale else 0.0
-    return int(roomy(*arrays, problem.group, problem.row, f.hi, f.error, g, threshold,
-                     shrink, residual, doubt))  # fmt: skip
-
-
-def _full(problem: SoftMargin, point: Point, g: int) -> tuple[float, float, float] | None:
-    """Return the errors of a group whose variables are all at their caps, or None.
-
-    The total of such a group is the sum of its caps, so that there is no residual; the caps are
-    known up to their relative error, and alpha was reduced by as much.
-    """
-    member = problem.group == g
-    cap = np.where(problem.totals[g] > 0, problem.upper, problem.lower)[member]
-    below = np.abs(cap - point.alpha[member]) / np.abs(cap)
-    if not below.max(initial=0.0) <= FULL:
-        return None
-    doubt = 2.0 * (_shrinkage(problem, point) + float(below.max(initial=0.0)))
-    mass = float(np.abs(cap) @ point.size[problem.row[member]])
-    everything = float(np.abs(point.beta) @ point.size)
-    linear = doubt * float(np.abs(cap) @ np.abs(problem.target[member]))
-    return linear, 2.0 * doubt * mass * everything, doubt * mass

@@ -126,6 +126,27 @@ def roomy(  # type: ignore[no-untyped-def]
 
 
 @jit
+def overlap(score, alpha, lower, upper, group, n_groups):  # type: ignore[no-untyped-def]
+    """Return the largest overlap of scores within a group; without groups, with zero."""
+    worst, beyond = 0.0, np.inf if n_groups else 0.0
+    for g in range(max(1, n_groups)):
+        highest, lowest = -beyond, beyond
+        for v in range(len(alpha)):
+            if np.isnan(score[v]):
+                return np.nan
+            if n_groups > 1 and group[v] != g:
+                continue
+            if alpha[v] < upper[v] and score[v] > highest:
+                highest = score[v]
+            if alpha[v] > lower[v] and score[v] < lowest:
+                lowest = score[v]
+        if n_groups:
+            worst = max(worst, highest - lowest)
+        else:
+            worst = max(highest, -lowest)
+    return worst
+
+
 def estimates(  # type: ignore[no-untyped-def]
     alpha, f, row, target, lower, upper, ridge, group, thresholds, totals
 ):

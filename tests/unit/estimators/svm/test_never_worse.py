@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from widemargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
@@ -161,12 +162,26 @@ def test_dual_of_a_run_from_subsamples_is_not_negative(steps):
     assert problem.dual(found.alpha, float(found.alpha @ found.f)) >= 0
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_convergence_includes_the_gap(kernel):
-    from sklearn.datasets import load_wine
-
+def wine():
+    """Return two classes of the wine data, standardised."""
     X, y = load_wine(return_X_y=True)
     X, y = X[y < 2], y[y < 2]
-    model = SVC(C=1e6, kernel=kernel).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+def test_steps_that_end_before_the_gap_is_small_are_told_with_the_tol_that_would_do():
+    X, y = wine()
+    with pytest.warns(ConvergenceWarning, match=r"below tol, but the relative gap") as told:
+        model = SVC(C=1e6, kernel="linear", max_iter=200).fit(X, y)
+    assert model.certificate_.kkt_violation < 1e-3
+    assert not model.certificate_.converged
+    advised = float(str(told[0].message).split("lower tol to ")[1].split(" and")[0])
+    assert advised < model.certificate_.kkt_violation
+    assert SVC(C=1e6, kernel="linear", tol=advised).fit(X, y).certificate_.converged
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_convergence_includes_the_gap(kernel):
+    model = SVC(C=1e6, kernel=kernel).fit(*wine())
     assert model.certificate_.converged
     assert model.certificate_.relative_gap <= 1e-2
