@@ -46,9 +46,9 @@ def resolve(name):
 def calls_during(action, monkeypatch):
     """Return the functions of widemargin that are called, in order; compiled sweeps too."""
     called = []
-    compiled = smo_loops.sweep
+    compiled = smo_loops.take_steps
 
-    def sweep(*arguments):
+    def take_steps(*arguments):
         called.append(FLOW.COMPILED)
         return compiled(*arguments)
 
@@ -58,7 +58,9 @@ def calls_during(action, monkeypatch):
             called.append(f"{module.removeprefix('widemargin.')}.{frame.f_code.co_qualname}")
 
     with monkeypatch.context() as patch:
-        patch.setattr(smo_loops, "sweep", sweep)  # a compiled function has no frame to be seen
+        patch.setattr(
+            smo_loops, "take_steps", take_steps
+        )  # a compiled function has no frame to be seen
         before = sys.getprofile()
         sys.setprofile(note)
         try:

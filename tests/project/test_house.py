@@ -50,7 +50,7 @@ MOST_CODE_LINES = 60
 # One loop each that numba compiles whole, and a command whose options are its signature.
 LONG_FUNCTIONS = {
     "solvers.leave_one_out.loops": {"follow_path"},
-    "solvers.soft_margin.smo_loops": {"sweep"},
+    "solvers.soft_margin.smo_loops": {"take_steps"},
     "cli": {"fit"},
 }
 

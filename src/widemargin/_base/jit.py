@@ -71,7 +71,7 @@ class _LazyExtreme:
         import numba
 
         if self.compiled is None:
-            off = numba.config.DISABLE_JIT
+            off = numba.config.DISABLE_JIT  # type: ignore[attr-defined]
             self.compiled = self.python if off else _intrinsic(self.instruction)
         return self.compiled
 

@@ -106,9 +106,10 @@ def seed_of(random_state: Any) -> int:
 def check_X(estimator: Any, X: Any, *, accept_sparse: bool = True) -> Matrix:
     """Validate X for prediction; float32 is not converted to float64."""
     known = vars(estimator)
-    if _is_plain(X) and known.get("n_features_in_") == X.shape[1]:
-        if "feature_names_in_" not in known:  # else scikit-learn warns that X has no names
-            return X
+    # If the estimator has feature names, scikit-learn warns that X has none.
+    unnamed = "feature_names_in_" not in known
+    if unnamed and _is_plain(X) and known.get("n_features_in_") == X.shape[1]:
+        return X
     with np.errstate(invalid="ignore"):  # scikit-learn sums X first; inf - inf is rejected later
         X = validate_data(
             estimator,
@@ -136,6 +137,7 @@ def check_fit(
     With any_labels, real-valued labels are accepted, too. If y is None, which scikit-learn accepts
     for estimators without a target only, ones are returned.
     """
+    checked: Any
     unneeded = y is None and isinstance(estimator, OutlierMixin)
     if _is_plain(X) and (unneeded or _is_plain_target(y, len(X), numeric or any_labels)):
         _remember_features(estimator, X)

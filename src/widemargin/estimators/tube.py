@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from widemargin._base.double_double import U
 from widemargin._base.progress import Watch
 from widemargin._base.threads import worker_threads
-from widemargin._base.typing import FloatArray
+from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, check_X, require, require_number, seed_of
 from widemargin.certificate import Bracket
 from widemargin.estimators._base.kernel import CentredSamples
@@ -164,8 +164,10 @@ class TubeSVR(CentredSamples, SupportRegressor):
         self.nu_ = 2.0 / float(D.sum())
         return nu_tube(y, D, self.nu_)
 
-    def _expansion(self, problem: SoftMargin, rows: Rows, watch: Watch) -> Expansion:
-        n = problem.n_rows
+    def _expansion(
+        self, problem: SoftMargin, whole: Rows, watch: Watch, chosen: IntArray | None = None
+    ) -> Expansion:
+        n, rows = problem.n_rows, whole
         t, D = problem.target[:n], problem.upper[:n]
         watch.next_part()
         evaluations = rows.evaluations

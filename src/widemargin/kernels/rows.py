@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -76,13 +76,11 @@ class Rows:
         dense_rbf = kernel.name == "rbf" and not sp.issparse(X)
         self.centre = X.mean(axis=0, dtype=np.float64) if dense_rbf and centre is None else centre
         self.tiles = tiles_for(kernel, X, self.centre)
-        self._single: SingleRows | None = None
 
+    @cached_property
     def single_rows(self) -> SingleRows | None:
-        """Return the samples in the form for single kernel rows, None if these are not for them."""
-        if self._single is None:
-            self._single = single_rows(self)
-        return self._single
+        """The samples in the form for single kernel rows; None if these are not for them."""
+        return single_rows(self)
 
     def part(self, rows: IntArray) -> Rows:
         """Return some of the samples with the same kernel and centre."""
@@ -91,9 +89,16 @@ class Rows:
         part = Rows(self.kernel, X, self.centre)
         if self.stated is not self:
             part.stated = Rows(self.kernel, self.stated.X[rows], self.stated.centre)
-        if self._single is not None:
-            part._single = self._single.part(rows)
+        if "single_rows" in vars(self):
+            part.single_rows = self.single_rows and self.single_rows.part(rows)
         return part
+
+    def without_cache(self) -> Rows:
+        """Return the same samples without the arrays that only a fit needs."""
+        plain = Rows(self.kernel, self.X, self.centre)
+        if self.stated is not self:
+            plain.stated = self.stated
+        return plain
 
     def diagonal(self) -> FloatArray:
         """Return k(x_i, x_i) in float64."""

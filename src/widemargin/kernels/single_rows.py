@@ -83,6 +83,7 @@ def single_rows(rows: Rows) -> SingleRows | None:
     inside = samples[:, :d]
     if kernel.name == "rbf":
         with np.errstate(over="ignore"):
+            assert rows.centre is not None
             np.subtract(X, rows.centre, out=inside)
             inside *= np.sqrt(2.0 * np.asarray(kernel.gamma, dtype=np.float64))
             largest = 0.5 * float(np.einsum("ij,ij->i", samples, samples).max())

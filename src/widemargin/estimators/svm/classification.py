@@ -313,8 +313,8 @@ class NuSVC(LinearCoefficients, SupportClassifier):
     def _problem(self, y: FloatArray, cost: FloatArray) -> problems.SoftMargin:
         return problems.nu_classification(y, cost, min(self.nu, by_nu.largest_feasible(y, cost)))
 
-    def _known(self, thresholds: FloatArray) -> dict[str, Any]:
-        return super()._known(thresholds) | by_nu.published(thresholds)
+    def _accuracy(self, thresholds: FloatArray) -> dict[str, Any]:
+        return super()._accuracy(thresholds) | by_nu.published(thresholds)
 
     def _is_clear(self, primal: float) -> bool:
         return primal < -by_nu.CLEAR_MARGIN

@@ -76,8 +76,8 @@ class SoftMarginFit(Certified):
             thresholds = self._thresholds(problem, result.f)
             evaluations = rows.evaluations - evaluations
             solution = Solution(
-                problem, whole, chosen, result.alpha, thresholds, self._known(thresholds),
-                self.tol, unit, result.n_iter, evaluations,
+                problem, whole.without_cache(), chosen, result.alpha, thresholds,
+                self._accuracy(thresholds), self.tol, unit, result.n_iter, evaluations,
             )  # fmt: skip
             proof = self._deferred(solution, result, rows)
             if proof is not None:
@@ -155,7 +155,7 @@ class SoftMarginFit(Certified):
         """Return the model of dual variables alpha with bounds on the optimum."""
         thresholds = self._thresholds(problem, f if scale == 1.0 else scale * f)
         beta = problem.coefficients(alpha)
-        known = self._known(thresholds)
+        known = self._accuracy(thresholds)
         point = Point(alpha, beta, thresholds, majorants(rows), scale=scale, **known)
         found = bracket(problem, point, kernel_values(rows, point.beta, f, point.size))
         return CertifiedModel(alpha, f, scale, thresholds, found)
@@ -164,8 +164,8 @@ class SoftMarginFit(Certified):
         """Return the thresholds of the published model; NuSVR and OneClassSVM override this."""
         return problem.thresholds(f)
 
-    def _known(self, thresholds: FloatArray) -> dict[str, Any]:
-        """Return further arguments of the certified `Point`; nu estimators extend them."""
+    def _accuracy(self, thresholds: FloatArray) -> dict[str, Any]:
+        """Return what certified bounds assume, see `Point`; nu estimators add to it."""
         return {"cost_error": self._cost_error, "mercer": not self._may_be_indefinite()}
 
     def _may_be_indefinite(self) -> bool:

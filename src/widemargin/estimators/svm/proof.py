@@ -93,7 +93,8 @@ class Certified:
         return worst(self.certificates_) if stored is None else stored
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__().copy()  # type: ignore[misc]
+        inherited: Any = super()
+        state: dict[str, Any] = inherited.__getstate__().copy()
         if "_proofs_" in state:  # copies and files hold the certificates themselves
             del state["_proofs_"]
             state |= {"certificates_": self.certificates_, "certificate_": self.certificate_}

@@ -181,9 +181,9 @@ class NuSVR(LinearCoefficients, SupportRegressor):
     def _thresholds(self, problem: problems.SoftMargin, f: FloatArray) -> FloatArray:
         return by_nu.tube_thresholds(problem.thresholds(f))
 
-    def _known(self, thresholds: FloatArray) -> dict[str, Any]:
+    def _accuracy(self, thresholds: FloatArray) -> dict[str, Any]:
         error = by_nu.ROUNDED_THRESHOLDS * float(np.abs(thresholds).max())
-        return super()._known(thresholds) | {"threshold_error": error}
+        return super()._accuracy(thresholds) | {"threshold_error": error}
 
     def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
         super()._keep_machine(data, machine)

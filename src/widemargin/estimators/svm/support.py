@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
 from widemargin._base.progress import Watch
+from widemargin._base.threads import for_each, worker_threads
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet
 from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
@@ -22,6 +22,8 @@ from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
+
+WORTH_A_THREAD = 1e7  # squared numbers of samples times features; below that threads cost more
 
 Part: TypeAlias = tuple[IntArray, SoftMargin]
 """Rows of the training set and the problem on them."""
@@ -82,7 +84,7 @@ class SupportClassifier(
         rows = self._kernel_rows(data)
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(pairs)) as watch:
-            machines = [self._fit_pair(rows, chosen, part, watch) for chosen, part in problems]
+            machines = self._fit_pairs(rows, problems, watch)
         self._keep_machines(data, codes, machines)
         self._keep_record(data, [machine.machine for machine in machines], pairs)
         self._warn_unconverged([machine.status for machine in machines], data.X)
@@ -109,6 +111,20 @@ class SupportClassifier(
             chosen, label = pair_rows(codes, pair)
             parts.append((chosen, self._problem(label, costs[chosen])))
         return pairs, parts
+
+    def _fit_pairs(self, rows: Rows, problems: list[Part], watch: Watch) -> list[Expansion]:
+        """Solve all binary problems, several at a time if they are worth a thread."""
+        found: list[Any] = [None] * len(problems)
+
+        def fit(k: int) -> None:
+            found[k] = self._fit_pair(rows, *problems[k], watch)
+
+        work = sum(float(len(chosen)) ** 2 for chosen, _ in problems) * rows.X.shape[1]
+        with worker_threads() as threads:
+            if len(problems) > 1:
+                _ = rows.single_rows  # computed once, for all pairs
+            for_each(fit, range(len(problems)), threads if work > WORTH_A_THREAD else 1)
+        return found
 
     def _fit_pair(
         self, rows: Rows, chosen: IntArray, problem: SoftMargin, watch: Watch

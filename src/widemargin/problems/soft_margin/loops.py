@@ -147,6 +147,7 @@ def overlap(score, alpha, lower, upper, group, n_groups):  # type: ignore[no-unt
     return worst
 
 
+@jit
 def estimates(  # type: ignore[no-untyped-def]
     alpha, f, row, target, lower, upper, ridge, group, thresholds, totals
 ):

@@ -24,11 +24,11 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.kernels import Rows
+from widemargin.kernels.row_loops import LANES
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget, DualResult
 from widemargin.solvers.soft_margin.growing import GrowingSet
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
-from widemargin.solvers.soft_margin.smo_loops import LANES
 
 FLOAT32_RANGE = 1e12  # steps with larger kernel values use float64
 FLOAT64_ROWS = 1500  # up to this many samples float32 saves too little time

@@ -25,10 +25,10 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray, RealArray
 from widemargin.kernels import Rows
+from widemargin.kernels.row_loops import LANES
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget
 from widemargin.solvers.soft_margin.smo import padded, solve_dense
-from widemargin.solvers.soft_margin.smo_loops import LANES
 
 FIRST_ROWS = 500  # size of the first subsample
 GROWTH = 4  # ratio of the sizes of consecutive evaluated subsamples

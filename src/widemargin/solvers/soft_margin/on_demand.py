@@ -48,7 +48,6 @@ JUST_BELOW = 0.999  # a violation of tol in one order of summation may exceed it
 ROUNDS = 20  # sums of the decision values at the end
 
 
-
 def solve(
     problem: SoftMargin,
     rows: Rows,
@@ -182,7 +181,7 @@ class _Run:
         self.made = 0
         power = np.empty(LANES)
         blank = float(self.blank)
-        found = self.rows.single_rows()
+        found = self.rows.single_rows
         if found is None:
             self.K = self._whole_matrix()
             self.slot[self.place] = np.arange(n)
@@ -242,9 +241,7 @@ class _Run:
             beta = beta.copy()
             beta[self.blank] = 0.0
         total = np.zeros((m // LANES, LANES))
-        self._count(
-            smo_loops.sum_rows(self.K, self.slot, self.made, beta, total, *self.formula)
-        )
+        self._count(smo_loops.sum_rows(self.K, self.slot, self.made, beta, total, *self.formula))
         self.values = total.reshape(m)
         for side in range(self.sides):
             at = self._variables(side)

@@ -18,11 +18,11 @@ from __future__ import annotations
 import numpy as np
 
 from widemargin._base.typing import FloatArray, RealArray
+from widemargin.kernels.row_loops import LANES
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.base import Budget
 from widemargin.solvers.numerics.box_qp_interior import solve_dense_box_qp
 from widemargin.solvers.soft_margin.newton_step import newton_move
-from widemargin.solvers.soft_margin.smo_loops import LANES
 from widemargin.solvers.soft_margin.smo_sweep import DenseState
 
 # Ridge of the Newton system relative to its diagonal, above the rounding errors of kernel values:

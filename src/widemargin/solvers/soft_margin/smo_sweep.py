@@ -13,9 +13,9 @@ import numpy as np
 
 from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray, RealArray
+from widemargin.kernels.row_loops import LANES
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers.soft_margin import smo_loops
-from widemargin.solvers.soft_margin.smo_loops import LANES
 
 WORKING_SET = 1536  # variables: a float32 block of this order takes 9 MB
 # By precision: smallest curvature of a pair relative to its diagonal (smaller values are rounding
