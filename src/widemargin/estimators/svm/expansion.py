@@ -155,8 +155,8 @@ class SoftMarginFit(Certified):
         """Return the model of dual variables alpha with bounds on the optimum."""
         thresholds = self._thresholds(problem, f if scale == 1.0 else scale * f)
         beta = problem.coefficients(alpha)
-        known = self._accuracy(thresholds)
-        point = Point(alpha, beta, thresholds, majorants(rows), scale=scale, **known)
+        known = {"thresholds": thresholds, "scale": scale} | self._accuracy(thresholds)
+        point = Point(alpha, beta, size=majorants(rows), **known)
         found = bracket(problem, point, kernel_values(rows, point.beta, f, point.size))
         return CertifiedModel(alpha, f, scale, thresholds, found)
 

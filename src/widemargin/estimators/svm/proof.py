@@ -142,7 +142,8 @@ class Solution:
         used = np.flatnonzero(beta)
         with worker_threads() as rows.threads:
             f = rows.weighted_sum(everything, rows, used, beta[used])
-            point = Point(self.alpha, beta, self.thresholds, majorants(rows), **self.known)
+            known = {"thresholds": self.thresholds} | self.known
+            point = Point(self.alpha, beta, size=majorants(rows), **known)
             found = bracket(problem, point, kernel_values(rows, beta, f, point.size))
         return problem.certificate(
             self.alpha, f, found, tol=self.tol, n_iter=self.n_iter,

@@ -42,9 +42,11 @@ __all__ = ["SquaredHingeResult", "padded", "solve", "solve_dense", "solve_square
 EXACT = 1e-12  # linear kernel: a run that ends early has converged if its relative gap is below
 # The linear algorithm is chosen from this many samples on, in total and per feature, up to this
 # many features: its cost per pass grows with n d, that of its linear systems with d^3.
-MANY_ROWS, ROWS_PER_FEATURE, FEW_FEATURES = 500, 5, 100
+MANY_ROWS, ROWS_PER_FEATURE, FEW_FEATURES = 150, 5, 100
 # The same for tubes, which are solved by another linear algorithm, for any number of features.
-MANY_TUBE_ROWS, TUBE_ROWS_PER_FEATURE = 200, 2
+MANY_TUBE_ROWS, TUBE_ROWS_PER_FEATURE = 150, 2
+# Below this many samples as many pair steps are tried first as take the time of that algorithm.
+FEW_ROWS, STEPS_TIMES_ROWS = 1000, 5_000_000
 
 SAMPLES: dict[str, active_set.Samples] = {
     "auto": "doubling",
@@ -100,14 +102,20 @@ def solve(
         return adatron.solve(problem, data, tol=tol, budget=budget, start=start, seed=seed)
     if method not in SAMPLES:
         raise ValueError(f'method must be "adatron" or one of {list(SAMPLES)}; got {method!r}')
+    small = method == "auto" and on_demand.fits(problem, data, budget)
     linear_kernel = data.kernel.name == "linear" and method in ("auto", "sampling")
     if linear_kernel and start is None and _reading_wins(problem, data):
+        if small and data.n < FEW_ROWS:  # a few thousand pair steps may be enough
+            steps = STEPS_TIMES_ROWS // data.n
+            found = on_demand.solve(problem, data, tol=tol, budget=budget, most_steps=steps)
+            if found.status != "stalled":
+                return found
         start = _solve_linear(problem, data, tol, budget, seed)
         if start.status not in ("stalled", "max_iter"):
             return start
         # Rounding errors, from features of very different scales: continue with pair steps.
         budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
-    if method == "auto" and on_demand.fits(problem, data, budget):
+    if small:
         found = on_demand.solve(problem, data, tol=tol, budget=budget, start=start)
         if found.status != "stalled":
             return found

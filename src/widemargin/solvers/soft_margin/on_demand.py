@@ -36,15 +36,19 @@ from widemargin.solvers.soft_margin.smo import (
 LIMITS = {np.float32: (2e-7, 1e-30, 1e30), np.float64: (1e-14, 1e-300, 1e300)}
 FLOAT64_VARIABLES = 512  # larger blocks of gathered variables are float32, which halves the time
 MOST_ROWS = 5000  # with more samples float32 blocks and subsamples pay
-PATIENCE = 300  # pair steps without a new kernel row before variables are gathered
+# Pair steps without a new kernel row before variables are gathered. With few columns that gains
+# little, and only fits that converge slowly need it, for its Newton steps.
+FEW_COLUMNS, LONG_PATIENCE, PATIENCE = 1024, 10_000, 300
 WORK_PER_CALL = 100_000_000  # variables read per compiled call: interrupts act in between
 STEPS_PER_VARIABLE = 20  # in a block of gathered variables
 STEPS_PER_SAMPLE, MANY_STEPS = 100, 100_000  # more of them ask for another method
-# Approximate costs: of a Newton step without its factorisation, of a pair step per variable, and
-# how many cubes of variables are factorised per second.
-NEWTON_SECONDS, STEP_SECONDS, FLOPS = 1.5e-4, 7e-10, 3e10
+# Approximate seconds: of a pair step per variable, and of a Newton step as a polynomial in the number
+# of free variables (constant, square and cube).
+STEP_SECONDS, NEWTON_SECONDS = 7e-10, (3e-4, 1e-8, 2e-10)
 SHARE = 0.1  # the gathered variables are solved to this share of the violation
-JUST_BELOW = 0.999  # a violation of tol in one order of summation may exceed it in another
+# Part of tol that is aimed at: the last steps cost little, and the error of the objective falls with
+# the square of the violation.
+BEYOND = 0.2
 ROUNDS = 20  # sums of the decision values at the end
 
 
@@ -55,27 +59,31 @@ def solve(
     tol: float,
     budget: Budget,
     start: DualResult | None = None,
+    most_steps: int | None = None,
 ) -> DualResult:
     """Solve a soft-margin problem whose kernel matrix fits into memory.
 
-    The status "stalled" means that rounding errors, or too many steps, ask for another method.
-    Parameters as in `solve` of the package.
+    The status "stalled" means that rounding errors, or more than `most_steps` steps, ask for
+    another method. The other parameters are those of `solve` of the package.
     """
     problem = problem.bounded()
     run = _Run(problem, rows, None if start is None else start.alpha)
     n_variables = len(run.alpha)
-    patience, most = PATIENCE, STEPS_PER_SAMPLE * rows.n + MANY_STEPS
+    shortest = PATIENCE if run.n_columns > FEW_COLUMNS else LONG_PATIENCE
+    patience, most = shortest, STEPS_PER_SAMPLE * rows.n + MANY_STEPS
+    most = budget.used + (most if most_steps is None else most_steps)
     for _ in range(ROUNDS):
         while budget.status == "converged":
             if budget.used > most:
+                run.sum_again()
                 return run.result(budget, stalled=True)
-            steps = min(budget.left, max(100, WORK_PER_CALL // n_variables))
-            reason, taken = run.take_steps(JUST_BELOW * tol, steps, patience)
+            steps = min(budget.left, max(100, WORK_PER_CALL // n_variables), most + 1)
+            reason, taken = run.take_steps(BEYOND * tol, steps, patience)
             budget.spend(taken, run.violation)
             if reason in (smo_loops.CONVERGED, smo_loops.NO_GAIN):
                 break
             if reason == smo_loops.SETTLED and budget.status == "converged":
-                patience = PATIENCE if run.solve_movable(tol, budget) else 2 * patience
+                patience = shortest if run.solve_movable(tol, budget) else 2 * patience
                 run.take_newton_step()
         run.sum_again()
         if budget.status != "converged" or run.current_violation() <= tol:
@@ -294,10 +302,11 @@ class _Run:
         if self.blank >= 0:
             free[self.blank] = False
         variables = np.flatnonzero(free)
-        n_free, price = len(variables), NEWTON_SECONDS + len(variables) ** 3 / FLOPS
-        if not 2 <= n_free <= NEWTON_VARIABLES:
-            return
-        if not self.schedule.is_due(price / (STEP_SECONDS * len(self.alpha))):
+        n_free = len(variables)
+        constant, square, cube = NEWTON_SECONDS
+        price = (constant + square * n_free**2 + cube * n_free**3) / STEP_SECONDS
+        due = self.schedule.is_due(price / len(self.alpha))
+        if not due or not 2 <= n_free <= NEWTON_VARIABLES:
             return
         columns = variables % self.n_columns
         A = self.K.reshape(len(self.K), -1)[np.ix_(self.slot[columns], columns)]
