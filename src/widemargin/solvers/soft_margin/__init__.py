@@ -46,7 +46,7 @@ MANY_ROWS, ROWS_PER_FEATURE, FEW_FEATURES = 150, 5, 100
 # The same for tubes, which are solved by another linear algorithm, for any number of features.
 MANY_TUBE_ROWS, TUBE_ROWS_PER_FEATURE = 150, 2
 # Below this many samples as many pair steps are tried first as take the time of that algorithm.
-FEW_ROWS, STEPS_TIMES_ROWS = 1000, 5_000_000
+FEW_ROWS, STEPS_TIMES_ROWS = 500, 3_000_000
 
 SAMPLES: dict[str, active_set.Samples] = {
     "auto": "doubling",

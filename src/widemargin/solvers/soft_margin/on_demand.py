@@ -38,7 +38,7 @@ FLOAT64_VARIABLES = 512  # larger blocks of gathered variables are float32, whic
 MOST_ROWS = 5000  # with more samples float32 blocks and subsamples pay
 # Pair steps without a new kernel row before variables are gathered. With few columns that gains
 # little, and only fits that converge slowly need it, for its Newton steps.
-FEW_COLUMNS, LONG_PATIENCE, PATIENCE = 1024, 10_000, 300
+FEW_COLUMNS, LONG_PATIENCE, PATIENCE = 1024, 2000, 300
 WORK_PER_CALL = 100_000_000  # variables read per compiled call: interrupts act in between
 STEPS_PER_VARIABLE = 20  # in a block of gathered variables
 STEPS_PER_SAMPLE, MANY_STEPS = 100, 100_000  # more of them ask for another method
@@ -83,7 +83,7 @@ def solve(
             if reason in (smo_loops.CONVERGED, smo_loops.NO_GAIN):
                 break
             if reason == smo_loops.SETTLED and budget.status == "converged":
-                patience = shortest if run.solve_movable(tol, budget) else 2 * patience
+                patience = PATIENCE if run.solve_movable(tol, budget) else 2 * max(patience, shortest)
                 run.take_newton_step()
         run.sum_again()
         if budget.status != "converged" or run.current_violation() <= tol:
