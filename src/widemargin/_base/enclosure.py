@@ -12,12 +12,13 @@ an infinity. No step raises or warns.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from widemargin._base.double_double import CHARGE, SPLITTER, U, add
+from widemargin._base.double_double import CHARGE, U, add, two_product
 from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray
 
@@ -55,13 +56,14 @@ class Enclosure:
     def exact(cls, values: Any) -> Enclosure:
         """Return the given float64 numbers, without error."""
         hi = np.asarray(values, dtype=np.float64)
-        return cls(hi, np.zeros_like(hi), np.zeros_like(hi))
+        return cls(hi, np.zeros(hi.shape), np.zeros(hi.shape))
 
     @classmethod
     def within(cls, values: Any, error: Any) -> Enclosure:
         """Return numbers that are within `error` of the given float64 numbers."""
         hi = np.asarray(values, dtype=np.float64)
-        return cls(hi, np.zeros_like(hi), np.broadcast_to(np.asarray(error, np.float64), hi.shape))
+        wrong = np.broadcast_to(np.asarray(error, np.float64), hi.shape)
+        return cls(hi, np.zeros(hi.shape), wrong)
 
     def __getitem__(self, index: Any) -> Enclosure:
         """Return a part of the array."""
@@ -83,13 +85,7 @@ class Enclosure:
         return Enclosure(-self.hi, -self.lo, self.error)
 
     def __add__(self, other: Operand) -> Enclosure:
-        other = _enclosed(other)
-        with np.errstate(all="ignore"):
-            hi, low = _two_sum(self.hi, other.hi)
-            small, rest = _two_sum(self.lo, other.lo)
-            hi, low = _fast_two_sum(hi, low + small)
-            hi, low = _fast_two_sum(hi, rest + low)
-            return Enclosure(hi, low, _charged(self.error + other.error, hi))
+        return _combined(sum_of, sums_of, self, _enclosed(other))
 
     __radd__ = __add__
 
@@ -100,17 +96,7 @@ class Enclosure:
         return -self + other
 
     def __mul__(self, other: Operand) -> Enclosure:
-        other = _enclosed(other)
-        with np.errstate(all="ignore"):
-            p, e = _two_product(self.hi, other.hi)
-            cross = e + (self.hi * other.lo + self.lo * other.hi)
-            hi, lo = _fast_two_sum(p, cross)
-            mine, theirs = np.abs(self.hi), np.abs(other.hi)
-            # |x y - x'y'| <= |x'| dy + |y'| dx + dx dy; the low parts are within 2 U of the high.
-            error = mine * other.error + theirs * self.error
-            error = error * (1.0 + 4.0 * U) + self.error * other.error
-            exact = (self.error == 0) & (other.error == 0)  # 0 times an infinite value is NaN
-            return Enclosure(hi, lo, _charged(np.where(exact, 0.0, error), hi))
+        return _combined(product_of, products_of, self, _enclosed(other))
 
     __rmul__ = __mul__
 
@@ -199,6 +185,72 @@ def sum_pairwise(hi, lo):  # type: ignore[no-untyped-def]
     return high[0], low[0]
 
 
+@jit
+def charged(h, low, error):  # type: ignore[no-untyped-def]
+    """Return h + low as a double-double, and its error with that of one operation."""
+    high = h + low
+    return high, low - (high - h), error * SLOP + (ROUNDED * abs(high) + DUST)
+
+
+@jit
+def sum_of(ah, al, ae, bh, bl, be):  # type: ignore[no-untyped-def]
+    """Return hi, lo and error of the sum of two enclosed numbers."""
+    h, low = add(ah, al, bh, bl)
+    return charged(h, low, ae + be)
+
+
+@jit
+def product_of(ah, al, ae, bh, bl, be):  # type: ignore[no-untyped-def]
+    """Return hi, lo and error of the product of two enclosed numbers."""
+    p, e = two_product(ah, bh)
+    e += ah * bl + al * bh
+    error = 0.0
+    if ae != 0.0 or be != 0.0:  # 0 times an infinite value is NaN
+        # |x y - x'y'| <= |x'| dy + |y'| dx + dx dy; the low parts are within 2 U of the high.
+        error = (abs(ah) * be + abs(bh) * ae) * (1.0 + 4.0 * U) + ae * be
+    return charged(p, e, error)
+
+
+@jit
+def sums_of(ah, al, ae, bh, bl, be, out):  # type: ignore[no-untyped-def]
+    """Write hi, lo and error of sums to the rows of out; an array of one number counts for all."""
+    for i in range(out.shape[1]):
+        k, m = min(i, len(ah) - 1), min(i, len(bh) - 1)
+        out[0, i], out[1, i], out[2, i] = sum_of(ah[k], al[k], ae[k], bh[m], bl[m], be[m])
+
+
+@jit
+def products_of(ah, al, ae, bh, bl, be, out):  # type: ignore[no-untyped-def]
+    """Write hi, lo and error of products to the rows of out, as `sums_of` does."""
+    for i in range(out.shape[1]):
+        k, m = min(i, len(ah) - 1), min(i, len(bh) - 1)
+        out[0, i], out[1, i], out[2, i] = product_of(ah[k], al[k], ae[k], bh[m], bl[m], be[m])
+
+
+def _combined(of_two: Any, of_many: Any, a: Enclosure, b: Enclosure) -> Enclosure:
+    """Return the results of a compiled function of pairs of numbers, and of its loop."""
+    if a.hi.ndim == 0 and b.hi.ndim == 0:
+        numbers = (float(part) for one in (a, b) for part in (one.hi, one.lo, one.error))
+        found: Any = map(np.float64, of_two(*numbers))
+        return Enclosure(*found)
+    shape = a.hi.shape if a.hi.shape == b.hi.shape else np.broadcast_shapes(a.hi.shape, b.hi.shape)
+    parts = [_flat(part, shape) for one in (a, b) for part in (one.hi, one.lo, one.error)]
+    out = np.empty((3, math.prod(shape)))
+    of_many(*parts, out)
+    return Enclosure(*(row.reshape(shape) for row in out))
+
+
+def _flat(part: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return numbers in the order of the broadcast shape, or the only one.
+
+    Compiled code needs arrays of one type: in one piece and writeable.
+    """
+    if part.size != 1 and part.shape != shape:
+        part = np.broadcast_to(part, shape)
+    flat = part.reshape(-1)
+    return flat if flat.flags.c_contiguous and flat.flags.writeable else flat.copy()
+
+
 def _enclosed(value: Operand) -> Enclosure:
     return value if isinstance(value, Enclosure) else Enclosure.exact(value)
 
@@ -213,26 +265,7 @@ def _or(value: Any, instead: float) -> Any:
     return float(found) if found.ndim == 0 else found
 
 
-def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
-
-
 def _fast_two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return a + b and its rounding error, for abs(a) >= abs(b)."""
     s = a + b
     return s, b - (s - a)
-
-
-def _two_product(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    p = a * b
-    ah, al = _split(a)
-    bh, bl = _split(b)
-    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
-
-
-def _split(a: FloatArray) -> tuple[FloatArray, FloatArray]:
-    t = SPLITTER * a
-    high = t - (t - a)
-    return high, a - high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from fractions import Fraction
 
 import mpmath
@@ -45,6 +46,44 @@ def test_arithmetic_encloses_the_exact_results(seed: int) -> None:
     assert _contains(one.sum(), [sum(exact, Fraction(0))])
     assert _contains(one.dot(b), [sum((v * q for v, q in zip(exact, y, strict=True)), Fraction(0))])
     assert _contains(one / b, [v / q for v, q in zip(exact, y, strict=True)])
+
+
+def _drawn(rng: np.random.Generator, *shape: int) -> Enclosure:
+    """Draw enclosed numbers; some of them are exact."""
+    hi = _numbers(rng, *shape)
+    lo = 0.5 * U * hi * rng.uniform(-1, 1, shape)
+    error = np.abs(hi) * 10.0 ** rng.uniform(-40, 0, shape) * (rng.random(shape) < 0.6)
+    return Enclosure(hi, lo, error)
+
+
+def _ends(found: Enclosure) -> list[list[Fraction]]:
+    """Return the exact ends of the enclosing intervals."""
+    middle = [a + b for a, b in zip(_exact(found.hi), _exact(found.lo), strict=True)]
+    return [[m - e, m + e] for m, e in zip(middle, _exact(found.error), strict=True)]
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul"])
+@given(seed=seeds)
+def test_every_pair_of_enclosed_numbers_stays_enclosed(name: str, seed: int) -> None:
+    """Arrays of one shape, an array and a number, and two numbers give the same."""
+    rng, work = np.random.default_rng(seed), getattr(operator, name)
+    a, b = _drawn(rng, 5), _drawn(rng, 5)
+    found = work(a, b)
+    for x, y, (low, high) in zip(_ends(a), _ends(b), _ends(found), strict=True):
+        assert all(low <= work(p, q) <= high for p in x for q in y)
+    for k in range(5):
+        alone = work(a[k], b[k])
+        assert (alone.hi, alone.lo, alone.error) == (found.hi[k], found.lo[k], found.error[k])
+        assert work(a, b[k]).hi[k] == found.hi[k]
+        assert work(a[k], b).error[k] == found.error[k]
+
+
+def test_shapes_are_broadcast() -> None:
+    column, row = Enclosure.exact(np.ones((2, 1))), np.arange(3.0)
+    assert (column * row).hi.tolist() == [[0.0, 1.0, 2.0]] * 2
+    assert (column + row).hi.shape == (2, 3)
+    assert (Enclosure.exact(np.zeros(0)) * 2.0).hi.shape == (0,)
+    assert (Enclosure.exact(np.broadcast_to(3.0, 4)) - 1.0).hi.tolist() == [2.0] * 4
 
 
 @given(seed=seeds, precise=st.booleans(), sparse=st.booleans())
