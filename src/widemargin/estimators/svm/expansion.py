@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, seed_of
 from widemargin.certificate import USEFUL_GAP, Bracket, Certificate, warn_unconverged
+from widemargin.estimators.svm import hard
 from widemargin.estimators.svm.certified import CertifiedModel, not_worse_than_constant
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
@@ -39,6 +40,7 @@ class Expansion:
     certificate: Certificate
     status: str
     machine: Machine  # problem and optimum that leave-one-out starts from
+    norm2: float = field(default=np.nan, kw_only=True)  # squared norm of the weights
 
 
 class SoftMarginFit:
@@ -76,9 +78,11 @@ class SoftMarginFit:
         used = np.flatnonzero(beta)
         intercept = float(thresholds.mean()) if len(thresholds) else 0.0
         machine = Machine(np.arange(n), problem, model.scale * model.alpha, intercept)
+        norm2 = max(0.0, model.scale * float(beta @ model.f))
         return Expansion(
-            used, beta[used], intercept, thresholds, certificate, result.status, machine
-        )
+            used, beta[used], intercept, thresholds, certificate, result.status, machine,
+            norm2=norm2,
+        )  # fmt: skip
 
     def _solved(
         self, problem: SoftMargin, rows: Rows, watch: Watch, tol: float
@@ -90,6 +94,8 @@ class SoftMarginFit:
             "seed": seed_of(self.random_state),
         }
         certify = partial(self._certified, problem, rows)
+        if problem.is_hard:
+            return hard.solve(problem, rows, certify, tol, how)
         result = soft_margin.solve(problem, rows, tol=tol, **how)
         model = certify(result.alpha, result.f)
         rounds = 0

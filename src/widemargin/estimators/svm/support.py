@@ -15,7 +15,11 @@ from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet
 from widemargin.certificate import worst
-from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
+from widemargin.estimators._base.classification import (
+    OneVsOneClassifier,
+    ScoredClassifier,
+    set_per_machine,
+)
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
@@ -153,6 +157,8 @@ class SupportClassifier(
         if sp.issparse(self.support_vectors_):
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.intercept_ = np.array([m.intercept for m in machines])
+        with np.errstate(divide="ignore"):
+            set_per_machine(self, margin_=1.0 / np.sqrt([m.norm2 for m in machines]))
         self.certificates_ = [m.certificate for m in machines]
         self.n_iter_ = np.array([c.n_iter for c in self.certificates_], dtype=np.int32)
         self.certificate_ = worst(self.certificates_)
