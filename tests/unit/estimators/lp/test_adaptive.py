@@ -146,6 +146,16 @@ def test_below_the_least_nu_there_is_no_margin_and_a_warning_names_it() -> None:
         NuLPSVC(nu=named - 0.02).fit(X, y)
 
 
+@pytest.mark.parametrize("nu", [0.3, 0.5, 1.0])
+def test_if_no_nu_leaves_a_margin_the_warning_does_not_ask_to_raise_it(nu: float) -> None:
+    X, y = np.repeat(np.arange(5.0), 2)[:, None], np.tile([0, 1], 5)
+    with pytest.warns(UserWarning, match="no nu leaves one") as caught:
+        model = NuLPSVC(nu=nu, gamma=1.0).fit(X, y)
+    assert not any("Raise nu" in str(each.message) for each in caught)
+    assert model.lam_ == 0
+    assert model.alpha_.sum() == pytest.approx(1.0)  # not rescaled, whatever the sign of rho_
+
+
 # ---------------------------------------------------------------- the largest lam
 
 

@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
-from widemargin import SVC, SVR, MaxMarginClassifier, ReducedHullSVC, loo
+from widemargin import SVC, SVR, LOOSearch, MaxMarginClassifier, ReducedHullSVC, loo
 
 KERNELS = ("linear", "rbf", "poly")
 
@@ -205,6 +205,13 @@ def test_a_sample_given_twice_stays_when_one_copy_leaves():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert loo.result(model, method="xi_alpha").error == 0.0
+
+
+def test_a_search_over_costs_may_include_it():
+    X, y, _ = separable(5)
+    search = LOOSearch(SVC(gamma=0.3), {"C": [0.1, 1.0, 1e3, np.inf]}).fit(X, y)
+    alone = [loo.error(SVC(C=C, gamma=0.3).fit(X, y)) for C in (0.1, 1.0, 1e3, np.inf)]
+    np.testing.assert_allclose(1.0 - search.cv_results_["mean_test_score"], alone)
 
 
 def test_probabilities_are_available():
