@@ -27,15 +27,24 @@ class Watch:
         Seconds after which the fit should stop.
     parts : int
         Number of problems that are solved one after the other.
+    shown : str
+        Format of the violation and of tol on the bar.
     """
 
     def __init__(
-        self, title: str, tol: float, verbose: int, time_limit: float | None, parts: int = 1
+        self,
+        title: str,
+        tol: float,
+        verbose: int,
+        time_limit: float | None,
+        parts: int = 1,
+        shown: str = "violation {:.1e} (tol {:.0e})",
     ) -> None:
         self.title = title
         self.tol = tol
         self.verbose = verbose
         self.parts = parts
+        self.shown = shown
         self.part = 0
         self.first = math.nan
         self.deadline = math.inf if time_limit is None else time.monotonic() + time_limit
@@ -81,7 +90,7 @@ class Watch:
             done = math.log(self.first / max(violation, self.tol))
             whole = math.log(self.first / self.tol) or 1.0
             rate = steps / max(1e-9, time.monotonic() - self.started)
-            state = f"violation {violation:.1e} (tol {self.tol:.0e}), "
+            state = self.shown.format(violation, self.tol) + ", "
             state += self.detail or f"{rate:,.0f} steps/s"
             place = max(0, self.part - 1) + min(max(done / whole, 0.0), 1.0)
             self.bar.update(self.task, completed=place, state=state)

@@ -7,8 +7,16 @@ import re
 import numpy as np
 import pytest
 from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
 
-from widemargin import SVC, AdaptiveMarginSVC, NuLPSVC, loo, regularisation_path
+from widemargin import (
+    SVC,
+    AdaptiveMarginSVC,
+    NuLPSVC,
+    PerceptronClassifier,
+    loo,
+    regularisation_path,
+)
 
 
 def counts(text, unit=""):
@@ -48,6 +56,16 @@ def test_methods_of_models_show_it_as_well(capsys, monkeypatch):
     assert loo.error(model) == error
     model.fit(X, y).loo_decision_values(verbose=1)
     assert "leave-one-out" in capsys.readouterr().out
+
+
+def test_the_bar_of_the_perceptron_shows_a_share_of_the_samples(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    X, y = make_moons(50, noise=0.3, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        PerceptronClassifier(max_iter=20, verbose=1).fit(X, y)
+    shown = capsys.readouterr().out
+    assert re.search(r"\d% of the samples on the wrong side", shown)
+    assert "tol" not in shown
 
 
 @pytest.mark.parametrize(("model", "unit"), [(AdaptiveMarginSVC(), "lam"), (NuLPSVC(), "nu")])
