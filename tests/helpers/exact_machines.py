@@ -218,6 +218,14 @@ MACHINES = {
     "SVC no intercept": Machine(
         _kernel_machine(wm.SVC, C=_cost, loss=_loss, fit_intercept=False), _pairs
     ),
+    "SVC hard": Machine(
+        _kernel_machine(wm.SVC, C=np.inf, loss=_loss, fit_intercept=_either(True, False)),
+        _pairs, "separable",
+    ),
+    "SVR hard": Machine(
+        _kernel_machine(wm.SVR, C=np.inf, epsilon=_width, fit_intercept=_either(True, False)),
+        _quadratic.regression, "numbers",
+    ),
     "NuSVC": Machine(_kernel_machine(wm.NuSVC, nu=_nu), _pairs),
     "SVR": Machine(
         _kernel_machine(wm.SVR, C=_cost, epsilon=_width), _quadratic.regression, "numbers"

@@ -180,9 +180,14 @@ def _factors(model: Any, pair: tuple[int, int], label: list[int]) -> list[Fracti
     return [of_class[pair[0] if sign > 0 else pair[1]] for sign in label]
 
 
+def costs(model: Any, weight: list[Fraction]) -> list[Any]:
+    """Return C times each weight; None is infinite."""
+    return [None if np.isinf(model.C) else rational(model.C) * w for w in weight]
+
+
 def _svc(model: Any, k: int, pair: Any, label: Any, weight: Any, K: Any, beta: Any) -> Any:
     factor = _factors(model, pair, label)
-    cost = [rational(model.C) * w * c for w, c in zip(weight, factor, strict=True)]
+    cost = costs(model, [w * c for w, c in zip(weight, factor, strict=True)])
     squared, intercept = model.loss == "squared_hinge", model.fit_intercept
     problem = classification(label, cost, K, squared=squared, intercept=intercept)
     return problem, expansion(K, beta, [rational(model.intercept_[k])] * intercept)
@@ -255,7 +260,7 @@ def regression(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -
     """Return the truth about SVR and NuSVR."""
 
     def read(other: Any, t: Any, weight: Any, K: Any, beta: Any) -> Any:
-        cost = [rational(other.C) * w for w in weight]
+        cost = costs(other, weight)
         b = rational(other.intercept_[0])
         if hasattr(other, "epsilon_"):
             e = rational(other.epsilon_)

@@ -18,6 +18,7 @@ from typing import Any
 from tests.helpers.exact_numbers import dot, product
 
 ZERO = Fraction(0)
+INFINITE = float("inf")
 
 
 @dataclass
@@ -40,7 +41,8 @@ class Variable:
     def loss(self, s: Any) -> Any:
         """Return the largest a s - ridge a^2 / 2 over the box."""
         if not self.ridge:
-            return s * (self.upper if s > 0 else self.lower)
+            end = self.upper if s > 0 else self.lower
+            return s * end if end is not None else INFINITE if s else ZERO
         a = self.clip(s / self.ridge)
         return a * s - self.ridge * a * a / 2
 
@@ -78,12 +80,12 @@ class SoftProblem:
         self.mates = [(i, j) for i in up for j in down if same[rows[i], rows[j]]]
 
     def primal(self, f: list[Any], norm2: Any, thresholds: list[Any]) -> Any:
-        """Return the primal objective."""
+        """Return the primal objective; None is infinite."""
         found = norm2 / 2
         for v in self.variables:
             shift = thresholds[v.group] if self.totals else 0
             found += v.loss(v.target - f[v.row] - shift)
-        return found + dot(thresholds, self.totals)
+        return None if found == INFINITE else found + dot(thresholds, self.totals)
 
     def best_thresholds(self, f: list[Any]) -> list[Any]:
         """Return thresholds that minimise the primal objective at f."""
@@ -124,7 +126,7 @@ class SoftProblem:
         if any(self.totals) or square <= 0:
             return linear - square / 2
         scale = linear / square
-        boxed = not any(v.ridge for v in self.variables)
+        boxed = any(v.upper is not None and v.lower is not None for v in self.variables)
         scale = max(ZERO, min(scale, 1) if boxed else scale)
         return scale * linear - scale * scale * square / 2
 
@@ -187,6 +189,8 @@ class SoftProblem:
             wanted = min(lacks[a.group], -lacks[b.group])
         elif gain > 0:
             ridge = a.ridge + b.ridge
+            if not ridge and a.upper is None:
+                return  # labels that contradict each other: there is no hard margin
             wanted = gain / ridge if ridge else a.upper - alpha[i]
         else:
             return
@@ -199,12 +203,12 @@ class SoftProblem:
 def classification(
     y: list[int], cost: list[Any], K: list[list[Any]], *, squared: bool, intercept: bool
 ) -> SoftProblem:
-    """Return the C problem with labels -1 and +1."""
+    """Return the C problem with labels -1 and +1; costs of None are infinite."""
     variables = []
     for i, (label, c) in enumerate(zip(y, cost, strict=True)):
-        cap = None if squared else c * label
+        cap = None if squared or c is None else c * label
         ends = (ZERO, cap) if label > 0 else (cap, ZERO)
-        ridge = 1 / (2 * c) if squared else ZERO
+        ridge = 1 / (2 * c) if squared and c is not None else ZERO
         variables.append(Variable(i, Fraction(label), *ends, ridge))
     return SoftProblem(variables, [ZERO] if intercept else [], K)
 
@@ -222,14 +226,14 @@ def tube(
     t: list[Any], cost: list[Any], K: list[list[Any]], epsilon: Any, *, squared: bool = False,
     intercept: bool = True, nu: Any = None,
 ) -> SoftProblem:  # fmt: skip
-    """Return the epsilon-tube, or the nu-tube if nu is given."""
+    """Return the epsilon-tube, or the nu-tube if nu is given; costs of None are infinite."""
     above, below = [], []
     for i, (target, c) in enumerate(zip(t, cost, strict=True)):
         cap, ridge = (None, 1 / (2 * c)) if squared else (c, ZERO)
         above.append(Variable(i, target - epsilon, ZERO, cap, ridge))
         group = 0 if nu is None else 1
         below.append(
-            Variable(i, target + epsilon, None if squared else -c, ZERO, ridge, group=group)
+            Variable(i, target + epsilon, None if cap is None else -cap, ZERO, ridge, group=group)
         )
     half = ZERO if nu is None else nu * sum(cost, ZERO) / 2
     totals = [half, -half] if nu is not None else [ZERO] * intercept

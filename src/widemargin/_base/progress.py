@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
@@ -23,15 +27,24 @@ class Watch:
         Seconds after which the fit should stop.
     parts : int
         Number of problems that are solved one after the other.
+    shown : str
+        Format of the violation and of tol on the bar.
     """
 
     def __init__(
-        self, title: str, tol: float, verbose: int, time_limit: float | None, parts: int = 1
+        self,
+        title: str,
+        tol: float,
+        verbose: int,
+        time_limit: float | None,
+        parts: int = 1,
+        shown: str = "violation {:.1e} (tol {:.0e})",
     ) -> None:
         self.title = title
         self.tol = tol
         self.verbose = verbose
         self.parts = parts
+        self.shown = shown
         self.part = 0
         self.first = math.nan
         self.deadline = math.inf if time_limit is None else time.monotonic() + time_limit
@@ -77,7 +90,7 @@ class Watch:
             done = math.log(self.first / max(violation, self.tol))
             whole = math.log(self.first / self.tol) or 1.0
             rate = steps / max(1e-9, time.monotonic() - self.started)
-            state = f"violation {violation:.1e} (tol {self.tol:.0e}), "
+            state = self.shown.format(violation, self.tol) + ", "
             state += self.detail or f"{rate:,.0f} steps/s"
             place = max(0, self.part - 1) + min(max(done / whole, 0.0), 1.0)
             self.bar.update(self.task, completed=place, state=state)
@@ -102,6 +115,7 @@ class Bar:
         self.verbose = verbose
         self.total = total
         self.done = 0
+        self.lock = threading.Lock()
         self.bar: Any = None
         self.task: Any = None
 
@@ -116,13 +130,42 @@ class Bar:
         if self.bar is not None:
             self.bar.stop()
 
-    def advance(self, state: str) -> None:
-        """Count one more item as done and update the bar."""
-        self.done += 1
+    def expect(self, items: int) -> None:
+        """Add items to the total."""
+        self.total += items
         if self.bar is not None:
-            self.bar.update(
-                self.task, completed=self.done, state=f"{self.done}/{self.total}, {state}"
-            )
+            self.bar.update(self.task, total=self.total)
+
+    def advance(self, state: str = "", items: int = 1) -> None:
+        """Count one more item as done, or several, and update the bar; threads may call this."""
+        with self.lock:
+            self.done += items
+            if self.bar is not None:
+                text = f"{self.done:,}/{self.total:,}" + (f", {state}" if state else "")
+                self.bar.update(self.task, completed=self.done, state=text)
+
+
+_SHOWN: ContextVar[Bar | None] = ContextVar(
+    "bar of the computation that is under way", default=None
+)
+
+
+@contextmanager
+def counted(title: str, verbose: int) -> Iterator[None]:
+    """Show a bar, if verbose is positive, on which the loops inside count their items."""
+    with Bar(title, verbose, 0) as bar:
+        before = _SHOWN.set(bar)
+        try:
+            yield
+        finally:
+            _SHOWN.reset(before)
+
+
+def bar_over(total: int) -> Bar:
+    """Return the bar of `counted` for a loop over so many items, or one that is not displayed."""
+    bar = _SHOWN.get() or Bar("", 0, 0)
+    bar.expect(total)
+    return bar
 
 
 def _columns() -> Any:

@@ -50,6 +50,13 @@ def require_number(
     require(good and bool(value <= most), name, value, fix)
 
 
+def require_cost(C: Any) -> None:
+    """Require a cost of slack: a positive number, or infinity for none."""
+    real = isinstance(C, numbers.Real) and not isinstance(C, bool)
+    if not (real and C > 0 and np.isinf(float(C))):
+        require_number("C", C, "a positive number, or np.inf to allow no slack")
+
+
 def require_integer(name: str, value: Any, fix: str, *, least: int = 1) -> None:
     """Require an integer of at least `least`."""
     good = isinstance(value, numbers.Integral) and not isinstance(value, bool)

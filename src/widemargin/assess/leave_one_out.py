@@ -11,7 +11,7 @@ from widemargin.fitted.record import record_of
 __all__ = ["LOOResult", "decision_values", "error", "result"]
 
 
-def decision_values(est: Any, method: str = "auto") -> FloatArray:
+def decision_values(est: Any, method: str = "auto", *, verbose: int = 0) -> FloatArray:
     """Return the leave-one-out decision values of the training samples.
 
     Parameters
@@ -24,6 +24,8 @@ def decision_values(est: Any, method: str = "auto") -> FloatArray:
         "auto" selects "exact" for up to 5,000 samples, else "linear_response". For models without
         a solution path it selects "exact" for up to 500 samples, else "folds"; for Gaussian
         processes always "linear_response".
+    verbose : int, default=0
+        If positive, display a progress bar.
 
     Returns
     -------
@@ -40,10 +42,10 @@ def decision_values(est: Any, method: str = "auto") -> FloatArray:
     >>> loo.decision_values(model).round(3)
     array([-2.   , -0.333,  0.333,  2.   ])
     """
-    return record_of(est).decision_values(method)
+    return record_of(est).decision_values(method, verbose)
 
 
-def error(est: Any, method: str = "auto") -> float:
+def error(est: Any, method: str = "auto", *, verbose: int = 0) -> float:
     """Return the leave-one-out error of a fitted model.
 
     Parameters
@@ -52,6 +54,8 @@ def error(est: Any, method: str = "auto") -> float:
         As for :func:`decision_values`.
     method : str, default="auto"
         One of the methods of :mod:`widemargin.loo`; "auto" as for :func:`decision_values`.
+    verbose : int, default=0
+        If positive, display a progress bar.
 
     Returns
     -------
@@ -67,10 +71,10 @@ def error(est: Any, method: str = "auto") -> float:
     >>> round(loo.error(model), 4)
     0.0267
     """
-    return record_of(est).result(method).error
+    return record_of(est).result(method, verbose).error
 
 
-def result(est: Any, method: str = "auto") -> LOOResult:
+def result(est: Any, method: str = "auto", *, verbose: int = 0) -> LOOResult:
     """Return the leave-one-out error, decision values and computational cost.
 
     Parameters
@@ -79,6 +83,8 @@ def result(est: Any, method: str = "auto") -> LOOResult:
         As for :func:`decision_values`.
     method : str, default="auto"
         As for :func:`error`.
+    verbose : int, default=0
+        If positive, display a progress bar.
 
     Returns
     -------
@@ -93,4 +99,4 @@ def result(est: Any, method: str = "auto") -> LOOResult:
     >>> loo.result(model, "xi_alpha").kind
     'bound'
     """
-    return record_of(est).result(method)
+    return record_of(est).result(method, verbose)

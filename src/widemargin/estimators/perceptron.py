@@ -166,10 +166,9 @@ class PerceptronClassifier(OneVsRestClassifier, ScoredClassifier, KernelEstimato
         rows = Rows(Kernel("linear"), X) if self.kernel is None else self._kernel_rows(data)
         labels = rest_labels(codes, len(self.classes_))
         name = type(self).__name__
-        with (
-            Watch(name, 1.0 / len(ones), self.verbose, self.time_limit, len(labels)) as watch,
-            worker_threads() as rows.threads,
-        ):
+        watch = Watch(name, 1.0 / len(ones), self.verbose, self.time_limit, len(labels),
+                      "{:.1%} of the samples on the wrong side")  # fmt: skip
+        with watch, worker_threads() as rows.threads:
             machines = [self._train(rows, label, watch) for label in labels]
         self._keep_machines(data, machines)
         # Kept for `mistake_bound`.

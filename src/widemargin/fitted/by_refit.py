@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from widemargin._base.messages import warn
+from widemargin._base.progress import bar_over
 from widemargin._base.threads import for_each, worker_threads
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
@@ -174,6 +175,7 @@ class RefittedModel(FittedModel):
         """Write the leave-one-out predictions of a submodel; return which refits converged."""
         own = self._rows_of(machine)
         converged = np.zeros(len(leaving.rows), dtype=bool)
+        bar = bar_over(len(leaving.rows))
 
         def leave(task: int) -> None:
             row = leaving.rows[task : task + 1]
@@ -184,6 +186,7 @@ class RefittedModel(FittedModel):
             refit = machine.retrained(left, kept)
             out[task] = self._evaluate(refit, gone, left)[0]
             converged[task] = refit.converged
+            bar.advance()
 
         for_each(leave, range(len(leaving.rows)), threads)
         return converged
@@ -202,6 +205,7 @@ class RefittedModel(FittedModel):
                 rows = self._rows_of(machine)
                 own = fold[rows]
                 found = np.zeros((len(data.weight) + 1, columns.stop - columns.start))
+                bar = bar_over(len(np.unique(own)))
                 for k in np.unique(own):
                     inside, outside = rows[own != k], rows[own == k]
                     left = self._part(inside, inside, threads)
@@ -210,6 +214,7 @@ class RefittedModel(FittedModel):
                     found[outside] = self._evaluate(refit, gone, left)
                     retrained += 1
                     unfinished += not refit.converged
+                    bar.advance()
                 seen = np.isin(data.member, rows)
                 values[seen, columns] = found[data.member[seen]]
         return LeftOutValues(values, 0, retrained, unfinished)

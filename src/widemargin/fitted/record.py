@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
+from widemargin._base.progress import counted
 from widemargin._base.typing import FloatArray
 from widemargin._base.validation import TrainingSet, require
 from widemargin.fitted.base import METHODS, WITH_VALUES, FittedModel, LeftOutValues, LOOResult
@@ -93,18 +94,19 @@ class Record:
 
     # -- results ------------------------------------------------------------------------------
 
-    def result(self, method: str = "auto") -> LOOResult:
-        """Return the leave-one-out result by the given method."""
+    def result(self, method: str = "auto", verbose: int = 0) -> LOOResult:
+        """Return the leave-one-out result by the given method, with a bar if verbose."""
         fix = f"one of auto, {', '.join(METHODS)}"
         require(method in ("auto", *METHODS), "method", method, fix)
         purpose = _key(method := self._resolved(method))
-        return self.cached(purpose, lambda: self.require(purpose).result(method, self))
+        with counted("leave-one-out", verbose):
+            return self.cached(purpose, lambda: self.require(purpose).result(method, self))
 
-    def decision_values(self, method: str = "auto") -> FloatArray:
+    def decision_values(self, method: str = "auto", verbose: int = 0) -> FloatArray:
         """Return the leave-one-out decision values of the user's samples."""
         fix = f"one of auto, {', '.join(WITH_VALUES)} (the others only bound the error)"
         require(method in ("auto", *WITH_VALUES), "method", method, fix)
-        values = self.result(method).values
+        values = self.result(method, verbose).values
         assert values is not None
         return values
 

@@ -12,6 +12,16 @@ from widemargin._base.jit import jit
 from widemargin._base.typing import FloatArray
 
 
+def hard_threshold(s: FloatArray, lower: FloatArray, upper: FloatArray) -> float:
+    """Return the x whose largest violation of s <= x (upper > 0) and s >= x (lower < 0) is least.
+
+    If one of the two kinds is absent, an interval without end is optimal, and its end is returned.
+    """
+    least = float(s[upper > 0].max(initial=-np.inf))
+    most = float(s[lower < 0].min(initial=np.inf))
+    return 0.5 * (least + most) if np.isfinite(least - most) else min(least, most, key=abs)
+
+
 def staircase_threshold(s: FloatArray, lower: FloatArray, upper: FloatArray, total: float) -> float:
     """Minimise sum_v max(upper_v (s_v - x), lower_v (s_v - x)) + total x over x.
 

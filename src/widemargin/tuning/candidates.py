@@ -248,7 +248,7 @@ def _carried_over(b: FloatArray, before: Any, now: Any) -> FloatArray:
     """Return a warm start from a nearby optimum; variables at a bound stay at their bound."""
     if before.n_variables != now.n_variables:
         return np.zeros(now.n_variables)
-    if now.ridge.any() or before.ridge.any():
+    if now.ridge.any() or before.ridge.any() or now.is_hard:
         return b
     start = np.clip(b, now.lower, now.upper)
     start = np.where((b >= before.upper) & (before.upper > 0), now.upper, start)

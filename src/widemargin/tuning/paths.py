@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin._base.messages import warn
 from widemargin._base.multiclass import predicted_class
+from widemargin._base.progress import Bar
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin._base.validation import require, require_bool
@@ -98,6 +99,7 @@ def regularisation_path(
     sample_weight: Any = None,
     *,
     leave_one_out: bool = False,
+    verbose: int = 0,
 ) -> RegularisationPath:
     """Compute the regularisation path of a linear-programming machine.
 
@@ -119,6 +121,8 @@ def regularisation_path(
     leave_one_out : bool, default=False
         Whether to compute the leave-one-out error as :func:`widemargin.loo.result` does: exactly
         for up to 500 samples, else by ten-fold cross-validation. This takes many times as long.
+    verbose : int, default=0
+        If positive, display a progress bar.
 
     Returns
     -------
@@ -151,20 +155,22 @@ def regularisation_path(
         check_parameters(model)
     found: list[dict[str, Any]] = [{}] * len(asked)
     training = None
-    for k in np.argsort(asked, kind="stable"):
-        if training is None or name == "nu":
-            record = record_of(models[k].fit(X, y, sample_weight))
-            training = cast(ProgramTraining, record.require("regularisation_path"))
-        else:
-            training = _moved(training, models[k])
-        found[k] = _summary(training, leave_one_out)
-        if name == "nu":  # the record holds the equivalent LP machines, with other objectives
-            certificates = models[k].certificates_
-            found[k] |= {
-                "objective": sum(c.primal for c in certificates),
-                "dual": sum(c.dual for c in certificates),
-                "converged": all(c.converged for c in certificates),
-            }
+    with Bar("regularisation path", verbose, len(asked)) as bar:
+        for k in np.argsort(asked, kind="stable"):
+            if training is None or name == "nu":
+                record = record_of(models[k].fit(X, y, sample_weight))
+                training = cast(ProgramTraining, record.require("regularisation_path"))
+            else:
+                training = _moved(training, models[k])
+            found[k] = _summary(training, leave_one_out)
+            if name == "nu":  # the record holds the equivalent LP machines, with other objectives
+                certificates = models[k].certificates_
+                found[k] |= {
+                    "objective": sum(c.primal for c in certificates),
+                    "dual": sum(c.dual for c in certificates),
+                    "converged": all(c.converged for c in certificates),
+                }
+            bar.advance(f"{name}={asked[k]:g}")
     columns = {key: [entry[key] for entry in found] for key in found[0]}
     kinds = tuple(columns.pop("loo_kind", ())) or None
     arrays = {key: np.array(column) for key, column in columns.items()}

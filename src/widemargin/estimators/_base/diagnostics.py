@@ -95,13 +95,15 @@ class Diagnosed:
 
     loo_scorings: ClassVar[tuple[str, ...]] = ("error",)
 
-    def loo_decision_values(self, method: str = "auto") -> FloatArray:
+    def loo_decision_values(self, method: str = "auto", *, verbose: int = 0) -> FloatArray:
         """Return the leave-one-out decision value of each training sample.
 
         Parameters
         ----------
         method : {"auto", "exact", "linear_response", "span", "folds"}, default="auto"
             Leave-one-out method, see :func:`widemargin.loo.decision_values`.
+        verbose : int, default=0
+            If positive, display a progress bar.
 
         Returns
         -------
@@ -109,22 +111,24 @@ class Diagnosed:
             Leave-one-out decision values (predictions of a regressor), in the order of the samples
             passed to `fit`.
         """
-        return record_of(self).decision_values(method)
+        return record_of(self).decision_values(method, verbose)
 
-    def loo_error(self, method: str = "auto") -> float:
+    def loo_error(self, method: str = "auto", *, verbose: int = 0) -> float:
         """Return the leave-one-out error of the fitted model.
 
         Parameters
         ----------
         method : str, default="auto"
             Leave-one-out method, see :func:`widemargin.loo.error`.
+        verbose : int, default=0
+            If positive, display a progress bar.
 
         Returns
         -------
         float
             Error rate of a classifier, mean absolute error of a regressor.
         """
-        return record_of(self).result(method).error
+        return record_of(self).result(method, verbose).error
 
     def compact(self) -> Any:
         """Return a copy of the model without its training data, for storage.

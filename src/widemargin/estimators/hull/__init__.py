@@ -132,6 +132,8 @@ class ReducedHullSVC(CentredSamples, SupportClassifier):
         k_plus and k_minus differ.
     history_ : list of dict, or a list of them for more than two classes
         Rounds of "implicit" and "sampling": samples used, violators, bounds. Otherwise empty.
+    margin_ : float or ndarray of shape (n_pairs,)
+        Half the distance of the planes at theta_plus and theta_minus, as for :class:`SVC`.
     dual_coef_, intercept_
         As for :class:`SVC` with C = `equivalent_C_`: `decision_function` is +1 at theta_plus and -1
         at theta_minus (with ``cut="hull"``, shifted to be 0 at that boundary).

@@ -67,4 +67,5 @@ class HullExpansion(Expansion):
             points=points,
             outlier=at_bound & beyond,
             history=list(found.history),
+            norm2=points.norm2 / (unit * unit),
         )

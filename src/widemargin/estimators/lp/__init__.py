@@ -128,8 +128,9 @@ class NuLPSVC(ProgramClassifier):
     Attributes
     ----------
     rho_ : float or ndarray of shape (n_classes,)
-        Margin in the scale of the problem: ``alpha_ * rho_`` sums to 1. If it is not positive,
-        there is no margin, and `alpha_` is not rescaled.
+        Margin in the scale of the problem: ``alpha_ * rho_`` sums to 1. If nu is not above nu_min,
+        there is no margin in spite of a `rho_` that may be positive: a warning says so, `lam_` is
+        0, and `alpha_` is not rescaled, so that it sums to 1 itself.
     lam_ : float or ndarray of shape (n_classes,)
         Parameter lam of :class:`LPSVC` with the same solution; 0 if there is no margin.
     alpha_, slack_, n_iter_
@@ -243,7 +244,11 @@ class NuLPSVC(ProgramClassifier):
     def _why_no_margin(self, rho: float, errors: MarginProgram, least: ProgramResult) -> str:
         """Return the warning for a missing margin, with nu_min, the smallest mean slack."""
         nu_min = errors.primal(least.alpha, least.f) / float(errors.weight.sum())
-        if least.status == "converged" and nu_min >= self.nu:
+        if least.status == "converged" and nu_min >= 1.0 - self.tol:
+            reason = "no nu leaves one, as no model of this kernel has a smaller mean slack than 0 "
+            reason += "(equal rows with different labels do this). Correct the labels, or use "
+            reason += "another kernel"
+        elif least.status == "converged" and nu_min >= self.nu:
             reason = f"rows like these need more than nu_min = {nu_min:.6g}. Raise nu"
         else:  # only an upper bound of nu_min is known
             reason = f"nu_min is not known but for nu_min <= {nu_min:.6g}. Raise nu, or tol is too "

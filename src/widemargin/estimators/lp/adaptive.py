@@ -99,7 +99,8 @@ class LOOSVC(ProgramClassifier):
     the samples (for kernels other than "precomputed").
 
     Coefficients are limited to 1e8 over the largest kernel value of the sample, so that
-    alpha_i k(x_i, x_i) is at most 1e8. If the kernel is so narrow that samples have no influence on
+    alpha_i k(x_i, x_i) is at most 1e8; equal samples of a class have one coefficient, and the limit
+    holds for it, their sum. If the kernel is so narrow that samples have no influence on
     each other, the coefficients would be unbounded; `fit` warns and reports the kernel width. The
     lower bound of the certificate holds without these limits, unless its `problem` ends with
     "limited coefficients": then it is a bound for the problem with the limits. For kernels other

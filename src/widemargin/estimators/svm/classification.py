@@ -16,7 +16,7 @@ from widemargin._base.validation import (
     require,
     require_bool,
     require_choice,
-    require_number,
+    require_cost,
     seed_of,
 )
 from widemargin.estimators.svm import nu as by_nu
@@ -39,7 +39,9 @@ class SVC(LinearCoefficients, SupportClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Cost per unit of slack, positive. The larger C, the weaker the regularisation.
+        Cost per unit of slack, positive. The larger C, the weaker the regularisation. np.inf is the
+        hard margin, for either loss: no slack is allowed, and ValueError is raised if the kernel
+        does not separate the classes. Sample weights then matter only if they are zero.
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         Kernel function, see :class:`widemargin.kernels.Kernel`. A callable takes two arrays of
         samples and returns the matrix of kernel values between them.
@@ -108,6 +110,10 @@ class SVC(LinearCoefficients, SupportClassifier):
         Weights of the features, for the linear kernel only; read-only, sparse if X is.
     intercept_ : ndarray of shape (n_pairs,)
         Intercepts, one per pair of classes.
+    margin_ : float or ndarray of shape (n_pairs,)
+        :math:`1 / |w|`, the distance in feature space from the decision boundary to where the
+        decision value is 1 or -1; one per pair for more than two classes. For the hard margin it is
+        the distance to the nearest sample. Infinite if w = 0.
     certificate_ : Certificate
         The worst of `certificates_`: unconverged ones first, then the largest relative gap.
     certificates_ : list of Certificate
@@ -185,7 +191,7 @@ class SVC(LinearCoefficients, SupportClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        require_number("C", self.C, "a positive number")
+        require_cost(self.C)
         require_choice("loss", self.loss, ("hinge", "squared_hinge"))
         require_bool("fit_intercept", self.fit_intercept)
         check_calibration(self.calibration)
@@ -231,6 +237,8 @@ class NuSVC(LinearCoefficients, SupportClassifier):
 
     Attributes
     ----------
+    margin_ : float or ndarray of shape (n_pairs,)
+        As for :class:`SVC`; zero if `rho_` is.
     rho_ : ndarray of shape (n_pairs,)
         Margins in the scale of the problem, which ``dual_coef_ * rho_`` solves. Zero if nu is too
         small for overlapping classes: the optimum is then w = 0, a warning names the smallest nu

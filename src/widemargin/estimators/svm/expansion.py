@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, seed_of
 from widemargin.certificate import USEFUL_GAP, Bracket, Certificate, warn_unconverged
+from widemargin.estimators.svm import hard
 from widemargin.estimators.svm.certified import CertifiedModel, not_worse_than_constant
 from widemargin.estimators.svm.proof import Certified, Proof, Solution, without_doubt
 from widemargin.fitted.by_path import Machine, Training
@@ -40,6 +41,7 @@ class Expansion:
     proof: Proof
     status: str
     machine: Machine  # problem and optimum that leave-one-out starts from
+    norm2: float = field(default=np.nan, kw_only=True)  # squared norm of the weights
 
 
 class SoftMarginFit(Certified):
@@ -71,27 +73,41 @@ class SoftMarginFit(Certified):
             "method": self.solver,
             "seed": seed_of(self.random_state),
         }
+        tol = self.tol * unit
         with worker_threads() as rows.threads:
-            result = soft_margin.solve(problem, rows, tol=self.tol * unit, **how)
-            thresholds = self._thresholds(problem, result.f)
-            evaluations = rows.evaluations - evaluations
-            solution = Solution(
-                problem, whole.without_cache(), chosen, result.alpha, thresholds,
-                self._accuracy(thresholds), self.tol, unit, result.n_iter, evaluations,
-            )  # fmt: skip
-            proof = self._deferred(solution, result, rows)
-            if proof is not None:
-                return _expansion(solution, result.status, proof)
-            result, model = self._improved(problem, rows, result, self.tol * unit, how)
-        certificate = self._certificate(
-            problem,
-            replace(result, alpha=model.alpha, f=model.f),
-            model.bounds,
-            rows.evaluations,
-            unit,
-        )
-        solution = replace(solution, alpha=model.alpha, thresholds=model.thresholds)
-        return _expansion(solution, result.status, Proof.of(certificate), model.scale)
+            if problem.is_hard:
+                certify = partial(self._certified, problem, rows)
+                result, model = hard.solve(problem, rows, certify, tol, how)
+            else:
+                result = soft_margin.solve(problem, rows, tol=tol, **how)
+                solution = self._solution(problem, whole, chosen, result, unit)
+                solution = replace(solution, evaluations=rows.evaluations - evaluations)
+                proof = self._deferred(solution, result, rows)
+                if proof is not None:
+                    return _expansion(solution, result.f, result.status, proof)
+                result, model = self._improved(problem, rows, result, tol, how)
+        result = replace(result, alpha=model.alpha, f=model.f)
+        spent = rows.evaluations - evaluations
+        certificate = self._certificate(problem, result, model.bounds, spent, unit)
+        solution = self._solution(problem, whole, chosen, result, unit)
+        solution = replace(solution, thresholds=model.thresholds)
+        proof = Proof.of(certificate)
+        return _expansion(solution, result.f, result.status, proof, model.scale)
+
+    def _solution(
+        self,
+        problem: SoftMargin,
+        whole: Rows,
+        chosen: IntArray | None,
+        result: DualResult,
+        unit: float,
+    ) -> Solution:
+        """Return a result with all that its certificate depends on."""
+        thresholds = self._thresholds(problem, result.f)
+        return Solution(
+            problem, whole.without_cache(), chosen, result.alpha, thresholds,
+            self._accuracy(thresholds), self.tol, unit, result.n_iter,
+        )  # fmt: skip
 
     def _deferred(self, solution: Solution, result: DualResult, rows: Rows) -> Proof | None:
         """Return a proof to be computed later if the fit has surely converged, else None."""
@@ -155,7 +171,8 @@ class SoftMarginFit(Certified):
         """Return the model of dual variables alpha with bounds on the optimum."""
         thresholds = self._thresholds(problem, f if scale == 1.0 else scale * f)
         beta = problem.coefficients(alpha)
-        known = {"thresholds": thresholds, "scale": scale} | self._accuracy(thresholds)
+        known: dict[str, Any] = {"thresholds": thresholds, "scale": scale}
+        known |= self._accuracy(thresholds)
         point = Point(alpha, beta, size=majorants(rows), **known)
         found = bracket(problem, point, kernel_values(rows, point.beta, f, point.size))
         return CertifiedModel(alpha, f, scale, thresholds, found)
@@ -216,7 +233,9 @@ class SoftMarginFit(Certified):
         )  # fmt: skip
 
 
-def _expansion(solution: Solution, status: str, proof: Proof, scale: float = 1.0) -> Expansion:
+def _expansion(
+    solution: Solution, f: FloatArray, status: str, proof: Proof, scale: float = 1.0
+) -> Expansion:
     """Return the kernel expansion of a solution whose coefficients are multiplied by scale."""
     problem, thresholds = solution.problem, solution.thresholds
     beta = scale * problem.coefficients(solution.alpha)
@@ -224,4 +243,7 @@ def _expansion(solution: Solution, status: str, proof: Proof, scale: float = 1.0
     intercept = float(thresholds.mean()) if len(thresholds) else 0.0
     rows = np.arange(problem.n_rows) if solution.chosen is None else solution.chosen
     machine = Machine(rows, problem, scale * solution.alpha, intercept)
-    return Expansion(rows[used], beta[used], intercept, thresholds, proof, status, machine)
+    norm2 = max(0.0, scale * float(beta @ f))
+    return Expansion(
+        rows[used], beta[used], intercept, thresholds, proof, status, machine, norm2=norm2
+    )

@@ -190,6 +190,7 @@ def divided_by_margin(machine: Expansion, nu: float) -> Expansion:
         beta=machine.beta * scale,
         intercept=machine.intercept * scale,
         machine=equivalent,
+        norm2=machine.norm2 * scale * scale if rho else np.inf,
     )
 
 

@@ -132,7 +132,7 @@ class Solution:
     tol: float
     unit: float
     n_iter: int
-    evaluations: int
+    evaluations: int = 0
 
     def certificate(self) -> Certificate:
         """Return the certificate, from the dual variables, the thresholds and the samples."""

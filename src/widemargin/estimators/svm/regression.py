@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from widemargin._base.typing import FloatArray
-from widemargin._base.validation import TrainingSet, require_bool, require_number
+from widemargin._base.validation import TrainingSet, require_bool, require_cost, require_number
 from widemargin.estimators.svm import nu as by_nu
 from widemargin.estimators.svm.expansion import Expansion
 from widemargin.estimators.svm.support import LinearCoefficients, SupportRegressor
@@ -24,7 +24,9 @@ class SVR(LinearCoefficients, SupportRegressor):
     Parameters
     ----------
     C : float, default=1.0
-        Cost per unit of error beyond the tube, positive.
+        Cost per unit of error beyond the tube, positive. np.inf allows no error beyond it and
+        minimises :math:`|w|` alone; ValueError is raised if no function of the kernel is that close
+        to y. With epsilon=0 rounding prevents a proof that the model is inside the tube.
     epsilon : float, default=0.1
         Half width of the tube within which errors cost nothing, in units of y; not negative.
     kernel, degree, gamma, coef0, fit_intercept, tol, cache_size, max_iter, time_limit
@@ -86,7 +88,7 @@ class SVR(LinearCoefficients, SupportRegressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        require_number("C", self.C, "a positive number")
+        require_cost(self.C)
         require_bool("shrinking", self.shrinking)
         require_bool("fit_intercept", self.fit_intercept)
         require_number("epsilon", self.epsilon, "a number, not negative", least=0.0)

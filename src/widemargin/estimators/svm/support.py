@@ -14,7 +14,11 @@ from widemargin._base.progress import Watch
 from widemargin._base.threads import for_each, worker_threads
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet
-from widemargin.estimators._base.classification import OneVsOneClassifier, ScoredClassifier
+from widemargin.estimators._base.classification import (
+    OneVsOneClassifier,
+    ScoredClassifier,
+    set_per_machine,
+)
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
@@ -157,6 +161,8 @@ class SupportClassifier(
         self.intercept_ = np.array([m.intercept for m in machines])
         self._proofs_ = [m.proof for m in machines]
         self.n_iter_ = np.array([proof.n_iter for proof in self._proofs_], dtype=np.int32)
+        with np.errstate(divide="ignore"):
+            set_per_machine(self, margin_=1.0 / np.sqrt([m.norm2 for m in machines]))
         _keep_fit_facts(self, data)
 
     def _pair_coefficients(self) -> FloatArray:

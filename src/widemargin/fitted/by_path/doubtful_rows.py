@@ -34,6 +34,8 @@ def doubtful(training: Training, machine: Machine, leaving: LeavingRows, method:
     kept = 1.0 - leaving.fraction
     # Part of the coefficient that the remaining copies of a merged row can keep.
     kept_cap = np.where(np.isfinite(cap), np.where(np.isfinite(cap), cap, 0.0) * kept, 0.0)
+    if problem.is_hard:
+        kept_cap = np.where(kept > 0, np.inf, 0.0)
     leaves = np.maximum(0.0, alpha - kept_cap)
     margin = (problem.target * (f + machine.threshold))[leaving.rows]
     # The bounds hold at the optimum and for exact kernel values (those of narrow kernels have few

@@ -68,7 +68,11 @@ from widemargin.kernels import Rows
 from widemargin.problems.linear_program.bounds import Evaluation
 
 LIMIT = 1e8
-"""Largest alpha_i k(x_i, x_i): far above what any kernel needs whose rows see each other."""
+"""Largest alpha_i k(x_i, x_i): far above what any kernel needs whose rows see each other.
+
+Equal samples are one row, of which alpha_i is the sum of their coefficients: the limit holds for
+the sum, whatever the number of copies or their weights.
+"""
 
 LIMITED = ", limited coefficients"
 """End of the name of a problem whose optimum is bounded with the limits of the coefficients."""

@@ -29,10 +29,12 @@ problem          targets t            box of alpha        thresholds
 ===============  ===================  ==================  ======================================
 C-hinge          y                    [0, C] y            one, the intercept (d = 0)
 squared hinge    y                    [0, inf) y          one; ridge 1/(2 C)
+hard margin      y                    [0, inf) y          one (d = 0)
 nu               0                    [0, c] y            two: intercept -+ rho, d = +-nu sum(c)/2
 one-class        0                    [0, c]              one: -rho, d = nu sum(c)
 epsilon-tube     y - eps, y + eps     [0, C], [-C, 0]     one (d = 0)
 squared tube     y - eps, y + eps     [0, inf), (-inf, 0] one; ridge 1/(2 C)
+hard tube        y - eps, y + eps     [0, inf), (-inf, 0] one (d = 0)
 nu-tube          y, y                 [0, C], [-C, 0]     two: intercept +- eps, d = +-nu sum(C)/2
 ===============  ===================  ==================  ======================================
 
@@ -56,7 +58,7 @@ import numpy as np
 
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import USEFUL_GAP, Bracket, Certificate, relative_gap
-from widemargin.problems.best_threshold import ridge_threshold, staircase_threshold
+from widemargin.problems.best_threshold import hard_threshold, ridge_threshold, staircase_threshold
 from widemargin.problems.soft_margin.loops import overlap
 
 
@@ -99,6 +101,26 @@ class SoftMargin:
     def n_groups(self) -> int:
         """Number of thresholds: 0 without intercept, 2 for the nu problems, else 1."""
         return len(self.totals)
+
+    @cached_property
+    def is_hard(self) -> bool:
+        """Whether any slack costs infinitely much: hard margin, hard tube."""
+        return bool(np.isinf(self.upper - self.lower).all()) and not self.ridge.any()
+
+    def with_cap(self, cap: float) -> SoftMargin:
+        """Return a hard problem with every multiplier limited to `cap`, the cost of slack."""
+        return replace(self, lower=np.maximum(self.lower, -cap), upper=np.minimum(self.upper, cap))
+
+    def tightened(self, by: float) -> SoftMargin:
+        """Return a hard problem whose constraints are stricter by an amount."""
+        return replace(self, target=self.target + np.where(self.upper > 0, by, -by))
+
+    def excess(self, f: FloatArray) -> float:
+        """Return by how much f misses the worst constraint of a hard problem, at best."""
+        margin = self.target - f[self.row]
+        if self.n_groups:
+            margin = margin - self.thresholds(f)[self.group]
+        return float(np.where(self.upper > 0, margin, -margin).max(initial=-np.inf))
 
     def variables_of(self, rows: IntArray) -> IntArray:
         """Return the variables of some samples; for the tubes, two blocks of them."""
@@ -184,7 +206,7 @@ class SoftMargin:
             best = np.clip(margin / self.ridge, self.lower, self.upper)
             losses = margin * best - 0.5 * self.ridge * best * best
         else:
-            losses = margin * np.where(margin > 0, self.upper, self.lower)
+            losses = margin * np.where(margin > 0, self.upper, np.where(margin, self.lower, 0.0))
         return float(0.5 * norm2 + losses.sum() + offset)
 
     def thresholds(self, f: FloatArray) -> FloatArray:
@@ -199,7 +221,9 @@ class SoftMargin:
             if self.n_groups > 1:
                 arrays = tuple(array[self.group == g] for array in arrays)
             s, lower, upper, ridge = arrays
-            if ridge.any():
+            if self.is_hard:
+                found[g] = hard_threshold(s, lower, upper)
+            elif ridge.any():
                 found[g] = ridge_threshold(s, lower, upper, ridge, total)
             else:
                 found[g] = staircase_threshold(s, lower, upper, total)
@@ -256,16 +280,16 @@ def c_classification(
     y : ndarray of shape (n,)
         Labels -1 and +1.
     cost : ndarray of shape (n,)
-        C times the weight of each sample.
+        C times the weight of each sample; all infinite for the hard margin.
     squared : bool
         Whether to square the slacks.
     intercept : bool
         Whether there is an intercept b.
     """
     cap = np.full_like(cost, np.inf) if squared else cost
+    name = "hard margin" if np.isinf(cost).all() else "C-squared-hinge" if squared else "C-hinge"
     return SoftMargin(
-        name=("C-squared-hinge" if squared else "C-hinge")
-        + ("" if intercept else ", no intercept"),
+        name=name + ("" if intercept else ", no intercept"),
         n_rows=len(y),
         row=np.arange(len(y)),
         target=y.astype(np.float64),
@@ -322,11 +346,13 @@ def epsilon_tube(
 ) -> SoftMargin:
     """Return the epsilon-insensitive regression problem.
 
-    Minimise 1/2 |w|^2 + sum_i cost_i max(0, |y_i - f(x_i) - b| - epsilon), or its square.
+    Minimise 1/2 |w|^2 + sum_i cost_i max(0, |y_i - f(x_i) - b| - epsilon), or its square. With
+    infinite costs no error beyond the tube is allowed.
     """
     n, cap = len(y), np.full_like(cost, np.inf) if squared else cost
+    name = "hard tube" if np.isinf(cost).all() else "squared " * squared + "epsilon-tube"
     return SoftMargin(
-        name="squared " * squared + "epsilon-tube" + ", no intercept" * (not intercept),
+        name=name + ", no intercept" * (not intercept),
         n_rows=n,
         row=np.tile(np.arange(n), 2),
         target=np.concatenate([y - epsilon, y + epsilon]),

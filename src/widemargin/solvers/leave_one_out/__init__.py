@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from widemargin._base.progress import bar_over
 from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.problems.soft_margin import SoftMargin
@@ -274,6 +275,7 @@ class _Paths:
         basic, z, held, low, high = s.responding()
         values, events = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.intp)
         outcome, needed = np.zeros_like(events), np.zeros_like(events)
+        bar = bar_over(len(rows))
 
         def follow(part: slice) -> None:
             loops.follow_paths(
@@ -281,6 +283,7 @@ class _Paths:
                 z, held, low, high, s.state, basic, s.K, s.limits, s.ridge, s.diagonal, s.joined,
                 s.eps, s.intercept, max_pivots, 10 * s.n + 100, values, events, outcome, needed,
             )  # fmt: skip
+            bar.advance(items=part.stop - part.start)
 
         if 100 * len(rows) * s.n > WORTH_A_THREAD:
             width = max(8, -(-len(rows) // (8 * s.threads)))

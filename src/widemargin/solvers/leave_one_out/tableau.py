@@ -276,12 +276,14 @@ def ends_of(
     """Return the ends of the paths: new caps, stiffness, and a mask of coefficients that move.
 
     A fraction of the weight of each sample is removed. With squared slack there is no cap, and the
-    path ends where the coefficient is the stiffness times the slack.
+    path ends where the coefficient is the stiffness times the slack. A hard constraint holds
+    unchanged for what is left of the sample.
     """
     kept = 1.0 - fraction
     x, ridge = x[rows], ridge[rows]
     caps = np.where(x > 0, limits[0][rows], limits[1][rows])
-    caps = np.where(np.isfinite(caps), caps, 0.0) * kept
+    hard = np.isinf(caps) & (ridge == 0) & (kept > 0)
+    caps = np.where(hard, np.inf, np.where(np.isfinite(caps), caps, 0.0) * kept)
     stiffness = np.where(ridge > 0, kept / np.where(ridge > 0, ridge, 1.0), 0.0)
     return caps, stiffness, (x != 0) & (np.abs(x) > caps)
 

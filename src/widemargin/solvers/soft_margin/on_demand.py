@@ -83,7 +83,9 @@ def solve(
             if reason in (smo_loops.CONVERGED, smo_loops.NO_GAIN):
                 break
             if reason == smo_loops.SETTLED and budget.status == "converged":
-                patience = PATIENCE if run.solve_movable(tol, budget) else 2 * max(patience, shortest)
+                patience = (
+                    PATIENCE if run.solve_movable(tol, budget) else 2 * max(patience, shortest)
+                )
                 run.take_newton_step()
         run.sum_again()
         if budget.status != "converged" or run.current_violation() <= tol:

@@ -146,6 +146,38 @@ def test_below_the_least_nu_there_is_no_margin_and_a_warning_names_it() -> None:
         NuLPSVC(nu=named - 0.02).fit(X, y)
 
 
+@pytest.mark.parametrize("nu", [0.3, 0.5, 1.0])
+def test_if_no_nu_leaves_a_margin_the_warning_does_not_ask_to_raise_it(nu: float) -> None:
+    X, y = np.repeat(np.arange(5.0), 2)[:, None], np.tile([0, 1], 5)
+    with pytest.warns(UserWarning, match="no nu leaves one") as caught:
+        model = NuLPSVC(nu=nu, gamma=1.0).fit(X, y)
+    assert not any("Raise nu" in str(each.message) for each in caught)
+    assert model.lam_ == 0
+    assert model.alpha_.sum() == pytest.approx(1.0)  # not rescaled, whatever the sign of rho_
+
+
+@pytest.mark.parametrize("lam", [1.0, 2.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_limit_of_a_coefficient_holds_for_the_sum_over_equal_samples(lam, seed) -> None:
+    rng = np.random.default_rng(seed)
+    X, weight = rng.uniform(0, 3, size=(20, 2)), np.repeat([1.0, 2.0], 10)
+    y = rng.integers(0, 2, 20)
+    twice = np.append(np.arange(20), np.arange(10, 20))
+    model = quietly(AdaptiveMarginSVC(lam=lam, gamma=30.0), X[twice], y[twice])
+    K, label = gram(X, X, gamma=30.0), np.where(y == 1, 1.0, -1.0)
+    G = label[:, None] * K * label - np.diag(lam / weight)
+    scaled = linprog(  # the coefficients in units of 1e8
+        np.append(np.zeros(20), weight), A_ub=-np.column_stack([1e8 * G, np.eye(20)]),
+        b_ub=-np.ones(20), bounds=[(0, 1)] * 20 + [(0, None)] * 20,
+    )  # fmt: skip
+    alpha = 1e8 * np.clip(scaled.x[:20], 0.0, 1.0)
+    feasible = weight @ np.maximum(0.0, 1.0 - G @ alpha)
+    assert model.certificate_.problem.endswith("limited coefficients")
+    assert model.certificate_.dual <= feasible * (1 + 1e-6)
+    sums = model.alpha_[:20] * weight
+    assert (sums <= 1e8 * (1 + 1e-9)).all()
+
+
 # ---------------------------------------------------------------- the largest lam
 
 
