@@ -26,22 +26,22 @@ STATIONS = [
     ("_base.progress.Watch.__enter__", "starts the progress bar and the time limit"),
     ("_base.threads.worker_threads", "sets BLAS to one thread, returns a thread count"),
     ("solvers.soft_margin.solve", 'resolves method="auto"'),
-    ("solvers.soft_margin.active_set.solve", "solves for the samples near the margin"),
-    ("kernels.rows.Rows.fill_symmetric", "kernel block of the active set"),
-    ("solvers.soft_margin.smo.solve_dense", "SMO and Newton steps on this block"),
-    ("solvers.soft_margin.smo_loops.sweep", "compiled loop of bounded length, without the GIL"),
+    ("solvers.soft_margin.on_demand.solve", "pair steps on all samples; blocks beyond 5,000"),
+    ("kernels.single_rows.single_rows", "samples, centred and scaled for kernel rows"),
+    ("solvers.soft_margin.on_demand._Run.take_steps", "kernel rows are computed on demand"),
+    ("solvers.soft_margin.smo_loops.take_steps", "compiled loop of bounded length, no GIL"),
     ("solvers.base.Budget.spend", "counts steps, checks the time limit and Ctrl-C"),
-    ("solvers.soft_margin.active_set._Run.exact_values", "recomputes decision values in float64"),
-    ("problems.soft_margin.SoftMargin.certificate", "primal, dual and KKT violation from these"),
-    ("certificate.Certificate.from_objectives", "the duality gap"),
+    ("solvers.soft_margin.on_demand._Run.sum_again", "sums decision values again, in float64"),
+    ("estimators.svm.proof.without_doubt", "estimates the gap and its rounding errors"),
     (f"{CLASSIFIER}._keep_machines", "sets support_, dual_coef_, intercept_"),
     ("fitted.record.Record.__init__", "keeps samples, problem and dual variables"),
-    ("certificate.warn_unconverged", "warns if tol was not reached"),
+    ("estimators.svm.expansion.SoftMarginFit._warn_unconverged", "warns if tol was not reached"),
 ]
-REPEATED = ("kernels.rows.Rows.fill_symmetric", "solvers.base.Budget.spend")
-COMPILED = "solvers.soft_margin.smo_loops.sweep"
+REPEATED = ("solvers.soft_margin.on_demand._Run.take_steps", "solvers.base.Budget.spend")
+COMPILED = "solvers.soft_margin.smo_loops.take_steps"
 # Functions that compute results from the record after the fit.
 LATER = [
+    ("estimators.svm.proof.Solution.certificate", "primal, dual and gap with rounding errors"),
     ("assess.leave_one_out.result", "leave-one-out error and decision values"),
     ("fitted.calibration.fit_calibration", "probabilities, calibrated on these values"),
     ("assess.suspects.suspects", "samples whose label is doubtful"),

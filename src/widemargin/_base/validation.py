@@ -20,10 +20,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from widemargin._base.double_double import U
+from widemargin._base.plain import is_plain, is_plain_target, remember_features
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 
 CANONICAL_ROWS = 5_000
-PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
 SMALLEST_ENTRY, LARGEST_ENTRY = 1e-100, 1e50  # products of a few squares stay within float64
 FAR_FROM_ALL_LIMITS = 1e-20, 1e20  # a sum of squares in this range rules out entries beyond them
 
@@ -115,7 +115,7 @@ def check_X(estimator: Any, X: Any, *, accept_sparse: bool = True) -> Matrix:
     known = vars(estimator)
     # If the estimator has feature names, scikit-learn warns that X has none.
     unnamed = "feature_names_in_" not in known
-    if unnamed and _is_plain(X) and known.get("n_features_in_") == X.shape[1]:
+    if unnamed and is_plain(X) and known.get("n_features_in_") == X.shape[1]:
         return X
     with np.errstate(invalid="ignore"):  # scikit-learn sums X first; inf - inf is rejected later
         X = validate_data(
@@ -146,8 +146,8 @@ def check_fit(
     """
     checked: Any
     unneeded = y is None and isinstance(estimator, OutlierMixin)
-    if _is_plain(X) and (unneeded or _is_plain_target(y, len(X), numeric or any_labels)):
-        _remember_features(estimator, X)
+    if is_plain(X) and (unneeded or is_plain_target(y, len(X), numeric or any_labels)):
+        remember_features(estimator, X)
         if sample_weight is None:
             return X, np.ones(len(X)) if y is None else y, np.ones(len(X))
         checked = X if y is None else (X, y)
@@ -174,35 +174,6 @@ def _validated(estimator: Any, X: Any, y: Any, *, numeric: bool, accept_sparse: 
             order="C",
             **({} if y is None else {"y_numeric": numeric}),
         )
-
-
-def _is_plain(X: Any) -> bool:
-    """Return whether X is a finite array that scikit-learn would return as it is.
-
-    Its checks take as long as a small fit; those here are the ones that can fail for such arrays.
-    """
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in PLAIN or not X.flags.c_contiguous:
-        return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        return X.size > 0 and bool(np.isfinite(np.add.reduce(X, axis=None)))
-
-
-def _is_plain_target(y: Any, n: int, real: bool) -> bool:
-    """Return whether y is an array of n labels, or of n finite numbers, that needs no conversion.
-
-    With more labels than half the samples, scikit-learn warns that these may be real numbers.
-    """
-    if type(y) is not np.ndarray or y.shape != (n,):
-        return False
-    if y.dtype.kind in "iub":
-        return real or 2 * len(np.unique(y)) <= n
-    return real and y.dtype == np.float64 and bool(np.isfinite(y).all())
-
-
-def _remember_features(estimator: Any, X: Any) -> None:
-    """Store the number of features, and that they have no names."""
-    estimator.n_features_in_ = X.shape[1]
-    vars(estimator).pop("feature_names_in_", None)
 
 
 def check_scale(

@@ -16,7 +16,7 @@ from widemargin._base.validation import TrainingSet, seed_of
 from widemargin.certificate import USEFUL_GAP, Bracket, Certificate, warn_unconverged
 from widemargin.estimators.svm import hard
 from widemargin.estimators.svm.certified import CertifiedModel, not_worse_than_constant
-from widemargin.estimators.svm.proof import Certified, Proof, Solution, without_doubt
+from widemargin.estimators.svm.proof import Proof, Solution, without_doubt
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
@@ -44,7 +44,7 @@ class Expansion:
     norm2: float = field(default=np.nan, kw_only=True)  # squared norm of the weights
 
 
-class SoftMarginFit(Certified):
+class SoftMarginFit:
     """Mixin for estimators that solve a `SoftMargin`; precedes `KernelEstimator` in the bases."""
 
     solver: str = "auto"  # overridden by estimators with a `solver` parameter
@@ -54,6 +54,8 @@ class SoftMarginFit(Certified):
     _centre_: FloatArray | None
     _indefinite: bool
     _cost_error: float
+    _proofs_: list[Proof]
+    certificate_: Certificate
     _budget: Callable[..., Budget]
 
     def _unit(self, problem: SoftMargin, rows: Rows) -> float:

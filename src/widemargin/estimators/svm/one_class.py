@@ -17,6 +17,7 @@ from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.estimators.svm.nu import check_nu
+from widemargin.estimators.svm.proof import Certified
 from widemargin.estimators.svm.support import LinearCoefficients, SingleExpansion
 from widemargin.fitted.one_class import (
     OneClassMachine,
@@ -44,6 +45,7 @@ class OneClassSVM(
     OutlierMixin,
     SingleExpansion,
     SoftMarginFit,
+    Certified,
     Diagnosed,
     Displayed,
     KernelEstimator,

@@ -86,11 +86,19 @@ class Certified:
         check_is_fitted(self)
         return [proof.certificate for proof in self._proofs_]
 
+    @certificates_.setter
+    def certificates_(self, found: list[Certificate]) -> None:
+        vars(self)["certificates_"] = found
+
     @property
     def certificate_(self) -> Certificate:
         """The worst of `certificates_`: unconverged ones first, then the largest relative gap."""
         stored: Certificate | None = vars(self).get("certificate_")
         return worst(self.certificates_) if stored is None else stored
+
+    @certificate_.setter
+    def certificate_(self, found: Certificate) -> None:
+        vars(self)["certificate_"] = found
 
     def __getstate__(self) -> dict[str, Any]:
         inherited: Any = super()

@@ -23,6 +23,7 @@ from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
+from widemargin.estimators.svm.proof import Certified
 from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
@@ -58,7 +59,13 @@ class LinearCoefficients:
 
 
 class SupportClassifier(
-    OneVsOneClassifier, ScoredClassifier, SoftMarginFit, Diagnosed, Displayed, KernelEstimator
+    OneVsOneClassifier,
+    ScoredClassifier,
+    SoftMarginFit,
+    Certified,
+    Diagnosed,
+    Displayed,
+    KernelEstimator,
 ):
     """Base of the one-vs-one kernel classifiers; subclasses define the binary problem."""
 
@@ -210,7 +217,13 @@ class SingleExpansion:
 
 
 class SupportRegressor(
-    RegressorMixin, SingleExpansion, SoftMarginFit, Diagnosed, Displayed, KernelEstimator
+    RegressorMixin,
+    SingleExpansion,
+    SoftMarginFit,
+    Certified,
+    Diagnosed,
+    Displayed,
+    KernelEstimator,
 ):
     """Base of the kernel regressors; subclasses define the problem."""
 

@@ -102,11 +102,11 @@ def solve(
         return adatron.solve(problem, data, tol=tol, budget=budget, start=start, seed=seed)
     if method not in SAMPLES:
         raise ValueError(f'method must be "adatron" or one of {list(SAMPLES)}; got {method!r}')
-    small = method == "auto" and on_demand.fits(problem, data, budget)
+    small = on_demand.fits(problem, data, budget)
     linear_kernel = data.kernel.name == "linear" and method in ("auto", "sampling")
     if linear_kernel and start is None and _reading_wins(problem, data):
-        if small and data.n < FEW_ROWS:  # a few thousand pair steps may be enough
-            steps = STEPS_TIMES_ROWS // data.n
+        steps = STEPS_TIMES_ROWS // data.n
+        if small and data.n < FEW_ROWS and steps < budget.left:  # that many may be enough
             found = on_demand.solve(problem, data, tol=tol, budget=budget, most_steps=steps)
             if found.status != "stalled":
                 return found

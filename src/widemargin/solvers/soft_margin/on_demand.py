@@ -1,4 +1,4 @@
-r"""SMO on all variables, with kernel rows computed when the first step asks for them.
+r"""SMO on all variables, with each kernel row computed when it is first needed.
 
 Problem: see :mod:`widemargin.problems.soft_margin`. For up to some thousands of samples this is
 faster than working on subsamples: a pair step needs the kernel rows of two samples, so that only
@@ -42,13 +42,13 @@ FEW_COLUMNS, LONG_PATIENCE, PATIENCE = 1024, 2000, 300
 WORK_PER_CALL = 100_000_000  # variables read per compiled call: interrupts act in between
 STEPS_PER_VARIABLE = 20  # in a block of gathered variables
 STEPS_PER_SAMPLE, MANY_STEPS = 100, 100_000  # more of them ask for another method
-# Approximate seconds: of a pair step per variable, and of a Newton step as a polynomial in the number
-# of free variables (constant, square and cube).
+# Approximate seconds: of a pair step per variable, and of a Newton step as a polynomial in the
+# number of free variables (constant, square and cube).
 STEP_SECONDS, NEWTON_SECONDS = 7e-10, (3e-4, 1e-8, 2e-10)
 SHARE = 0.1  # the gathered variables are solved to this share of the violation
-# Part of tol that is aimed at: the last steps cost little, and the error of the objective falls with
-# the square of the violation.
-BEYOND = 0.2
+# Part of tol that is aimed at, with few columns and with many: the last steps cost little, and the
+# error of the objective falls with the square of the violation.
+BEYOND_FEW, BEYOND_MANY = 0.05, 0.2
 ROUNDS = 20  # sums of the decision values at the end
 
 
@@ -69,7 +69,8 @@ def solve(
     problem = problem.bounded()
     run = _Run(problem, rows, None if start is None else start.alpha)
     n_variables = len(run.alpha)
-    shortest = PATIENCE if run.n_columns > FEW_COLUMNS else LONG_PATIENCE
+    few = run.n_columns <= FEW_COLUMNS
+    shortest, beyond = (LONG_PATIENCE, BEYOND_FEW) if few else (PATIENCE, BEYOND_MANY)
     patience, most = shortest, STEPS_PER_SAMPLE * rows.n + MANY_STEPS
     most = budget.used + (most if most_steps is None else most_steps)
     for _ in range(ROUNDS):
@@ -78,7 +79,7 @@ def solve(
                 run.sum_again()
                 return run.result(budget, stalled=True)
             steps = min(budget.left, max(100, WORK_PER_CALL // n_variables), most + 1)
-            reason, taken = run.take_steps(BEYOND * tol, steps, patience)
+            reason, taken = run.take_steps(beyond * tol, steps, patience)
             budget.spend(taken, run.violation)
             if reason in (smo_loops.CONVERGED, smo_loops.NO_GAIN):
                 break
