@@ -95,7 +95,8 @@ def _outer_dispatcher(lazy: _LazyFunction) -> Any:
         _load_numba()
     import numba
 
-    if numba.config.DISABLE_JIT:
+    config: Any = numba.config
+    if config.DISABLE_JIT:
         return lazy.function
     njit: Any = numba.njit  # the types of its options are incomplete
     dispatcher = njit(**_options(lazy), pipeline_class=_pipelines()[0])(lazy.function)

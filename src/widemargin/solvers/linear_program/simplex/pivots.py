@@ -63,12 +63,20 @@ DONE, GO_ON, ROWS_WANTED, INACCURATE, UNBOUNDED = 0, 1, 2, 3, 4
 
 
 @jit(fast=True)
-def run(t: State, most: int, tol: float, tol_z: float, trust: float, least: float) -> int:
-    """Pivot at most `most` times, until the vertex is optimal to tol or the caller has to act."""
-    for _ in range(most):
+def run(
+    t: State, most: int, tol: float, tol_z: float, trust: float, least: float, first: int
+) -> int:
+    """Pivot at most `most` times, until the vertex is optimal to tol or the caller has to act.
+
+    The coefficient `first` enters first, unless it is -1.
+    """
+    for count in range(most):
         if t.tally[SIZE] + 1 >= len(t.columns):
             return GO_ON  # the caller has to enlarge the arrays of the basis
-        kind, index, sign = _choose(t, tol, tol_z)
+        if count == 0 and first >= 0:
+            kind, index, sign = 1, first, 1.0 if t.pull[first] > 0 else -1.0
+        else:
+            kind, index, sign = _choose(t, tol, tol_z)
         if kind == 0:
             return DONE
         code = pivot(t, kind, index, sign, trust, least)
