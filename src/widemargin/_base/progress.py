@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Any
 
+from widemargin._base import jit
+
 
 class Watch:
     """Monitor of a fit: an optional progress bar and a time limit.
@@ -45,6 +47,7 @@ class Watch:
             self.bar = _columns()
             self.bar.start()
             self.task = self.bar.add_task(self.title, total=self.parts, state="")
+            jit.observers.append(self._show)
         return self
 
     def __exit__(
@@ -54,9 +57,13 @@ class Watch:
         trace: TracebackType | None,
     ) -> None:
         if self.bar is not None:
+            jit.observers.remove(self._show)
             if kind is None:
                 self.bar.update(self.task, completed=self.parts)
             self.bar.stop()
+
+    def _show(self, state: str) -> None:
+        self.bar.update(self.task, state=state)
 
     def next_part(self) -> None:
         """Start the next problem of the fit."""
@@ -110,11 +117,16 @@ class Bar:
             self.bar = _columns()
             self.bar.start()
             self.task = self.bar.add_task(self.title, total=self.total, state="")
+            jit.observers.append(self._show)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
+            jit.observers.remove(self._show)
             self.bar.stop()
+
+    def _show(self, state: str) -> None:
+        self.bar.update(self.task, state=state)
 
     def advance(self, state: str) -> None:
         """Count one more item as done and update the bar."""

@@ -25,6 +25,7 @@ Opper and Winther (2000), section 8.5, give the first step, equations (8.26)-(8.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -293,8 +294,8 @@ class _Paths:
         return outcome, needed
 
 
-def _room(n: int, size: int, max_pivots: int) -> tuple[FloatArray | IntArray, ...]:
+def _room(n: int, size: int, max_pivots: int) -> tuple[Any, ...]:
     """Return the memory that a thread needs to follow paths with at most max_pivots pivots."""
     columns, index = np.empty((max_pivots, size)), np.empty(max_pivots, dtype=np.intp)
-    state, blocked = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
+    state, blocked = np.empty(n, dtype=np.int8), np.empty(n, dtype=np.intp)
     return columns, index, np.empty((9, size)), state, blocked

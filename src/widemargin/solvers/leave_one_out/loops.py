@@ -51,9 +51,8 @@ def write_column(q, columns, slot, n_pivots, pivot_index, pivot_columns, out):
             out[i] = pivot_columns[start, i] * scale
         out[q] = scale
     elif slot[q] >= 0:
-        column = columns[slot[q]]
         for i in range(out.shape[0]):
-            out[i] = column[i]
+            out[i] = columns[slot[q], i]
     else:
         return False
     for s in range(start + 1, n_pivots):
@@ -370,14 +369,14 @@ def follow_paths(
 ):  # fmt: skip
     """Follow the paths of the samples leaving[first:last], each from the fitted model."""
     # Arrays named *0 are the fitted model's, copied for each path and never changed; values,
-    # events, outcome and needed get one entry per path, so that threads write to distinct entries.
-    # The arrays after them are uninitialised memory of one thread, allocated by the caller, which compiles faster.
-    n, size = low0.shape[0], z0.shape[0]
+    # events, outcome and needed get one entry per path, so that threads write to distinct entries;
+    # those after them are a thread's own memory (to allocate it here takes long to compile).
+    n = low0.shape[0]
     z, held, basic, rate = work[0], work[1], work[2], work[3]
     low, high, x, h, when = work[4, :n], work[5, :n], work[6, :n], work[7, :n], work[8, :n]
     for k in range(first, last):
         gone = leaving[k]
-        for i in range(size):
+        for i in range(z0.shape[0]):
             z[i], held[i], basic[i] = z0[i], held0[i], basic0[i]
         for i in range(n):
             low[i], high[i], state[i] = low0[i], high0[i], state0[i]
