@@ -63,7 +63,7 @@ class _LazyFunction:
 
     @property
     def _numba_type_(self) -> Any:
-        """What numba reads when it finds this object among the globals of a function.
+        """Type of this object among the globals of a compiled function.
 
         numba holds its own lock then, so that only one thread is here at a time.
         """

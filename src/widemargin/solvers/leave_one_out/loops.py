@@ -371,8 +371,7 @@ def follow_paths(
     # Arrays named *0 are the fitted model's, copied for each path and never changed; values,
     # events, outcome and needed get one entry per path, so that threads write to distinct entries;
     # those after them are a thread's own memory (to allocate it here takes long to compile).
-    n = low0.shape[0]
-    z, held, basic, rate = work[0], work[1], work[2], work[3]
+    n, z, held, basic, rate = low0.shape[0], work[0], work[1], work[2], work[3]
     low, high, x, h, when = work[4, :n], work[5, :n], work[6, :n], work[7, :n], work[8, :n]
     for k in range(first, last):
         gone = leaving[k]
