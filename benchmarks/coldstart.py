@@ -18,6 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.coldstart_estimators import ESTIMATORS, time_first_report, time_first_uses
 from benchmarks.measure import rounds_of
 from benchmarks.readonly import refuse_writes
 from benchmarks.report import Report, Target
@@ -83,10 +84,20 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
         for name in problems:
             status.update(f"first fits: {name}")
             fits[name] = _time_first_fits(*PROBLEMS[name], repeats=1 if quick else 3)
+        uses = time_first_uses(
+            ESTIMATORS[:1] if quick else ESTIMATORS,
+            lambda name: status.update(f"first fit and leave-one-out: {name}"),
+        )
         status.update("read-only install")
         locked = _read_only_install()
-    report.results = {"imports": imports, "first_fits": fits, "read_only_install": locked}
+        report.results = {
+            "imports": imports, "first_fits": fits, "first_uses": uses, "read_only_install": locked
+        }  # fmt: skip
+        if not quick:
+            status.update("first report")
+            report.results["first_report"] = time_first_report()
     _collect(report)
+    _collect_first_uses(report)
     return report
 
 
@@ -208,3 +219,32 @@ def _collect(report: Report) -> None:
     ]
     if not locked["works"]:
         report.failures.append(f"read-only install: {locked.get('error', 'wrote to its folder')}")
+
+
+MOST_SECONDS = {
+    "SVC": 1.5,
+    "SVR": 1.5,
+    "LinearSVC": 1.5,
+    "LPSVC": 5.0,
+    "NuLPSVC": 5.0,
+    "LOOSVC": 5.0,
+}
+
+
+def _collect_first_uses(report: Report) -> None:
+    columns = ["estimator", "first fit", "first leave-one-out", "files"]
+    table = report.table("Compilation: processor seconds, empty less warm cache", columns)
+    for name, figures in report.results["first_uses"].items():
+        table.add_row(name, f"{figures['fit']:.2f}", f"{figures['loo']:.2f}", str(figures["files"]))
+        if name in MOST_SECONDS:
+            target = f"processor seconds to compile {name}"
+            report.targets.append(Target(target, figures["fit"], MOST_SECONDS[name], False, " s"))
+        if name == "SVC":
+            target = "processor seconds to compile its leave-one-out"
+            report.targets.append(Target(target, figures["loo"], 3.0, False, " s"))
+    if "first_report" in report.results:
+        figures = report.results["first_report"]
+        table.add_row("report --demo", f"{figures['compile']:.2f}", "", "")
+        report.targets.append(
+            Target("processor seconds to compile a report", figures["compile"], 11.0, False, " s")
+        )

@@ -142,7 +142,8 @@ class Enclosure:
             size = np.sum(np.abs(self.hi))
             error = np.sum(self.error) * (1.0 + n * U)
             hi, lo = (np.ascontiguousarray(part).ravel() for part in (self.hi, self.lo))
-            high, low = sum_pairwise(hi, lo)
+            work = np.zeros((2, max(1, -(-n // BLOCK))))
+            high, low = sum_pairwise(hi, lo, work[0], work[1])
             levels = BLOCK + int(n).bit_length() + 1
             rounded = ROUNDED * levels * size * (1.0 + 2.0 * n * U)
             return Enclosure(
@@ -169,11 +170,12 @@ class Enclosure:
 
 
 @jit
-def sum_pairwise(hi, lo):  # type: ignore[no-untyped-def]
-    """Return the sum of double-doubles: blocks one by one, then pairwise."""
-    n = len(hi)
-    m = (n + BLOCK - 1) // BLOCK
-    high, low = np.zeros(max(1, m)), np.zeros(max(1, m))
+def sum_pairwise(hi, lo, high, low):  # type: ignore[no-untyped-def]
+    """Return the sum of double-doubles: blocks one by one, then pairwise.
+
+    `high` and `low` are zeros, one for each block.
+    """
+    n, m = len(hi), len(high)
     for k in range(m):
         for i in range(k * BLOCK, min(n, (k + 1) * BLOCK)):
             high[k], low[k] = add(high[k], low[k], hi[i], lo[i])

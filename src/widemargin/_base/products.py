@@ -148,7 +148,7 @@ def dense_rough_times(X, w, out):  # type: ignore[no-untyped-def]
 @jit
 def dense_rough_combine(X, a, out):  # type: ignore[no-untyped-def]
     """Write X'a in float64 and the sums of absolute terms to rows 0 and 2 of out."""
-    size, value = out[2], np.zeros(X.shape[1])
+    value, size = out[1], out[2]  # row 1 holds the sums of a run, and zeros in the end
     for first in range(0, X.shape[0], RUN):
         value[:] = 0.0
         for i in range(first, min(first + RUN, X.shape[0])):
@@ -160,6 +160,7 @@ def dense_rough_combine(X, a, out):  # type: ignore[no-untyped-def]
                     size[t] += abs(p)
         for t in range(X.shape[1]):
             out[0, t] += value[t]
+    value[:] = 0.0
 
 
 @jit

@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
+from widemargin._base import jit
+
 
 class Watch:
     """Monitor of a fit: an optional progress bar and a time limit.
@@ -58,6 +60,7 @@ class Watch:
             self.bar = _columns()
             self.bar.start()
             self.task = self.bar.add_task(self.title, total=self.parts, state="")
+            jit.observers.append(self._show)
         return self
 
     def __exit__(
@@ -67,9 +70,13 @@ class Watch:
         trace: TracebackType | None,
     ) -> None:
         if self.bar is not None:
+            jit.observers.remove(self._show)
             if kind is None:
                 self.bar.update(self.task, completed=self.parts)
             self.bar.stop()
+
+    def _show(self, state: str) -> None:
+        self.bar.update(self.task, state=state)
 
     def next_part(self) -> None:
         """Start the next problem of the fit."""
@@ -124,11 +131,16 @@ class Bar:
             self.bar = _columns()
             self.bar.start()
             self.task = self.bar.add_task(self.title, total=self.total, state="")
+            jit.observers.append(self._show)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
+            jit.observers.remove(self._show)
             self.bar.stop()
+
+    def _show(self, state: str) -> None:
+        self.bar.update(self.task, state=state)
 
     def expect(self, items: int) -> None:
         """Add items to the total."""

@@ -309,5 +309,5 @@ def warmup() -> None:
         from widemargin.cli._warmup import warm_up
 
         for name, seconds in warm_up():
-            typer.echo(f"{name:<26}{seconds:6.1f} s")
+            typer.echo(f"{name:<48}{seconds:6.1f} s")
         typer.echo("Compiled kernels are cached: later fits on this machine start at once.")

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import typer
 
+from widemargin._base import jit
 from widemargin._base.messages import UserError
 
 
@@ -52,6 +53,18 @@ def _drop_unwritten() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class _CompilationNote:
+    """Note on stderr that the first loop is compiled, if stderr is a terminal."""
+
+    def __init__(self) -> None:
+        self.pending = sys.stderr is not None and sys.stderr.isatty()
+
+    def __call__(self, state: str) -> None:
+        if self.pending and state:
+            self.pending = False
+            note(state, label="first use")
+
+
 @contextmanager
 def friendly() -> Iterator[None]:
     """Print user errors as messages and Python warnings as notes, for one command.
@@ -63,6 +76,7 @@ def friendly() -> Iterator[None]:
         sys.stdout.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
+        jit.observers.append(note_compilation := _CompilationNote())
         try:
             yield
             if sys.stdout is not None:
@@ -82,6 +96,7 @@ def friendly() -> Iterator[None]:
             where = f"{error.filename}: " if error.filename else ""
             fail(f"{where}{error.strerror or error}")
         finally:
+            jit.observers.remove(note_compilation)
             for text in dict.fromkeys(str(w.message) for w in caught):
                 note(text, label="warning")
 

@@ -6,13 +6,14 @@ import itertools
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 # Small problems are solved in float64 throughout, large ones use float32 to choose steps: both
 # variants must be compiled.
-SIZES = (60, 2000)
+SMALL, LARGE = 60, 2000
 
 
 def warm_up() -> Iterator[tuple[str, float]]:
@@ -21,12 +22,20 @@ def warm_up() -> Iterator[tuple[str, float]]:
     The compiled code depends on the estimator, the precision, the sparsity of the data and the size
     of the problem.
     """
+    from sklearn.utils import get_tags
+
+    import widemargin as wm
+
+    # Slow on many samples, where they run no other loops.
+    slow = (wm.TubeSVR, wm.ReducedHullSVC, wm.MaxMarginClassifier, wm.RBFNetClassifier)
     for machine in _machines():
         started = time.perf_counter()
-        kinds = itertools.product(SIZES, ("float32", "float64"), (False, True))
+        formats = (False, True) if get_tags(machine).input_tags.sparse else (False,)
+        sizes = (SMALL,) if isinstance(machine, slow) else (SMALL, LARGE)
+        kinds = itertools.product(sizes, ("float32", "float64"), formats)
         for n_rows, dtype, sparse in kinds:
-            _fit_and_predict(machine, n_rows, dtype, sparse=sparse)
-        yield _name(machine), time.perf_counter() - started
+            _fit_and_evaluate(machine, n_rows, dtype, sparse=sparse)
+        yield repr(machine).removesuffix("()"), time.perf_counter() - started
 
 
 def _machines() -> list[Any]:
@@ -35,39 +44,61 @@ def _machines() -> list[Any]:
     return [
         wm.SVC(),
         wm.SVC(loss="squared_hinge"),
+        wm.SVC(kernel="poly"),
+        wm.SVC(solver="adatron", max_iter=2),
+        wm.SVC(solver="sampling"),
         wm.NuSVC(),
         wm.SVR(),
         wm.NuSVR(),
+        wm.OneClassSVM(),
         wm.LinearSVC(loss="hinge"),
         wm.LinearSVC(),
+        wm.LinearSVC(loss="hinge", solver="sampling"),
         wm.LinearSVR(),
+        wm.TubeSVR(),
+        wm.ReducedHullSVC(),
+        wm.ReducedHullSVC(kernel="rbf"),
+        wm.OrdinalSVC(),
+        wm.OrdinalSVC(loss="squared_hinge"),
+        wm.OrdinalSVC(kernel="linear"),
+        wm.OrdinalSVC(kernel="linear", norm=1),
+        wm.CumulativeLinkClassifier(),
         wm.LOOSVC(),
+        wm.LPSVC(kernel="poly"),
         wm.NuLPSVC(),
+        wm.MaxMarginClassifier(norm=1),
+        wm.MaxMarginClassifier(norm=1.5),
         wm.PerceptronClassifier(max_iter=2),
         wm.PerceptronClassifier(kernel="rbf", max_iter=2),
+        wm.MeanFieldGPClassifier(),
         wm.AdaBoostClassifier(5),
+        wm.AdaBoostClassifier(5, binning="histogram"),
         wm.LPBoostClassifier(nu=0.5),
+        wm.RBFNetClassifier(n_steps=1),
     ]
 
 
-def _fit_and_predict(machine: Any, n_rows: int, dtype: str, *, sparse: bool) -> None:
+def _fit_and_evaluate(machine: Any, n_rows: int, dtype: str, *, sparse: bool) -> None:
     from scipy.sparse import csr_array
     from sklearn.base import clone, is_classifier
+
+    import widemargin as wm
 
     rng = np.random.default_rng(0)
     X: Any = rng.normal(size=(n_rows, 2)).astype(dtype)
     y = X[:, 0] + 0.1 * rng.normal(size=n_rows)
-    if is_classifier(machine):
+    if isinstance(machine, wm.OrdinalSVC | wm.CumulativeLinkClassifier):
+        y = np.digitize(y, [-0.5, 0.5])
+    elif isinstance(machine, wm.MaxMarginClassifier):
+        y = X[:, 0] > 0  # separable
+    elif is_classifier(machine):
         y = y > 0
     X = csr_array(X) if sparse else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the quality of the fit does not matter
-        clone(machine).fit(X, y).predict(X)
-
-
-def _name(machine: Any) -> str:
-    loss = getattr(machine, "loss", "hinge")
-    details = [] if loss == "hinge" else [loss.replace("_", " ")]
-    if type(machine).__name__ == "PerceptronClassifier" and machine.kernel is not None:
-        details.append("kernel")
-    return type(machine).__name__ + (f" ({', '.join(details)})" if details else "")
+        fitted = clone(machine).fit(X, y)
+        fitted.predict(X)
+        for evaluate in ("predict_proba", "loo_error") if n_rows == SMALL else ():
+            if hasattr(fitted, evaluate):
+                with suppress(ValueError):  # some options have none
+                    getattr(fitted, evaluate)(*(() if evaluate == "loo_error" else (X,)))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin._base.jit import jit, maximum, minimum
+from widemargin._base.extremes import maximum, minimum
+from widemargin._base.jit import jit
 
 LANES = 64
 LINEAR, RBF, POLY = range(3)  # kernels that `kernel_row` knows

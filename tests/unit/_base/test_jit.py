@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -14,6 +15,8 @@ import numpy as np
 import pytest
 
 import widemargin
+from widemargin._base import jit
+from widemargin._base.jit import _LazyFunction
 
 LOOPS = '''
 import numpy as np
@@ -30,6 +33,22 @@ def sum_of_squares(values):
     for v in values:
         total += square(v)
     return total
+
+@jit
+def square_of_a_count(n):
+    return n * n
+
+@jit
+def squares_of_counts(n):
+    count, total = 0, square_of_a_count(0)
+    while count < n:
+        count += 1
+        total += square_of_a_count(count)
+    return total
+
+@jit
+def not_a_number(x):
+    return x.no_such_attribute
 
 @jit(fast=True)
 def fast_sum(values):
@@ -56,13 +75,72 @@ def loops(tmp_path: Path):
 def test_a_decorated_function_is_itself_until_it_is_called(loops) -> None:
     assert loops.square.__name__ == "square"
     assert loops.square.__doc__ == "Square a number."
-    assert not hasattr(loops.square, "signatures")
+    assert loops.square.outer is None
 
 
 def test_functions_call_each_other(loops) -> None:
     assert loops.sum_of_squares(np.arange(4.0)) == 14.0
     assert loops.sum_of_squares(np.arange(4)) == 14.0
     assert loops.fast_sum(np.arange(5.0)) == 10.0
+
+
+def test_code_that_only_compiled_code_calls_is_not_compiled_on_its_own(loops) -> None:
+    loops.sum_of_squares(np.arange(4.0))
+    assert loops.square.outer is None
+    (code,) = loops.square.inner.overloads.values()
+    assert code.library.get_pointer_to_function(code.fndesc.llvm_func_name) == 0
+    folder = Path(loops.sum_of_squares.compile().stats.cache_path)
+    assert [path.name.split("-")[0] for path in folder.iterdir()] == ["loops.sum_of_squares"]
+    assert loops.square(3.0) == 9.0  # Python may call it as well
+
+
+def test_a_count_that_begins_at_zero_has_no_type_of_its_own(loops) -> None:
+    assert loops.squares_of_counts(3) == 14
+    assert len(loops.square_of_a_count.inner.signatures) == 1
+
+
+@pytest.fixture
+def unlinked(monkeypatch):
+    """Let numba's internals be others than those that linking needs."""
+
+    def missing() -> None:
+        raise AttributeError("JITCodeLibrary")
+
+    monkeypatch.setattr(_LazyFunction, "linking", True)  # restores it
+    monkeypatch.setattr(jit, "_libraries", missing)
+
+
+def test_other_internals_of_numba_cost_time_only(loops, unlinked) -> None:
+    assert loops.sum_of_squares(np.arange(4.0)) == 14.0
+    assert not _LazyFunction.linking
+    assert loops.squares_of_counts(3) == 14
+
+
+def test_an_error_in_a_function_does_not_end_linking(loops) -> None:
+    with pytest.raises(Exception, match="no_such_attribute"):
+        loops.not_a_number(3.0)
+    assert _LazyFunction.linking
+    assert loops.sum_of_squares(np.arange(4.0)) == 14.0
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_as_before_after_compilation(loops, enabled) -> None:
+    was_enabled = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        loops.sum_of_squares(np.arange(4.0))
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
+
+
+def test_observers_hear_of_compilation_once(loops, monkeypatch) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(jit, "observers", [heard.append])
+    loops.sum_of_squares(np.arange(4.0))
+    assert heard == ["compiling (once)", ""]
+    loops.sum_of_squares(np.arange(5.0))
+    assert heard == ["compiling (once)", ""]
 
 
 def test_a_name_imported_before_compilation_stays_valid(loops) -> None:
@@ -72,11 +150,12 @@ def test_a_name_imported_before_compilation_stays_valid(loops) -> None:
 
 
 CALLEE = """
+from constants import FIRST
 from widemargin._base.jit import jit
 
 @jit
 def step(x):
-    return x + {0}
+    return x + {0} + FIRST
 """
 CALLER = """
 from callee import step
@@ -91,12 +170,13 @@ print(two_steps(0.0))
 
 
 def test_a_function_of_another_module_may_be_called_and_changed(tmp_path: Path) -> None:
-    """Compiled code holds that of its callees: a change of theirs must not be missed."""
+    """Compiled code holds that of its callees, and constants: no change of them may be missed."""
     (tmp_path / "caller.py").write_text(CALLER)
-    for size in (1.0, 2.5, 10.0):
+    for size, first in ((1.0, 0.0), (2.5, 0.0), (2.5, 0.5), (10.0, 0.5)):
         (tmp_path / "callee.py").write_text(CALLEE.format(size))
+        (tmp_path / "constants.py").write_text(f"FIRST = {first}")
         printed = _run([str(tmp_path / "caller.py")], _environment(tmp_path))
-        assert float(printed) == 2.0 * size
+        assert float(printed) == 2.0 * (size + first)
 
 
 def test_eight_threads_may_make_the_first_call(loops) -> None:
@@ -144,7 +224,7 @@ def test_the_cache_is_written_where_it_can_be(tmp_path: Path) -> None:
     """The control of the next test: the same script does leave a cache behind."""
     (tmp_path / "loops.py").write_text(LOOPS)
     assert _run([str(tmp_path / "loops.py")], _environment(tmp_path)) == "14.0\n"
-    assert list(tmp_path.rglob("*.nbi"))
+    assert list(tmp_path.rglob("*.nbc"))
 
 
 def test_compiles_in_memory_where_no_cache_can_be_written(tmp_path: Path) -> None:
@@ -154,7 +234,7 @@ def test_compiles_in_memory_where_no_cache_can_be_written(tmp_path: Path) -> Non
     nowhere.write_text("no home here")
     environment = _environment(nowhere / "home")
     assert _run([str(tmp_path / "loops.py")], environment) == "14.0\n"
-    assert not list(tmp_path.rglob("*.nbi"))
+    assert not list(tmp_path.rglob("*.nbc"))
 
 
 def test_the_library_works_from_a_read_only_install(tmp_path: Path) -> None:

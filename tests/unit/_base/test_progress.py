@@ -1,4 +1,4 @@
-"""Progress of long computations: leave-one-out and regularisation paths with verbose=1."""
+"""Progress of long computations: leave-one-out, regularisation paths, and compiled loops."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from widemargin import (
     loo,
     regularisation_path,
 )
+from widemargin._base import jit
+from widemargin._base.progress import Bar, Watch
 
 
 def counts(text, unit=""):
@@ -78,3 +80,24 @@ def test_a_regularisation_path_counts_its_values(model, unit, capsys, monkeypatc
     shown = regularisation_path(model, X, y, values, leave_one_out=True, verbose=1)
     assert counts(capsys.readouterr().out, f", {unit}=0.9") == (3, 3)
     np.testing.assert_array_equal(shown.objective, quiet.objective)
+
+
+@pytest.mark.parametrize("kind", [Watch, Bar])
+def test_a_bar_shows_that_loops_are_compiled(kind, monkeypatch) -> None:
+    monkeypatch.setattr(jit, "observers", [])
+    arguments = ("fit", 1e-3, 1, None) if kind is Watch else ("fit", 1, 3)
+    with kind(*arguments) as shown:
+        (tell,) = jit.observers
+        tell("compiling (once)")
+        (task,) = shown.bar.tasks
+        assert task.fields["state"] == "compiling (once)"
+        tell("")
+        assert task.fields["state"] == ""
+    assert jit.observers == []
+
+
+@pytest.mark.parametrize("kind", [Watch, Bar])
+def test_without_a_bar_nothing_is_shown(kind, monkeypatch) -> None:
+    monkeypatch.setattr(jit, "observers", [])
+    with kind("fit", 1e-3, 0, None) if kind is Watch else kind("fit", 0, 3):
+        assert jit.observers == []

@@ -308,6 +308,19 @@ for data in (X, X.astype("float32"), sp.csr_array(X), sp.csr_array(X.astype("flo
             machine.fit(data[:n], y[:n] > 0).predict(data[:n])
         wm.SVR().fit(data[:n], y[:n]).predict(data[:n])
 wm.SVC(kernel="poly", coef0=1.0).fit(X, np.digitize(y, [-0.5, 0.5])).predict(X)
+X, y = X[:90], y[:90]
+for name in wm.__all__:
+    machine = getattr(wm, name)
+    if not isinstance(machine, type) or name in ("Certificate", "LOOSearch"):
+        continue
+    ranks = np.digitize(y, [-0.5, 0.5])
+    target = y if name.endswith("SVR") else X[:, 0] > 0 if name.startswith("Max") else ranks
+    model = machine().fit(X, target)
+    model.predict(X)
+    if hasattr(model, "predict_proba"):
+        model.predict_proba(X)
+    if hasattr(model, "loo_error"):
+        model.loo_error()
 """
 
 
@@ -328,3 +341,4 @@ def test_nothing_is_compiled_after_warmup(in_empty_folder):
         assert f" {name} " in f" {' '.join(out.split())} "
     assert before
     assert compiled_after("-c", LATER_FITS)[1] == before
+    assert compiled_after("-m", "widemargin", "report", "--demo")[1] == before

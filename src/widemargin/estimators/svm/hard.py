@@ -48,7 +48,8 @@ def solve(
     if the problem is infeasible.
     """
     budget: Budget = how["budget"]
-    result, cap = _with_enough_cost(problem, rows, certify, tol, how)
+    precise = PRECISE[-1] if rows.n <= FEW_ROWS else 1.0
+    result, cap = _with_enough_cost(problem, rows, certify, precise * tol, how)
     model = certify(result.alpha, result.f)
     latest = result
     for share in PRECISE * (rows.n <= FEW_ROWS) + SHARES:

@@ -144,7 +144,7 @@ class FloatSums:
     ) -> None:
         """Add samples with the slacks of a plane and multipliers that are not negative."""
         found = np.zeros((5, 2))
-        add_runs(y, weight, slack, alpha, self.squared, found)
+        add_runs(y, weight, slack, alpha, self.squared, found, np.empty_like(found))
         self.loss += float(found[0, 0])
         self.weights += float(found[0, 1])
         self.alphas += float(found[4, 0])
@@ -216,13 +216,12 @@ def run_combine(X: FloatArray, a: FloatArray) -> FloatArray:
 
 
 @jit
-def add_runs(y, weight, slack, alpha, squared, out):  # type: ignore[no-untyped-def]
+def add_runs(y, weight, slack, alpha, squared, out, run):  # type: ignore[no-untyped-def]
     """Add sums over runs of samples to out, each a sum of sums as in `run_combine`.
 
     These are the loss and the squared weights; per class the weights, the multipliers and their
-    products with the slack; and the squared multipliers.
+    products with the slack; and the squared multipliers. `run` holds the sums of one run.
     """
-    run = np.zeros_like(out)
     for first in range(0, len(y), RUN):
         run[:] = 0.0
         for i in range(first, min(first + RUN, len(y))):
@@ -235,7 +234,9 @@ def add_runs(y, weight, slack, alpha, squared, out):  # type: ignore[no-untyped-
             if squared:
                 run[3, k] += alpha[i] * xi
             run[4, 0] += alpha[i] * alpha[i]
-        out += run
+        for a in range(out.shape[0]):
+            for k in range(out.shape[1]):
+                out[a, k] += run[a, k]
 
 
 @jit

@@ -184,7 +184,7 @@ class PreferenceProblem:
         order = np.argsort(key) if low is None else np.lexsort((low, key))
         if len(self.starts) > 2:
             grouped = np.empty_like(order)
-            by_group(order, self.group, self.starts, grouped)
+            by_group(order, self.group, self.starts[:-1].copy(), grouped)
             return grouped
         return order
 

@@ -28,7 +28,10 @@ def _largest_below(
     the condition is slack > bound. f increases within each group; samples of zero weight are
     ignored, and out[i] is -inf without a partner.
     """
-    table = np.empty(ranks.max() + 1)
+    most = 0
+    for group in range(len(ranks)):
+        most = max(most, ranks[group])
+    table = np.empty(most + 1)
     for group in range(len(ranks)):
         table[: ranks[group] + 1] = -np.inf
         entering = starts[group]

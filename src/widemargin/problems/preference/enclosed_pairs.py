@@ -184,7 +184,10 @@ def window_moments(first, code, starts, ranks, hi, lo, weight, out):  # type: ig
     The rows of out are two pairs of high and low parts. The table has the same sums of weights and
     of weighted utilities for each node.
     """
-    table = np.zeros((ranks.max() + 1, 4))
+    most = 0
+    for g in range(len(ranks)):
+        most = max(most, ranks[g])
+    table = np.empty((most + 1, 4))
     for g in range(len(ranks)):
         q = ranks[g]
         table[: q + 1] = 0.0

@@ -138,7 +138,10 @@ def window_sums(
     """
     # Invariant: table holds sums by rank over the samples entering + 1 .. leaving of group g. Both
     # ends only move down, because the slack of a fixed j rises as i moves down.
-    table = np.zeros((ranks.max() + 1, values.shape[1]))
+    most = 0
+    for g in range(len(ranks)):
+        most = max(most, ranks[g])
+    table = np.empty((most + 1, values.shape[1]))
     for g in range(len(ranks)):
         first = starts[g]
         q = ranks[g]
@@ -157,9 +160,11 @@ def window_sums(
 
 
 @jit
-def by_group(order: Any, group: Any, starts: Any, out: Any) -> None:
-    """Sort indices by group, stably, by one step of a radix sort."""
-    place = starts[:-1].copy()
+def by_group(order: Any, group: Any, place: Any, out: Any) -> None:
+    """Sort indices by group, stably, by one step of a radix sort.
+
+    `place` is the first position of each group, and is changed.
+    """
     for k in range(len(order)):
         g = group[order[k]]
         out[place[g]] = order[k]

@@ -27,25 +27,30 @@ SHORT = 24  # runs up to this length are sorted by insertion
 # ---------------------------------------------------------------------------------- sorting
 
 
-@jit
 def sort_column(column: Any, order: Any) -> None:
     """Write the indices of the samples in increasing order of their values.
 
     Radix sort by the values rounded to float32, which is monotone; samples that agree in these are
     then sorted by the values themselves.
     """
-    n = column.shape[0]
-    single = column.astype(np.float32)
+    with np.errstate(over="ignore"):
+        single = column.astype(np.float32)
     single += np.float32(0.0)  # makes -0.0 equal to 0.0
-    bits = single.view(np.uint32)
-    packed, spare = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
+    packed = np.empty((2, len(column)), dtype=np.uint64)
+    count = np.empty(1 << DIGIT, dtype=np.intp)
+    _sort_by_bits(column, single.view(np.uint32), packed[0], packed[1], count, order)
+
+
+@jit
+def _sort_by_bits(column: Any, bits: Any, packed: Any, spare: Any, count: Any, order: Any) -> None:
+    """Sort by the bits of float32 values, then by the values; packed, spare, count are memory."""
+    n = column.shape[0]
     # As unsigned integers these keys have the order of the floats: flip all bits of negative
     # numbers, the sign bit of others.
     for i in range(n):
         negative = bits[i] >> np.uint32(31)
         key = ~bits[i] if negative else bits[i] | np.uint32(0x80000000)
         packed[i] = (np.uint64(key) << np.uint64(32)) | np.uint64(i)
-    count = np.empty(1 << DIGIT, dtype=np.int64)
     for k in range(3):
         if _pass_by_digit(packed, spare, count, np.uint64(32 + k * DIGIT)):
             packed, spare = spare, packed
@@ -90,10 +95,7 @@ def _sort_run(column: Any, rows: Any) -> None:
     if k == rows.shape[0]:
         return
     if rows.shape[0] > SHORT:
-        values = np.empty(rows.shape[0], dtype=column.dtype)
-        for k in range(rows.shape[0]):
-            values[k] = column[rows[k]]
-        rows[:] = rows[np.argsort(values, kind="mergesort")]
+        _heap_sort(column, rows)
         return
     for k in range(1, rows.shape[0]):
         row = rows[k]
@@ -103,6 +105,37 @@ def _sort_run(column: Any, rows: Any) -> None:
             rows[place] = rows[place - 1]
             place -= 1
         rows[place] = row
+
+
+@jit
+def _heap_sort(column: Any, rows: Any) -> None:
+    """Sort samples by their values, equal ones by index: numba's sorting takes long to compile."""
+    n = rows.shape[0]
+    for k in range(n // 2 - 1, -1, -1):
+        _sink(column, rows, k, n)
+    for k in range(n - 1, 0, -1):
+        rows[0], rows[k] = rows[k], rows[0]
+        _sink(column, rows, 0, k)
+
+
+@jit
+def _sink(column: Any, rows: Any, k: Any, size: Any) -> None:
+    """Restore the heap rows[:size] after its entry k was replaced by a smaller one."""
+    while 2 * k + 1 < size:
+        child = 2 * k + 1
+        if child + 1 < size and _after(column, rows[child + 1], rows[child]):
+            child += 1
+        if not _after(column, rows[child], rows[k]):
+            return
+        rows[k], rows[child] = rows[child], rows[k]
+        k = child
+
+
+@jit
+def _after(column: Any, a: Any, b: Any) -> Any:
+    """Return whether sample a comes after sample b."""
+    x, y = column[a], column[b]
+    return x > y or (x == y and a > b)
 
 
 @jit

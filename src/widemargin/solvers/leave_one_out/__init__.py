@@ -25,6 +25,7 @@ Opper and Winther (2000), section 8.5, give the first step, equations (8.26)-(8.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -281,7 +282,8 @@ class _Paths:
             loops.follow_paths(
                 part.start, part.stop, rows, kept, caps, stiffness, columns, slot,
                 z, held, low, high, s.state, basic, s.K, s.limits, s.ridge, s.diagonal, s.joined,
-                s.eps, s.intercept, max_pivots, 10 * s.n + 100, values, events, outcome, needed,
+                s.eps, s.intercept, 10 * s.n + 100, values, events, outcome, needed,
+                *_room(s.n, len(z), max_pivots),
             )  # fmt: skip
             bar.advance(items=part.stop - part.start)
 
@@ -293,3 +295,10 @@ class _Paths:
             follow(slice(0, len(rows)))
         self.values[pending], self.events[pending] = values, events
         return outcome, needed
+
+
+def _room(n: int, size: int, max_pivots: int) -> tuple[Any, ...]:
+    """Return the memory that a thread needs to follow paths with at most max_pivots pivots."""
+    columns, index = np.empty((max_pivots, size)), np.empty(max_pivots, dtype=np.intp)
+    state, blocked = np.empty(n, dtype=np.int8), np.empty(n, dtype=np.intp)
+    return columns, index, np.empty((9, size)), state, blocked

@@ -51,7 +51,8 @@ def write_column(q, columns, slot, n_pivots, pivot_index, pivot_columns, out):
             out[i] = pivot_columns[start, i] * scale
         out[q] = scale
     elif slot[q] >= 0:
-        out[:] = columns[slot[q]]
+        for i in range(out.shape[0]):
+            out[i] = columns[slot[q], i]
     else:
         return False
     for s in range(start + 1, n_pivots):
@@ -363,22 +364,21 @@ def follow_path(
 @jit
 def follow_paths(
     first, last, leaving, kept, caps, stiffness, columns, slot, z0, held0, low0, high0, state0,
-    basic0, K, limits, ridge, diagonal, joined, eps, intercept, max_pivots, max_steps,
-    values, events, outcome, needed,
+    basic0, K, limits, ridge, diagonal, joined, eps, intercept, max_steps,
+    values, events, outcome, needed, pivot_columns, pivot_index, work, state, blocked,
 ):  # fmt: skip
     """Follow the paths of the samples leaving[first:last], each from the fitted model."""
     # Arrays named *0 are the fitted model's, copied for each path and never changed; values,
-    # events, outcome and needed get one entry per path, so that threads write to distinct entries.
-    n, size = low0.shape[0], z0.shape[0]
-    pivot_columns = np.empty((max_pivots, size))
-    pivot_index = np.empty(max_pivots, np.int64)
-    rate = np.empty(size)
-    blocked = np.empty(n, np.int64)
-    x, h, when = np.empty(n), np.empty(n), np.empty(n)
+    # events, outcome and needed get one entry per path, so that threads write to distinct entries;
+    # those after them are a thread's own memory (to allocate it here takes long to compile).
+    n, z, held, basic, rate = low0.shape[0], work[0], work[1], work[2], work[3]
+    low, high, x, h, when = work[4, :n], work[5, :n], work[6, :n], work[7, :n], work[8, :n]
     for k in range(first, last):
         gone = leaving[k]
-        z, held, basic, state = z0.copy(), held0.copy(), basic0.copy(), state0.copy()
-        low, high = low0.copy(), high0.copy()
+        for i in range(z0.shape[0]):
+            z[i], held[i], basic[i] = z0[i], held0[i], basic0[i]
+        for i in range(n):
+            low[i], high[i], state[i] = low0[i], high0[i], state0[i]
         outcome[k], events[k], needed[k] = follow_path(
             gone, caps[k], stiffness[k], columns, slot, z, held, low, high, state, basic, limits,
             ridge, diagonal, joined, intercept, max_steps, pivot_index, pivot_columns, rate,

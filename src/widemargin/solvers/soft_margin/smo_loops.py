@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin._base.jit import jit, maximum, minimum
+from widemargin._base.extremes import maximum, minimum
+from widemargin._base.jit import jit
 from widemargin.kernels.row_loops import LANES, kernel_row
 
 # Why `take_steps` ended.

@@ -120,10 +120,9 @@ class SimplexDescent:
     def _push(self, j: int) -> None:
         """Move a superbasic coefficient into the basis or to a bound."""
         self._make_room(1)
-        sign = 1.0 if self.state.pull[j] > 0 else -1.0
         code = pivots.ROWS_WANTED
         while code == pivots.ROWS_WANTED:
-            code = pivots.pivot(self.state, 1, j, sign, TRUST, self.least)
+            code = pivots.run(self.state, 1, 0.0, 0.0, TRUST, self.least, j)
             self._fetch(code)
         if self.n_pivots - self.renewed >= RENEW:
             self.renew()
@@ -155,7 +154,7 @@ class SimplexDescent:
             before = self.n_pivots
             most = int(min(RENEW, 1 + WORK // (self.rows.N * (self.size + 20) * 4)))
             most = max(1, min(most, self.most_sweeps * self.sweep - before))
-            code = pivots.run(self.state, most, tol, tol_z, trust, self.least)
+            code = pivots.run(self.state, most, tol, tol_z, trust, self.least, -1)
             fresh = fresh and self.n_pivots == before
             if code == pivots.DONE and fresh:
                 return True

@@ -20,20 +20,22 @@ from widemargin.solvers.linear_program.simplex.state import ABOVE, BELOW, SIZE, 
 @jit(fast=True)
 def lengthen_edges(t: State, kind: int, index: int, leave: int, exact: float) -> None:
     """Update the steepest-edge weights of the coefficients (tight rows do not store theirs)."""
-    length2 = t.size2[index] if kind == 1 else 0.0
-    for a in range(t.tally[SIZE]):
-        length2 += t.size2[t.columns[a]] * t.step[a] ** 2
+    size2, tally, columns, step, edge, row = t.size2, t.tally, t.columns, t.step, t.edge, t.row
+    tilt = t.tilt
+    length2 = size2[index] if kind == 1 else 0.0
+    for a in range(tally[SIZE]):
+        length2 += size2[columns[a]] * step[a] ** 2
     if kind == 1:
-        t.edge[index] = length2
-    for j in range(len(t.edge)):
-        ratio = t.row[j] / exact
+        edge[index] = length2
+    for j in range(len(edge)):
+        ratio = row[j] / exact
         # No edge is shorter than its own coefficient's part; rounding could make it negative.
-        t.edge[j] = max(t.edge[j] + ratio * (ratio * length2 - 2.0 * t.tilt[j]), t.size2[j])
+        edge[j] = max(edge[j] + ratio * (ratio * length2 - 2.0 * tilt[j]), size2[j])
     if kind == 1:
-        t.edge[index] = length2
+        edge[index] = length2
     if leave >= 0:
-        j = t.columns[leave]
-        t.edge[j] = max(length2 / exact**2, t.size2[j])
+        j = columns[leave]
+        edge[j] = max(length2 / exact**2, size2[j])
 
 
 @jit(fast=True)
@@ -45,18 +47,20 @@ def move_multipliers(
     The reduced cost of an entering coefficient becomes 0; the multiplier of a released row reaches
     its bound.
     """
+    pull, tight, cost, z, row, tally = t.pull, t.tight, t.cost, t.z, t.row, t.tally
+    across = t.across
     if kind == 1:
-        change = -t.pull[index] / exact
+        change = -pull[index] / exact
     else:
-        i = t.tight[index]
-        bound = 0.0 if sign > 0 else t.cost[i]
-        change = (t.z[i] - bound) / exact
-    for j in range(len(t.pull)):
-        t.pull[j] += change * t.row[j]
-    for b in range(t.tally[SIZE]):
-        t.z[t.tight[b]] -= change * t.across[b]
+        i = tight[index]
+        bound = 0.0 if sign > 0 else cost[i]
+        change = (z[i] - bound) / exact
+    for j in range(len(pull)):
+        pull[j] += change * row[j]
+    for b in range(tally[SIZE]):
+        z[tight[b]] -= change * across[b]
     if enter >= 0:
-        t.z[enter] += change
+        z[enter] += change
 
 
 @jit(fast=True)
@@ -64,26 +68,29 @@ def exchange(
     t: State, kind: int, index: int, sign: float, enter: int, leave: int, exact: float
 ) -> None:
     """Change I, J and the inverse by one of four rank-one updates."""
-    p = t.tally[SIZE]
+    tally, step, inverse, margin, aim, side = t.tally, t.step, t.inverse, t.margin, t.aim, t.side
+    tight, z, cost, columns, alpha, lower = t.tight, t.z, t.cost, t.columns, t.alpha, t.lower
+    upper, place = t.upper, t.place
+    p = tally[SIZE]
     if kind == 1:
         for a in range(p):  # minus the inverse times the entering column
-            t.step[a] *= sign
+            step[a] *= sign
     else:
         for a in range(p):
-            t.step[a] = t.inverse[a, index]
+            step[a] = inverse[a, index]
     # Margins, multipliers and coefficients that reached a bound are set to it, free of rounding.
     if enter >= 0:
-        t.margin[enter] = t.aim[enter]
-        t.side[enter] = TIGHT
+        margin[enter] = aim[enter]
+        side[enter] = TIGHT
     if kind == 2:
-        i = t.tight[index]
-        t.side[i] = ABOVE if sign > 0 else BELOW
-        t.z[i] = 0.0 if sign > 0 else t.cost[i]
+        i = tight[index]
+        side[i] = ABOVE if sign > 0 else BELOW
+        z[i] = 0.0 if sign > 0 else cost[i]
     if leave >= 0:
-        j = t.columns[leave]
-        low = abs(t.alpha[j] - t.lower[j]) <= abs(t.alpha[j] - t.upper[j])
-        t.alpha[j] = t.lower[j] if low else t.upper[j]
-        t.place[j] = -1
+        j = columns[leave]
+        low = abs(alpha[j] - lower[j]) <= abs(alpha[j] - upper[j])
+        alpha[j] = lower[j] if low else upper[j]
+        place[j] = -1
     if kind == 1 and enter >= 0:
         _grow(t, index, enter, exact)
     elif kind == 1:
@@ -97,62 +104,69 @@ def exchange(
 @jit(fast=True)
 def _subtract_product(t: State, exact: float) -> None:
     """Subtract step across' / exact from the inverse."""
-    p = t.tally[SIZE]
+    tally, step, inverse, across = t.tally, t.step, t.inverse, t.across
+    p = tally[SIZE]
     for a in range(p):
-        factor = t.step[a] / exact
+        factor = step[a] / exact
         for b in range(p):
-            t.inverse[a, b] -= factor * t.across[b]
+            inverse[a, b] -= factor * across[b]
 
 
 @jit(fast=True)
 def _grow(t: State, column: int, row: int, exact: float) -> None:
     """Add a coefficient and a tight row to the basis."""
-    p = t.tally[SIZE]
+    tally, inverse, step, across, columns = t.tally, t.inverse, t.step, t.across, t.columns
+    tight, place = t.tight, t.place
+    p = tally[SIZE]
     _subtract_product(t, exact)
     for a in range(p):
-        t.inverse[a, p] = t.step[a] / exact
+        inverse[a, p] = step[a] / exact
     for b in range(p):
-        t.inverse[p, b] = -t.across[b] / exact
-    t.inverse[p, p] = 1.0 / exact
-    t.columns[p], t.tight[p], t.place[column] = column, row, p
-    t.tally[SIZE] = p + 1
+        inverse[p, b] = -across[b] / exact
+    inverse[p, p] = 1.0 / exact
+    columns[p], tight[p], place[column] = column, row, p
+    tally[SIZE] = p + 1
 
 
 @jit(fast=True)
 def _swap_column(t: State, column: int, leave: int, exact: float) -> None:
     """Replace a basic coefficient by another one."""
-    p = t.tally[SIZE]
+    tally, inverse, across, step, columns = t.tally, t.inverse, t.across, t.step, t.columns
+    place = t.place
+    p = tally[SIZE]
     for b in range(p):
-        t.inverse[leave, b] = -t.across[b] / exact
+        inverse[leave, b] = -across[b] / exact
     for a in range(p):
         if a != leave:
             for b in range(p):
-                t.inverse[a, b] += t.step[a] * t.inverse[leave, b]
-    t.columns[leave], t.place[column] = column, leave
+                inverse[a, b] += step[a] * inverse[leave, b]
+    columns[leave], place[column] = column, leave
 
 
 @jit(fast=True)
 def _swap_row(t: State, index: int, row: int, exact: float) -> None:
     """Replace a tight row by another one."""
-    p = t.tally[SIZE]
-    t.across[index] = 0.0  # column `index` of the inverse is set below
+    tally, across, inverse, step, tight = t.tally, t.across, t.inverse, t.step, t.tight
+    p = tally[SIZE]
+    across[index] = 0.0  # column `index` of the inverse is set below
     _subtract_product(t, exact)
     for a in range(p):
-        t.inverse[a, index] = t.step[a] / exact
-    t.tight[index] = row
+        inverse[a, index] = step[a] / exact
+    tight[index] = row
 
 
 @jit(fast=True)
 def _shrink(t: State, index: int, leave: int, exact: float) -> None:
     """Remove a tight row and a coefficient; the last ones take their positions."""
-    p = t.tally[SIZE]
+    tally, inverse, columns, tight, place = t.tally, t.inverse, t.columns, t.tight, t.place
+    p = tally[SIZE]
     _subtract_product(t, exact)
     last = p - 1
     for b in range(p):
-        t.inverse[leave, b] = t.inverse[last, b]
+        inverse[leave, b] = inverse[last, b]
     for a in range(p):
-        t.inverse[a, index] = t.inverse[a, last]
-    t.columns[leave], t.tight[index] = t.columns[last], t.tight[last]
+        inverse[a, index] = inverse[a, last]
+    columns[leave], tight[index] = columns[last], tight[last]
     if leave != last:
-        t.place[t.columns[leave]] = leave
-    t.tally[SIZE] = last
+        place[columns[leave]] = leave
+    tally[SIZE] = last

@@ -41,7 +41,8 @@ from widemargin.solvers.linear_program.simplex.walk import STRETCH, add_rows, se
 # which[:tally[WANTED]] and repeat the pivot; recompute the inverse; the program is unbounded.
 DONE, GO_ON, ROWS_WANTED, INACCURATE, UNBOUNDED = 0, 1, 2, 3, 4
 
-# State and invariants. All functions work in place on one `State`, t, with p = tally[SIZE],
+# State and invariants. All functions work in place on one `State`, t (first bound to local names:
+# each use of an attribute takes time to compile), with p = tally[SIZE],
 # I = tight[:p] and J = columns[:p]. An edge is (kind, index, sign): kind 1, the nonbasic
 # coefficient `index` enters and changes by `sign`; kind 2, the tight row I[index] is released, to
 # margins above (+1) or below (-1) b. A step is blocked by `enter`, a row that becomes tight, or by
@@ -63,12 +64,21 @@ DONE, GO_ON, ROWS_WANTED, INACCURATE, UNBOUNDED = 0, 1, 2, 3, 4
 
 
 @jit(fast=True)
-def run(t: State, most: int, tol: float, tol_z: float, trust: float, least: float) -> int:
-    """Pivot at most `most` times, until the vertex is optimal to tol or the caller has to act."""
-    for _ in range(most):
-        if t.tally[SIZE] + 1 >= len(t.columns):
+def run(
+    t: State, most: int, tol: float, tol_z: float, trust: float, least: float, first: int
+) -> int:
+    """Pivot at most `most` times, until the vertex is optimal to tol or the caller has to act.
+
+    The coefficient `first` enters first, unless it is -1.
+    """
+    tally, columns, pull = t.tally, t.columns, t.pull
+    for count in range(most):
+        if tally[SIZE] + 1 >= len(columns):
             return GO_ON  # the caller has to enlarge the arrays of the basis
-        kind, index, sign = _choose(t, tol, tol_z)
+        if count == 0 and first >= 0:
+            kind, index, sign = 1, first, 1.0 if pull[first] > 0 else -1.0
+        else:
+            kind, index, sign = _choose(t, tol, tol_z)
         if kind == 0:
             return DONE
         code = pivot(t, kind, index, sign, trust, least)
@@ -80,32 +90,35 @@ def run(t: State, most: int, tol: float, tol_z: float, trust: float, least: floa
 @jit(fast=True)
 def _choose(t: State, tol: float, tol_z: float) -> tuple[int, int, float]:
     """Price all edges; return the steepest one as (kind, index, sign), kind 0 if none descends."""
+    pull, place, size2, alpha, upper, lower = t.pull, t.place, t.size2, t.alpha, t.upper, t.lower
+    edge, tally, undo, columns, inverse = t.edge, t.tally, t.undo, t.columns, t.inverse
+    tight, cost, z = t.tight, t.cost, t.z
     kind, index, sign, best = 0, 0, 0.0, 0.0
-    for j in range(len(t.pull)):
-        pull = t.pull[j]
-        if t.place[j] >= 0 or pull * pull <= tol * tol * t.size2[j]:
+    for j in range(len(pull)):
+        gain = pull[j]
+        if place[j] >= 0 or gain * gain <= tol * tol * size2[j]:
             continue
-        room = t.alpha[j] < t.upper[j] if pull > 0 else t.alpha[j] > t.lower[j]
-        if room and pull * pull > best * t.edge[j]:
-            best = pull * pull / t.edge[j]
-            kind, index, sign = 1, j, np.sign(pull)
-    p = t.tally[SIZE]
+        room = alpha[j] < upper[j] if gain > 0 else alpha[j] > lower[j]
+        if room and gain * gain > best * edge[j]:
+            best = gain * gain / edge[j]
+            kind, index, sign = 1, j, np.sign(gain)
+    p = tally[SIZE]
     # The edges of tight rows are columns of the inverse: computing their lengths needs p^2
     # operations and no weights to update.
-    length = t.undo
+    length = undo
     length[:p] = 0.0
     for a in range(p):
-        size2 = t.size2[t.columns[a]]
+        scale = size2[columns[a]]
         for b in range(p):
-            length[b] += size2 * t.inverse[a, b] ** 2
+            length[b] += scale * inverse[a, b] ** 2
     for b in range(p):
-        i = t.tight[b]
-        if t.cost[i] == np.inf and t.lower[i] == -np.inf:
+        i = tight[b]
+        if cost[i] == np.inf and lower[i] == -np.inf:
             continue  # the border row is an equation: its multiplier may have any sign
-        slope = max(-t.z[i], t.z[i] - t.cost[i])
-        if slope > tol_z * min(t.cost[i], 1.0) and slope * slope > best * length[b]:
+        slope = max(-z[i], z[i] - cost[i])
+        if slope > tol_z * min(cost[i], 1.0) and slope * slope > best * length[b]:
             best = slope * slope / length[b]
-            kind, index, sign = 2, b, 1.0 if t.z[i] < 0 else -1.0
+            kind, index, sign = 2, b, 1.0 if z[i] < 0 else -1.0
     return kind, index, sign
 
 
@@ -117,8 +130,10 @@ def pivot(t: State, kind: int, index: int, sign: float, trust: float, least: flo
     by more than `trust`, relatively, the inverse has to be recomputed. Pivots that gain no more
     than `least` count as degenerate.
     """
-    if kind == 1 and t.slot[index] < 0:
-        t.which[0], t.tally[WANTED] = index, 1
+    slot, which, tally, move, step, alpha = t.slot, t.which, t.tally, t.move, t.step, t.alpha
+    upper, lower = t.upper, t.lower
+    if kind == 1 and slot[index] < 0:
+        which[0], tally[WANTED] = index, 1
         return ROWS_WANTED
     slope = set_out(t, kind, index, sign)
     enter, leave, length, passed = walk(t, kind, index, sign, slope)
@@ -128,14 +143,14 @@ def pivot(t: State, kind: int, index: int, sign: float, trust: float, least: flo
         return ROWS_WANTED
     # The pivot element by its row of the tableau, and by the column of the ratio test.
     exact = _tableau_row(t, kind, index, sign, enter, leave)
-    seen = t.move[enter] * sign if enter >= 0 else (t.step[leave] * sign if leave >= 0 else exact)
+    seen = move[enter] * sign if enter >= 0 else (step[leave] * sign if leave >= 0 else exact)
     if abs(exact - seen) > trust * abs(seen):
         return INACCURATE
-    t.tally[FLAT] = 0 if -slope * length > least else t.tally[FLAT] + 1
-    t.tally[PIVOTS] += 1
+    tally[FLAT] = 0 if -slope * length > least else tally[FLAT] + 1
+    tally[PIVOTS] += 1
     _advance(t, kind, index, sign, length)
     if enter < 0 and leave < 0:  # a bound flip; set the bound exactly
-        t.alpha[index] = t.upper[index] if sign > 0 else t.lower[index]
+        alpha[index] = upper[index] if sign > 0 else lower[index]
     _pass_kinks(t, passed)
     _combine_tight(t)
     lengthen_edges(t, kind, index, leave, exact)
@@ -148,20 +163,21 @@ def pivot(t: State, kind: int, index: int, sign: float, trust: float, least: flo
 @jit
 def _missing(t: State, kind: int, index: int, enter: int, passed: int) -> bool:
     """Return whether rows needed by the pivot are not cached; list all of them in `which`."""
+    which, slot, tally = t.which, t.slot, t.tally
     wanted = 0
     needed = passed if enter < 0 else passed + 1
     for k in range(needed):
-        i = enter if k == passed else t.which[k]
-        if t.slot[i] < 0:
+        i = enter if k == passed else which[k]
+        if slot[i] < 0:
             wanted += 1
     if wanted == 0:
         return False
     if enter >= 0:
-        t.which[passed] = enter
+        which[passed] = enter
     if kind == 1:  # cached, but loading the others must not evict it
-        t.which[needed] = index
+        which[needed] = index
         needed += 1
-    t.tally[WANTED] = needed
+    tally[WANTED] = needed
     return True
 
 
@@ -172,44 +188,48 @@ def _tableau_row(t: State, kind: int, index: int, sign: float, enter: int, leave
     The leaving variable is the margin of the row `enter` or a basic coefficient. Over the nonbasic
     coefficients its row is row - across' A[I], which `_combine_tight` completes.
     """
-    p = t.tally[SIZE]
-    t.across[:p] = 0.0
-    t.turn[:p] = 0.0
-    t.row[:] = 0.0
+    tally, across, turn, row, store, slot = t.tally, t.across, t.turn, t.row, t.store, t.slot
+    columns, size2, step, inverse, tight = t.columns, t.size2, t.step, t.inverse, t.tight
+    p = tally[SIZE]
+    across[:p] = 0.0
+    turn[:p] = 0.0
+    row[:] = 0.0
     if enter >= 0:
-        found = t.store[t.slot[enter]]
-        for j in range(len(t.row)):
-            t.row[j] = found[j]
+        found = store[slot[enter]]
+        for j in range(len(row)):
+            row[j] = found[j]
     for a in range(p):
-        j = t.columns[a]
-        weight = t.row[j] if enter >= 0 else 0.0
-        tilt = t.size2[j] * t.step[a] * sign
+        j = columns[a]
+        weight = row[j] if enter >= 0 else 0.0
+        tilt = size2[j] * step[a] * sign
         for b in range(p):
-            t.across[b] += weight * t.inverse[a, b]
-            t.turn[b] += tilt * t.inverse[a, b]
+            across[b] += weight * inverse[a, b]
+            turn[b] += tilt * inverse[a, b]
     if enter < 0 and leave >= 0:
         for b in range(p):
-            t.across[b] = t.inverse[leave, b]
+            across[b] = inverse[leave, b]
     if kind == 2:
-        return t.across[index]
+        return across[index]
     if enter < 0 and leave < 0:
         return 1.0
-    exact = t.row[index]
-    column = t.store[t.slot[index]]
+    exact = row[index]
+    column = store[slot[index]]
     for b in range(p):
-        exact -= t.across[b] * column[t.tight[b]]
+        exact -= across[b] * column[tight[b]]
     return exact
 
 
 @jit(fast=True)
 def _advance(t: State, kind: int, index: int, sign: float, length: float) -> None:
     """Update coefficients and margins for the step length."""
-    for a in range(t.tally[SIZE]):
-        t.alpha[t.columns[a]] += length * t.step[a]
+    tally, alpha, columns, step, margin = t.tally, t.alpha, t.columns, t.step, t.margin
+    move = t.move
+    for a in range(tally[SIZE]):
+        alpha[columns[a]] += length * step[a]
     if kind == 1:
-        t.alpha[index] += sign * length
-    for i in range(len(t.margin)):
-        t.margin[i] += length * t.move[i]
+        alpha[index] += sign * length
+    for i in range(len(margin)):
+        margin[i] += length * move[i]
 
 
 @jit(fast=True)
@@ -218,21 +238,24 @@ def _pass_kinks(t: State, passed: int) -> None:
 
     `undo`, the correction, keeps pull[J] = 0; `_combine_tight` adds its effect to `pull`.
     """
+    which, cost, side, times, z, store = t.which, t.cost, t.side, t.times, t.z, t.store
+    slot, pull, tally, undo, columns = t.slot, t.pull, t.tally, t.undo, t.columns
+    inverse, tight = t.inverse, t.tight
     for k in range(passed):
-        i = t.which[k]
-        value = t.cost[i] if t.side[i] == ABOVE else 0.0
-        t.times[k] = value - t.z[i]
-        t.z[i] = value
-        t.side[i] = BELOW if t.side[i] == ABOVE else ABOVE
-    add_rows(t.store, t.slot, t.which, t.times, passed, t.pull)
-    p = t.tally[SIZE]
-    t.undo[:p] = 0.0
+        i = which[k]
+        value = cost[i] if side[i] == ABOVE else 0.0
+        times[k] = value - z[i]
+        z[i] = value
+        side[i] = BELOW if side[i] == ABOVE else ABOVE
+    add_rows(store, slot, which, times, passed, pull)
+    p = tally[SIZE]
+    undo[:p] = 0.0
     for a in range(p):
-        rest = t.pull[t.columns[a]]
+        rest = pull[columns[a]]
         for b in range(p):
-            t.undo[b] -= rest * t.inverse[a, b]
+            undo[b] -= rest * inverse[a, b]
     for b in range(p):
-        t.z[t.tight[b]] += t.undo[b]
+        z[tight[b]] += undo[b]
 
 
 @jit(fast=True)
@@ -241,23 +264,24 @@ def _combine_tight(t: State) -> None:
 
     All three in one pass over the rows of I, so that each row is read from memory once.
     """
-    N, p = len(t.pull), t.tally[SIZE]
-    pull, row, tilt = t.pull, t.row, t.tilt
+    pull, tally, store, slot, tight, undo = t.pull, t.tally, t.store, t.slot, t.tight, t.undo
+    across, turn, row, tilt = t.across, t.turn, t.row, t.tilt
+    N, p = len(pull), tally[SIZE]
     tilt[:] = 0.0
     for start in range(0, N, STRETCH):
         end = min(start + STRETCH, N)
         b = 0
         while b + 2 <= p:
-            r0, r1 = t.store[t.slot[t.tight[b]]], t.store[t.slot[t.tight[b + 1]]]
-            u0, u1, a0, a1 = t.undo[b], t.undo[b + 1], t.across[b], t.across[b + 1]
-            s0, s1 = t.turn[b], t.turn[b + 1]
+            r0, r1 = store[slot[tight[b]]], store[slot[tight[b + 1]]]
+            u0, u1, a0, a1 = undo[b], undo[b + 1], across[b], across[b + 1]
+            s0, s1 = turn[b], turn[b + 1]
             for k in range(start, end):
                 pull[k] += u0 * r0[k] + u1 * r1[k]
                 row[k] -= a0 * r0[k] + a1 * r1[k]
                 tilt[k] -= s0 * r0[k] + s1 * r1[k]
             b += 2
         while b < p:
-            r0, u0, a0, s0 = t.store[t.slot[t.tight[b]]], t.undo[b], t.across[b], t.turn[b]
+            r0, u0, a0, s0 = store[slot[tight[b]]], undo[b], across[b], turn[b]
             for k in range(start, end):
                 pull[k] += u0 * r0[k]
                 row[k] -= a0 * r0[k]

@@ -22,28 +22,30 @@ STRETCH = 1024  # columns per block: the block stays in the L1 cache while rows 
 @jit(fast=True)
 def set_out(t: State, kind: int, index: int, sign: float) -> float:
     """Compute the changes of alpha[J] and of the margins per unit step; return the slope."""
-    p = t.tally[SIZE]
+    tally, store, slot, inverse, tight, step = t.tally, t.store, t.slot, t.inverse, t.tight, t.step
+    move, pull, z, cost, columns = t.move, t.pull, t.z, t.cost, t.columns
+    p = tally[SIZE]
     if kind == 1:
-        column = t.store[t.slot[index]]
+        column = store[slot[index]]
         for a in range(p):
             total = 0.0
             for b in range(p):
-                total += t.inverse[a, b] * column[t.tight[b]]
-            t.step[a] = -sign * total
-        for i in range(len(t.move)):
-            t.move[i] = sign * column[i]
-        slope = -sign * t.pull[index]
+                total += inverse[a, b] * column[tight[b]]
+            step[a] = -sign * total
+        for i in range(len(move)):
+            move[i] = sign * column[i]
+        slope = -sign * pull[index]
     else:
-        i = t.tight[index]
+        i = tight[index]
         for a in range(p):
-            t.step[a] = sign * t.inverse[a, index]
-        t.move[:] = 0.0
-        slope = t.z[i] if sign > 0 else t.cost[i] - t.z[i]
-    add_rows(t.store, t.slot, t.columns, t.step, p, t.move)
+            step[a] = sign * inverse[a, index]
+        move[:] = 0.0
+        slope = z[i] if sign > 0 else cost[i] - z[i]
+    add_rows(store, slot, columns, step, p, move)
     for b in range(p):  # tight rows stay tight along the edge; remove the rounding residual
-        t.move[t.tight[b]] = 0.0
+        move[tight[b]] = 0.0
     if kind == 2:
-        t.move[t.tight[index]] = sign
+        move[tight[index]] = sign
     return slope
 
 
@@ -78,33 +80,35 @@ def walk(t: State, kind: int, index: int, sign: float, slope: float) -> tuple[in
     its bound; -1 for none, and both -1 if the entering coefficient itself reaches its other bound.
     The rows of the breakpoints passed are in `which`.
     """
+    move, side, aim, margin, times, which = t.move, t.side, t.aim, t.margin, t.times, t.which
+    cost, tally = t.cost, t.tally
     leave, end = _first_bound(t, kind, index, sign)
     least = _least_move(t, kind, index)
     found = 0
-    for i in range(len(t.move)):
-        change = t.move[i]
+    for i in range(len(move)):
+        change = move[i]
         if abs(change) <= least:
             continue
-        if (change > 0 and t.side[i] == BELOW) or (change < 0 and t.side[i] == ABOVE):
-            time = max(0.0, (t.aim[i] - t.margin[i]) / change)
+        if (change > 0 and side[i] == BELOW) or (change < 0 and side[i] == ABOVE):
+            time = max(0.0, (aim[i] - margin[i]) / change)
             if time <= end:
-                t.times[found], t.which[found] = time, i
+                times[found], which[found] = time, i
                 found += 1
     for k in range(found // 2 - 1, -1, -1):
-        _sink(t.times, t.which, k, found)
+        _sink(times, which, k, found)
     heap = found
     while heap > 0:
-        i, time = t.which[0], t.times[0]
-        slope += t.cost[i] * abs(t.move[i])
+        i, time = which[0], times[0]
+        slope += cost[i] * abs(move[i])
         heap -= 1
-        t.times[0], t.which[0] = t.times[heap], t.which[heap]
-        t.times[heap], t.which[heap] = time, i
-        _sink(t.times, t.which, 0, heap)
+        times[0], which[0] = times[heap], which[heap]
+        times[heap], which[heap] = time, i
+        _sink(times, which, 0, heap)
         # The rows passed must fit into the cache together. Stopping at an earlier breakpoint is
         # valid: it also gives a vertex, and the slope up to it is negative.
-        if slope >= 0 or found - heap > t.tally[ROOM]:
+        if slope >= 0 or found - heap > tally[ROOM]:
             for k in range(heap + 1, found):  # move the rows taken off the heap to the front
-                t.which[k - heap - 1] = t.which[k]
+                which[k - heap - 1] = which[k]
             return i, -1, time, found - heap - 1
     return -1, leave, end, found
 
@@ -115,21 +119,23 @@ def _first_bound(t: State, kind: int, index: int, sign: float) -> tuple[int, flo
 
     Of equal steps the largest pivot is taken, for stability.
     """
+    upper, alpha, lower, tally, step = t.upper, t.alpha, t.lower, t.tally, t.step
+    columns = t.columns
     leave, end = -1, np.inf
     if kind == 1:
-        own = t.upper[index] - t.alpha[index] if sign > 0 else t.alpha[index] - t.lower[index]
+        own = upper[index] - alpha[index] if sign > 0 else alpha[index] - lower[index]
         end = max(0.0, own)
     largest = 0.0
-    p = t.tally[SIZE]
+    p = tally[SIZE]
     for a in range(p):
-        largest = max(largest, abs(t.step[a]))
+        largest = max(largest, abs(step[a]))
     for a in range(p):
-        j, change = t.columns[a], t.step[a]
+        j, change = columns[a], step[a]
         if abs(change) <= TINY * largest:
             continue
-        room = t.upper[j] - t.alpha[j] if change > 0 else t.alpha[j] - t.lower[j]
+        room = upper[j] - alpha[j] if change > 0 else alpha[j] - lower[j]
         time = max(0.0, room) / abs(change)
-        if time < end or (time == end and leave >= 0 and abs(change) > abs(t.step[leave])):
+        if time < end or (time == end and leave >= 0 and abs(change) > abs(step[leave])):
             leave, end = a, time
     return leave, end
 
@@ -142,12 +148,13 @@ def _least_move(t: State, kind: int, index: int) -> float:
     the basis is large enough) margins change by rounding only, and a row that became tight there
     would make the basis singular.
     """
+    move, size2, tally, step, columns = t.move, t.size2, t.tally, t.step, t.columns
     largest = 0.0
-    for i in range(len(t.move)):
-        largest = max(largest, abs(t.move[i]))
-    parts = np.sqrt(t.size2[index]) if kind == 1 else 0.0
-    for a in range(t.tally[SIZE]):
-        parts += abs(t.step[a]) * np.sqrt(t.size2[t.columns[a]])
+    for i in range(len(move)):
+        largest = max(largest, abs(move[i]))
+    parts = np.sqrt(size2[index]) if kind == 1 else 0.0
+    for a in range(tally[SIZE]):
+        parts += abs(step[a]) * np.sqrt(size2[columns[a]])
     return max(TINY * largest, NOISE * parts)
 
 
