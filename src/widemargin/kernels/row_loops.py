@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin._base.extremes import maximum, minimum
+from widemargin._base.jit.extremes import maximum, minimum
 from widemargin._base.jit import jit
 
 LANES = 64

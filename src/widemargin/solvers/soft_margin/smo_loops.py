@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin._base.extremes import maximum, minimum
+from widemargin._base.jit.extremes import maximum, minimum
 from widemargin._base.jit import jit
 from widemargin.kernels.row_loops import LANES, kernel_row
 

@@ -28,6 +28,7 @@ class Extreme:
 
         if self.compiled is None:
             self.compiled = _intrinsic(self.instruction)
+            cpu_target.typing_context.refresh()  # registers it
         return cpu_target.typing_context.resolve_value_type(self.compiled)
 
 
