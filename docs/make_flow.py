@@ -35,7 +35,6 @@ STATIONS = [
     ("estimators.svm.proof.without_doubt", "estimates the gap and its rounding errors"),
     (f"{CLASSIFIER}._keep_machines", "sets support_, dual_coef_, intercept_"),
     ("fitted.record.Record.__init__", "keeps samples, problem and dual variables"),
-    ("estimators.svm.expansion.SoftMarginFit._warn_unconverged", "warns if tol was not reached"),
 ]
 REPEATED = ("solvers.soft_margin.on_demand._Run.take_steps", "solvers.base.Budget.spend")
 COMPILED = "solvers.soft_margin.smo_loops.take_steps"

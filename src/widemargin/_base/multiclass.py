@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -83,15 +84,33 @@ def combine(pair_values: FloatArray, n_classes: int) -> FloatArray:
     """
     if n_classes == 2:
         return pair_values[:, 0]
-    votes = np.zeros((len(pair_values), n_classes))
-    margins = np.zeros_like(votes)
-    for k, (i, j) in enumerate(class_pairs(n_classes)):
-        value = pair_values[:, k]
-        votes[:, i] += value > 0
-        votes[:, j] += value <= 0
-        margins[:, i] += value
-        margins[:, j] -= value
-    return votes + margins / (3.0 * (np.abs(margins) + 1.0))
+    first, second = _members(n_classes)
+    won = (pair_values > 0).astype(np.float64)
+    votes = won @ first + (1.0 - won) @ second
+    margins = pair_values @ (first - second)
+    margins /= 3.0 * (np.abs(margins) + 1.0)
+    return np.asarray(votes + margins)
+
+
+@functools.lru_cache(maxsize=16)
+def _members(n_classes: int) -> tuple[FloatArray, FloatArray]:
+    """Return two matrices of zeros and ones: the first and the second class of each pair."""
+    pairs = np.array(class_pairs(n_classes))
+    classes = np.arange(n_classes)
+    first, second = ((pairs[:, side, None] == classes).astype(np.float64) for side in range(2))
+    return first, second
+
+
+@functools.lru_cache(maxsize=16)
+def pair_places(n_classes: int) -> tuple[IntArray, IntArray]:
+    """Return where the two parts of each pair's decision value are among sums by class.
+
+    The sums over the support vectors of class c with row r of LIBSVM's coefficients are at
+    c (n_classes - 1) + r. Pair (i, j), i < j, uses row j - 1 of class i and row i of class j.
+    """
+    i, j = np.array(class_pairs(n_classes)).T
+    low, high = np.minimum(i, j), np.maximum(i, j)
+    return low * (n_classes - 1) + high - 1, high * (n_classes - 1) + low
 
 
 def predicted_class(scores: FloatArray) -> IntArray:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin._base.jit.extremes import maximum, minimum
 from widemargin._base.jit import jit
+from widemargin._base.jit.extremes import maximum, minimum
 
 LANES = 64
 LINEAR, RBF, POLY = range(3)  # kernels that `kernel_row` knows
@@ -29,15 +29,14 @@ P0, P1, P2, P3, P4, P5, P6, P7, P8, P9, P10, P11, P12 = _power_of_two()
 
 
 @jit(fast=True)
-def kernel_row(K, p, columns, samples, norms, r, form, work, power, bits):
-    """Write the kernel values of sample r to K[p].
+def kernel_row(K, p, columns, samples, norms, r, own, form, work, power, bits):
+    """Write the kernel values of sample r, with own = -|x|^2 / 2, to K[p].
 
     columns (n_chunks, n_features, LANES) and samples (n_columns, n_features) are the samples, their
     features padded to a multiple of four. norms (n_chunks, LANES): -|x|^2 / 2. form: kind of the
     kernel; for POLY also gamma, coef0 and degree; then the column that is zero, or -1. work
     (2, LANES) and power (LANES,) are scratch, bits the memory of power as integers.
     """
-    own = norms[r // LANES, r % LANES]
     kind = int(form[0])
     for c in range(columns.shape[0]):
         for t in range(LANES):
@@ -74,8 +73,39 @@ def kernel_row(K, p, columns, samples, norms, r, form, work, power, bits):
         else:
             for t in range(LANES):
                 K[p, c, t] = work[0, t]
-    if kind == RBF:
-        K[p, r // LANES, r % LANES] = 1.0  # exactly, as large coefficients amplify its error
     blank = int(form[4])
     if blank >= 0:
         K[p, blank // LANES, blank % LANES] = 0.0
+
+
+@jit(fast=True)
+def own_row(K, p, columns, samples, norms, r, form, work, power, bits):
+    """Write the kernel values of sample r, which stands in column r, to K[p]."""
+    own = norms[r // LANES, r % LANES]
+    kernel_row(K, p, columns, samples, norms, r, own, form, work, power, bits)
+    if int(form[0]) == RBF:
+        K[p, r // LANES, r % LANES] = 1.0  # exactly, as large coefficients amplify its error
+
+
+@jit(fast=True)
+def class_sums(
+    K, flat, columns, points, norms, form, work, power, bits, coefficients, starts, out
+):  # fmt: skip
+    """Write sums of coefficients times kernel values over the columns of each class.
+
+    points (n_points, n_features): the samples to be evaluated. coefficients (n_sums, n_columns);
+    class c has the columns from starts[c] to starts[c + 1]. out (n_points, n_classes, n_sums); K
+    (1, n_chunks, LANES) and flat, the same memory, are scratch. The other arguments are those of
+    `kernel_row`.
+    """
+    for i in range(out.shape[0]):
+        own = 0.0
+        for k in range(points.shape[1]):
+            own -= 0.5 * points[i, k] * points[i, k]
+        kernel_row(K, 0, columns, points, norms, i, own, form, work, power, bits)
+        for c in range(out.shape[1]):
+            for r in range(out.shape[2]):
+                total = 0.0
+                for t in range(starts[c], starts[c + 1]):
+                    total += coefficients[r, t] * flat[t]
+                out[i, c, r] = total

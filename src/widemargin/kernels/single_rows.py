@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from widemargin._base.typing import FloatArray, IntArray
-from widemargin.kernels.row_loops import LANES, LINEAR, POLY, RBF
+from widemargin._base.typing import FloatArray, IntArray, RealArray
+from widemargin.kernels.row_loops import LANES, LINEAR, POLY, RBF, class_sums
 from widemargin.kernels.tiles import FAR_NORM
 
 if TYPE_CHECKING:
@@ -69,6 +69,42 @@ class SingleRows:
         return squares if kind == LINEAR else (gamma * squares + coef0) ** int(degree)
 
 
+class FewPoints:
+    """Decision values of few points at a time: one compiled call, without blocks and threads.
+
+    Parameters
+    ----------
+    support : Rows
+        The support vectors, grouped by class; their kernel is one of `kernel_row`.
+    coefficients : ndarray of shape (n_sums, n_support)
+        Coefficients.
+    counts : ndarray of shape (n_classes,)
+        Number of support vectors of each class.
+    """
+
+    def __init__(self, support: Rows, coefficients: FloatArray, counts: IntArray) -> None:
+        rows = support.single_rows
+        assert rows is not None
+        n = len(rows.samples)
+        self.support = support
+        self.form = np.array([*rows.form, -1.0])
+        self.columns, _, self.norms = rows.in_columns(None, n + -n % LANES)
+        self.coefficients = np.ascontiguousarray(coefficients)
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
+
+    def sums(self, X: RealArray) -> FloatArray:
+        """Return the sums per sample of X, class and row of coefficients."""
+        points = scaled(self.support, X)
+        K = np.empty((1, len(self.columns), LANES))
+        power = np.empty(LANES)
+        out = np.empty((len(points), len(self.starts) - 1, len(self.coefficients)))
+        class_sums(
+            K, K.reshape(-1), self.columns, points, self.norms, self.form, np.empty((2, LANES)),
+            power, power.view(np.int64), self.coefficients, self.starts, out,
+        )  # fmt: skip
+        return out
+
+
 def single_rows(rows: Rows) -> SingleRows | None:
     """Return the samples for `kernel_row`, or None if it does not know their kernel.
 
@@ -78,18 +114,14 @@ def single_rows(rows: Rows) -> SingleRows | None:
     kernel, X = rows.kernel, rows.X
     if sp.issparse(X) or X.shape[1] > MOST_FEATURES:
         return None
-    n, d = X.shape
-    samples = np.zeros((n, d + -d % 4))
-    inside = samples[:, :d]
+    if kernel.name not in ("linear", "poly", "rbf"):
+        return None
+    with np.errstate(over="ignore"):
+        samples = scaled(rows, X)
+        largest = 0.5 * float(np.einsum("ij,ij->i", samples, samples).max())
     if kernel.name == "rbf":
-        with np.errstate(over="ignore"):
-            assert rows.centre is not None
-            np.subtract(X, rows.centre, out=inside)
-            inside *= np.sqrt(2.0 * np.asarray(kernel.gamma, dtype=np.float64))
-            largest = 0.5 * float(np.einsum("ij,ij->i", samples, samples).max())
         near = largest < FAR_NORM[np.float64]
         return SingleRows(samples, (float(RBF), 0.0, 0.0, 0.0)) if near else None
-    inside[:] = X
     if kernel.name == "linear":
         return SingleRows(samples, (float(LINEAR), 0.0, 0.0, 0.0))
     whole = float(kernel.degree).is_integer() and kernel.degree <= MOST_FACTORS
@@ -97,3 +129,17 @@ def single_rows(rows: Rows) -> SingleRows | None:
         form = (float(POLY), float(kernel.gamma), float(kernel.coef0), float(kernel.degree))
         return SingleRows(samples, form)
     return None
+
+
+def scaled(rows: Rows, X: RealArray) -> FloatArray:
+    """Return X in the form of the samples of `single_rows`, whatever samples `rows` has."""
+    n, d = X.shape
+    samples = np.zeros((n, d + -d % 4))
+    inside = samples[:, :d]
+    if rows.kernel.name == "rbf":
+        assert rows.centre is not None
+        np.subtract(X, rows.centre, out=inside)
+        inside *= np.sqrt(2.0 * np.asarray(rows.kernel.gamma, dtype=np.float64))
+    else:
+        inside[:] = X
+    return samples

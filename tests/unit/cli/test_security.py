@@ -30,6 +30,8 @@ CANARY = "canary"
 # ---------------------------------------------------------------- the source
 
 MODULES_THAT_RUN = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "subprocess"}
+# The cache of compiled code is machine code in pickles, as numba's own: SECURITY.md names it.
+READS_MACHINE_CODE = SOURCE / "_base" / "jit" / "__init__.py"
 CALLS_THAT_RUN = {"eval", "exec", "compile", "__import__"}
 METHODS_THAT_RUN = {"os": {"system", "popen"}, "yaml": {"load"}, "joblib": {"load"}}
 
@@ -89,7 +91,8 @@ def test_the_search_finds_nothing_else(text):
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: p.stem)
 def test_no_module_runs_what_it_reads(path):
-    assert dangers(path.read_text(encoding="utf-8")) == []
+    found = [what for _, what in dangers(path.read_text(encoding="utf-8"))]
+    assert found == (["pickle"] if path == READS_MACHINE_CODE else [])
 
 
 def test_numpy_loads_no_pickles_by_default():

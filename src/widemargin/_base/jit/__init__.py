@@ -1,9 +1,9 @@
 """Lazy compilation of inner loops by numba, with a fault-tolerant cache.
 
-No module outside this package imports numba. Importing widemargin must not import it either (half a second), so a
-function decorated with :func:`jit` stays plain Python until its first call. Compiled code is serial
-and releases the GIL: parallelism comes from BLAS and from the Python threads that call it, so that
-any number of user threads can fit models at the same time.
+No module outside this package imports numba. Importing widemargin must not import it either (half a
+second), so a function decorated with :func:`jit` stays plain Python until its first call. Compiled
+code is serial and releases the GIL: parallelism comes from BLAS and from the Python threads that
+call it, so that any number of user threads can fit models at the same time.
 
 By itself, numba optimises and emits every function on its own, and again within each of its
 callers. Here a function that compiled code calls is *linked only*: its code is added to that of its

@@ -97,7 +97,7 @@ def summary(
     >>> from sklearn.datasets import make_blobs
     >>> from widemargin import SVC, bounds
     >>> X, y = make_blobs(2_000, centers=[[-3, -3], [3, 3]], random_state=0)
-    >>> model = SVC(gamma=0.05, fit_intercept=False).fit(X, y)
+    >>> model = SVC(gamma=0.05, fit_intercept=False, tol=1e-4).fit(X, y)
     >>> found = bounds.summary(model, X, y, delta=0.05)
     >>> for row in found:
     ...     print(row.function, repr(row.value))

@@ -211,13 +211,17 @@ class KernelEstimator(BaseEstimator):
     def _expansion_values(self, X: Any, coefficients: FloatArray) -> FloatArray:
         """Return sum_j coefficients_j k(x_j, x) over the support vectors, for each sample of X."""
         X = check_X(self, X, accept_sparse=self.kernel != "precomputed")
+        return self._sums_over(X, coefficients, slice(None))
+
+    def _sums_over(self, X: Matrix, coefficients: FloatArray, part: slice) -> FloatArray:
+        """Return sum_j coefficients_j k(x_j, x) over a part of the support vectors."""
         if not len(coefficients):  # no support vectors: the decision function is constant
             return np.zeros((X.shape[0], *coefficients.shape[1:]))
         kernel = self._kernel_
         if kernel.name == "precomputed":
-            columns, right = self.support_.astype(np.intp), Rows(kernel, X)
+            columns, right = self.support_[part].astype(np.intp), Rows(kernel, X)
         else:
-            X, support = same_container(X, self.support_vectors_)
+            X, support = same_container(X, self.support_vectors_[part])
             right = Rows(kernel, support, self._centre_)
             columns = np.arange(support.shape[0])
         dtype = self._summing_precision(X, coefficients)

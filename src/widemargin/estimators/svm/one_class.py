@@ -229,7 +229,7 @@ class OneClassSVM(
             Scores; the larger, the more similar a sample is to the training samples.
         """
         check_is_fitted(self)
-        return self._expansion_values(X, self._pair_coefficients()[:, 0])
+        return np.asarray(self._class_sums(X)[:, 0, 0])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the signed distance from the boundary, in the units of `offset_`.

@@ -77,6 +77,12 @@ class Certified:
 
     _proofs_: list[Proof]
 
+    def _keep_proofs(self, proofs: list[Proof]) -> None:
+        """Store the proofs of a fit, instead of the certificates that a loaded model holds."""
+        self._proofs_ = proofs
+        for name in ("certificates_", "certificate_"):
+            vars(self).pop(name, None)
+
     @property
     def certificates_(self) -> list[Certificate]:
         """Certificates of optimality, one per binary problem; computed when first read."""
@@ -103,6 +109,7 @@ class Certified:
     def __getstate__(self) -> dict[str, Any]:
         inherited: Any = super()
         state: dict[str, Any] = inherited.__getstate__().copy()
+        state.pop("_few_", None)  # made again when it is needed
         if "_proofs_" in state:  # copies and files hold the certificates themselves
             del state["_proofs_"]
             state |= {"certificates_": self.certificates_, "certificate_": self.certificate_}

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from widemargin._base.multiclass import check_classes, class_pairs, pair_rows
+from widemargin._base.multiclass import check_classes, class_pairs, pair_places, pair_rows
 from widemargin._base.progress import Watch
 from widemargin._base.threads import for_each, worker_threads
 from widemargin._base.typing import FloatArray, IntArray
@@ -24,6 +24,7 @@ from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.estimators.svm.proof import Certified
+from widemargin.estimators.svm.values import ClassSums, FewSamplesCache, dense
 from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.soft_margin import SoftMargin
@@ -62,6 +63,7 @@ class SupportClassifier(
     OneVsOneClassifier,
     ScoredClassifier,
     SoftMarginFit,
+    ClassSums,
     Certified,
     Diagnosed,
     Displayed,
@@ -166,7 +168,7 @@ class SupportClassifier(
         if sp.issparse(self.support_vectors_):
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.intercept_ = np.array([m.intercept for m in machines])
-        self._proofs_ = [m.proof for m in machines]
+        self._keep_proofs([m.proof for m in machines])
         self.n_iter_ = np.array([proof.n_iter for proof in self._proofs_], dtype=np.int32)
         with np.errstate(divide="ignore"):
             set_per_machine(self, margin_=1.0 / np.sqrt([m.norm2 for m in machines]))
@@ -185,14 +187,21 @@ class SupportClassifier(
         return np.column_stack(columns)
 
     def _pair_values(self, X: Any) -> FloatArray:
-        return self._expansion_values(X, self._pair_coefficients()) + self.intercept_
+        sums = self._class_sums(X)
+        if len(self.classes_) > 2:
+            first, second = pair_places(len(self.classes_))
+            flat = sums.reshape(len(sums), -1)
+            values = flat[:, first] + flat[:, second]
+        else:
+            values = sums[:, 0]
+        return np.asarray(values + self.intercept_)
 
 
-class SingleExpansion:
+class SingleExpansion(ClassSums):
     """Mixin for estimators with one kernel expansion: coefficients in LIBSVM's layout."""
 
     support_vectors_: Any
-    _proofs_: Any
+    _keep_proofs: Any
     _keep_support: Any
     _expansion_values: Any
 
@@ -204,12 +213,12 @@ class SingleExpansion:
         if sp.issparse(self.support_vectors_):
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.intercept_ = np.array([machine.intercept])
-        self._proofs_ = [machine.proof]
+        self._keep_proofs([machine.proof])
         self.n_iter_ = machine.proof.n_iter
         _keep_fit_facts(self, data)
 
     def _values(self, X: Any) -> FloatArray:
-        return self._expansion_values(X, self._pair_coefficients()[:, 0]) + self.intercept_[0]
+        return np.asarray(self._class_sums(X)[:, 0, 0] + self.intercept_[0])
 
     def _pair_coefficients(self) -> FloatArray:
         """Return the coefficients of the support vectors as the single column of a matrix."""
@@ -288,10 +297,6 @@ class SupportRegressor(
 
 def _keep_fit_facts(est: Any, data: TrainingSet) -> None:
     """Store the attributes of scikit-learn's estimators that describe a fit."""
+    est._few_ = FewSamplesCache()
     est.shape_fit_ = (len(data.given_weight), est.n_features_in_)
     est.fit_status_ = 0 if all(proof.converged for proof in est._proofs_) else 1
-
-
-def dense(coefficients: Any) -> FloatArray:
-    """Return coefficients as an array; those of a model of sparse samples are sparse."""
-    return coefficients.toarray() if sp.issparse(coefficients) else coefficients

@@ -39,7 +39,9 @@ MOST_ROWS = 5000  # with more samples float32 blocks and subsamples pay
 # Pair steps without a new kernel row before variables are gathered. With few columns that gains
 # little, and only fits that converge slowly need it, for its Newton steps.
 FEW_COLUMNS, LONG_PATIENCE, PATIENCE = 1024, 2000, 300
-WORK_PER_CALL = 100_000_000  # variables read per compiled call: interrupts act in between
+# Pair steps of the first compiled call, and variables read per call thereafter: interrupts and
+# limits act in between.
+FIRST_STEPS, WORK_PER_CALL = 200, 100_000_000
 STEPS_PER_VARIABLE = 20  # in a block of gathered variables
 STEPS_PER_SAMPLE, MANY_STEPS = 100, 100_000  # more of them ask for another method
 # Approximate seconds: of a pair step per variable, and of a Newton step as a polynomial in the
@@ -73,12 +75,14 @@ def solve(
     shortest, beyond = (LONG_PATIENCE, BEYOND_FEW) if few else (PATIENCE, BEYOND_MANY)
     patience, most = shortest, STEPS_PER_SAMPLE * rows.n + MANY_STEPS
     most = budget.used + (most if most_steps is None else most_steps)
+    per_call = FIRST_STEPS
     for _ in range(ROUNDS):
         while budget.status == "converged":
             if budget.used > most:
                 run.sum_again()
                 return run.result(budget, stalled=True)
-            steps = min(budget.left, max(100, WORK_PER_CALL // n_variables), most + 1)
+            steps = min(budget.left, per_call, most + 1)
+            per_call = max(FIRST_STEPS, WORK_PER_CALL // n_variables)
             reason, taken = run.take_steps(beyond * tol, steps, patience)
             budget.spend(taken, run.violation)
             if reason in (smo_loops.CONVERGED, smo_loops.NO_GAIN):

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from widemargin._base.jit.extremes import maximum, minimum
 from widemargin._base.jit import jit
-from widemargin.kernels.row_loops import LANES, kernel_row
+from widemargin._base.jit.extremes import maximum, minimum
+from widemargin.kernels.row_loops import LANES, own_row
 
 # Why `take_steps` ended.
 CONVERGED, NO_STEPS_LEFT, SETTLED, NO_GAIN = range(4)
@@ -95,7 +95,7 @@ def take_steps(
                 first += 1
             r = first if first < n_columns else first - n_columns
             if slot[r] < 0:
-                kernel_row(K, made, columns, samples, norms, r, form, work, power, bits)
+                own_row(K, made, columns, samples, norms, r, form, work, power, bits)
                 slot[r] = made
                 made += 1
                 hits = 0
@@ -110,7 +110,7 @@ def take_steps(
                 for t in range(LANES):
                     d = maximum(high - score[b, t] - down[b, t], nothing)
                     both = own + diagonal[b, t]
-                    curve = maximum(both - K[p, c, t] - K[p, c, t], tau * both + tiny)
+                    curve = maximum(both - K[p, c, t] - K[p, c, t], tau * abs(both) + tiny)
                     top = maximum(top, d * d / curve)
                 if top > gain:
                     gain = top
@@ -123,7 +123,7 @@ def take_steps(
                 for t in range(LANES):
                     d = high - s[at * LANES + t] - bar_down[at * LANES + t]
                     both = own + diag[at * LANES + t]
-                    curve = max(both - K[p, c, t] - K[p, c, t], tau * both + tiny)
+                    curve = max(both - K[p, c, t] - K[p, c, t], tau * abs(both) + tiny)
                     if d > nothing and d * d / curve > top:
                         top = d * d / curve
                         second = at * LANES + t
@@ -142,7 +142,7 @@ def take_steps(
             return SETTLED, steps, gained, violation, made
         r = j if j < n_columns else j - n_columns
         if slot[r] < 0:
-            kernel_row(K, made, columns, samples, norms, r, form, work, power, bits)
+            own_row(K, made, columns, samples, norms, r, form, work, power, bits)
             slot[r] = made
             made += 1
             hits = 0
@@ -152,7 +152,7 @@ def take_steps(
         # The step itself is computed in float64: alpha accumulates the steps of a whole run.
         cross = np.float64(K[pi, r // LANES, r % LANES])
         both = np.float64(diag[i]) + np.float64(diag[j])
-        curve = max(both - 2.0 * cross, tau * both + tiny)
+        curve = max(both - 2.0 * cross, tau * abs(both) + tiny)
         slope = np.float64(s[i]) - np.float64(s[j])
         step = slope / curve
         room_up = upper[i] - alpha[i]
@@ -194,7 +194,7 @@ def sum_rows(
         if x == 0.0:
             continue
         if slot[r] < 0:
-            kernel_row(K, made, columns, samples, norms, r, form, work, power, bits)
+            own_row(K, made, columns, samples, norms, r, form, work, power, bits)
             slot[r] = made
             made += 1
         p = slot[r]
