@@ -19,6 +19,7 @@ from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.estimators.svm.nu import check_nu
 from widemargin.estimators.svm.proof import Certified
 from widemargin.estimators.svm.support import LinearCoefficients, SingleExpansion
+from widemargin.estimators.svm.values import ClassSums
 from widemargin.fitted.one_class import (
     OneClassMachine,
     OneClassTraining,
@@ -44,6 +45,7 @@ class OneClassSVM(
     LinearCoefficients,
     OutlierMixin,
     SingleExpansion,
+    ClassSums,
     SoftMarginFit,
     Certified,
     Diagnosed,

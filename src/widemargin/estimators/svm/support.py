@@ -169,6 +169,7 @@ class SupportClassifier(
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.intercept_ = np.array([m.intercept for m in machines])
         self._keep_proofs([m.proof for m in machines])
+        self._few_ = FewSamplesCache()
         self.n_iter_ = np.array([proof.n_iter for proof in self._proofs_], dtype=np.int32)
         with np.errstate(divide="ignore"):
             set_per_machine(self, margin_=1.0 / np.sqrt([m.norm2 for m in machines]))
@@ -197,13 +198,13 @@ class SupportClassifier(
         return np.asarray(values + self.intercept_)
 
 
-class SingleExpansion(ClassSums):
+class SingleExpansion:
     """Mixin for estimators with one kernel expansion: coefficients in LIBSVM's layout."""
 
     support_vectors_: Any
     _keep_proofs: Any
     _keep_support: Any
-    _expansion_values: Any
+    _class_sums: Any
 
     def _keep_machine(self, data: TrainingSet, machine: Expansion) -> None:
         """Store the solution in LIBSVM's layout."""
@@ -214,6 +215,7 @@ class SingleExpansion(ClassSums):
             self.dual_coef_ = type(self.support_vectors_)(self.dual_coef_)
         self.intercept_ = np.array([machine.intercept])
         self._keep_proofs([machine.proof])
+        self._few_ = FewSamplesCache()
         self.n_iter_ = machine.proof.n_iter
         _keep_fit_facts(self, data)
 
@@ -228,6 +230,7 @@ class SingleExpansion(ClassSums):
 class SupportRegressor(
     RegressorMixin,
     SingleExpansion,
+    ClassSums,
     SoftMarginFit,
     Certified,
     Diagnosed,
@@ -297,6 +300,5 @@ class SupportRegressor(
 
 def _keep_fit_facts(est: Any, data: TrainingSet) -> None:
     """Store the attributes of scikit-learn's estimators that describe a fit."""
-    est._few_ = FewSamplesCache()
     est.shape_fit_ = (len(data.given_weight), est.n_features_in_)
     est.fit_status_ = 0 if all(proof.converged for proof in est._proofs_) else 1
