@@ -20,7 +20,7 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import USEFUL_GAP, Certificate, gap_scale, worst
 from widemargin.kernels import Rows
-from widemargin.kernels.sums import majorants
+from widemargin.kernels.sums import majorants, roundings
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.problems.soft_margin.bounds import Point, bracket, kernel_values
 from widemargin.problems.soft_margin.loops import estimates
@@ -183,7 +183,7 @@ def without_doubt(
     )  # fmt: skip
     bounded = rows.kernel.name == "rbf"
     size = 1.0 if bounded else float(np.sqrt(np.abs(rows.diagonal()).max()))
-    rounding = (problem.n_variables + rows.X.shape[1] + 100) * U * mass * size
+    rounding = (roundings(rows.stated, problem.n_rows) + 100.0) * U * mass * size
     rounding *= (mass + spent) * size + abs(shifts).max()
     scale = gap_scale(primal)
     clear = primal - dual <= CLEAR_GAP * scale and rounding <= CLEAR_ROUNDING * scale
