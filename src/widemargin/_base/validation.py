@@ -183,7 +183,7 @@ def check_scale(
     values = X.data if sp.issparse(X) else X
     flat = values.ravel()
     with np.errstate(over="ignore", under="ignore"):
-        squares = float(flat @ flat)
+        squares = float(np.einsum("i,i->", flat, flat))  # BLAS would start threads
     if FAR_FROM_ALL_LIMITS[0] < squares < FAR_FROM_ALL_LIMITS[1]:
         return  # one dot product settles nearly all data sets
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))

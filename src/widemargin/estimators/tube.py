@@ -17,8 +17,8 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, check_X, require, require_number, seed_of
 from widemargin.certificate import Bracket
 from widemargin.estimators._base.kernel import CentredSamples
+from widemargin.estimators._base.proof import Proof
 from widemargin.estimators.svm.expansion import Expansion
-from widemargin.estimators.svm.proof import Proof
 from widemargin.estimators.svm.support import SupportRegressor
 from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Rows

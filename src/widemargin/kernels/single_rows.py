@@ -1,8 +1,8 @@
 """Kernel rows computed one at a time, for solvers that need few of them.
 
 The compiled loop is in :mod:`widemargin.kernels.row_loops`. It serves samples with few features and
-a linear, rbf or polynomial kernel; blocks of kernel values (`Rows`) serve the others. Sparse samples
-are copied to an array, so that they are treated as the same numbers in an array are.
+a linear, rbf or polynomial kernel; blocks of kernel values (`Rows`) serve the others. Sparse
+samples are copied to an array, so that they are treated as the same numbers in an array are.
 """
 
 from __future__ import annotations

@@ -28,13 +28,14 @@ from widemargin._base.validation import (
     require_number,
     seed_of,
 )
-from widemargin.certificate import Certificate, warn_unconverged, worst
+from widemargin.certificate import warn_unconverged
 from widemargin.estimators._base.classification import (
     RestOrPairsClassifier,
     ScoredClassifier,
     hyperplane_values,
 )
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
+from widemargin.estimators._base.proof import Certified, Proof
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.linear.memory import Plan, fit_in_memory, linear_kernel
 from widemargin.estimators.linear.parts import calibrations_of, check_labels, fit_in_parts
@@ -48,7 +49,9 @@ MULTI_CLASS = ("ovr", "ovo", "crammer_singer")
 BEFORE = {"penalty": "l2", "dual": "auto", "multi_class": "ovo", "intercept_scaling": None}
 
 
-class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, BaseEstimator):
+class LinearSVC(
+    RestOrPairsClassifier, ScoredClassifier, Certified, Diagnosed, Displayed, BaseEstimator
+):
     r"""Linear support vector classification for many samples or many features.
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \ell(1 - y_i (w \cdot x_i + b))` with the squared
@@ -262,9 +265,9 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
             Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(plan.sides)) as watch,
             worker_threads() as threads,
         ):
-            results, certificates, model = fit_in_memory(plan, data, codes, watch, threads)
+            results, proofs, model = fit_in_memory(plan, data, codes, watch, threads)
         self._record_ = Record(model)
-        self._keep(results, certificates, data.X)
+        self._keep(results, proofs, data.X)
         return self
 
     def _fit_dataset(self, dataset: Dataset) -> LinearSVC:
@@ -291,7 +294,7 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
             results, certificates, read = fit_in_parts(
                 plan, tolerances, dataset, found, self.class_weight, self.checkpoint, watch
             )
-        self._keep(results, certificates, found.scale[None, :])
+        self._keep(results, [*map(Proof.of, certificates)], found.scale[None, :])
         calibrate = partial(calibrations_of, read, self.coef_, self.intercept_)
         self._record_ = Record(ReadTraining(calibrate))
         return self
@@ -328,20 +331,18 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
             seed=seed,
         )
 
-    def _keep(
-        self, results: list[LinearResult], certificates: list[Certificate], X: Matrix
-    ) -> None:
-        """Store hyperplanes, history and certificates; warn if one has not converged."""
+    def _keep(self, results: list[LinearResult], proofs: list[Proof], X: Matrix) -> None:
+        """Store hyperplanes, history and proofs; warn if one has not converged."""
         self._one_vs_one_ = self.multi_class == "ovo"
         self.coef_: Any = np.array([result.coef for result in results])
         self.history_ = [list(result.history) for result in results]
         self.passes_ = float(sum(result.passes for result in results))
-        self.n_iter_ = max(c.n_iter for c in certificates)
-        statuses = [result.status for result in results]
+        self.n_iter_ = max(proof.n_iter for proof in proofs)
         self.intercept_ = np.array([result.intercept for result in results])
-        self.certificates_ = certificates
-        self.certificate_ = worst(certificates)
-        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, X, "gap")
+        self._keep_proofs(proofs)
+        if not all(proof.converged for proof in proofs):
+            statuses = [result.status for result in results]
+            warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, X, "gap")
 
     def _machine_values(self, X: Any) -> FloatArray:
         return hyperplane_values(self, X)
