@@ -96,14 +96,16 @@ class LinearSVC(
         Seed for the subsamples used for warm starts on large data; it changes the result only
         within the tolerance. None is a fixed seed.
     max_iter : int, default=1000
-        Maximum number of Newton steps (or rounds of "sampling") per hyperplane.
+        Maximum number of steps per hyperplane: sweeps of coordinate descent and Newton steps
+        together, or rounds of "sampling".
     solver : {"auto", "newton", "sampling"}, default="auto"
         "newton" is Newton's method on a smoothed hinge, whose smoothing width is decreased; it
         requires data in memory. "sampling" screens samples far from the margin by means of a
         subsample and solves for the others exactly, in about four passes over the data (hinge
         loss, dense samples); with the squared hinge, for data in parts only, each Newton step is
         one pass. "auto" is "sampling" for data in parts, and in memory for the hinge loss and at
-        least 500,000 dense samples of at most 30 features; otherwise "newton".
+        least 500,000 dense samples of at most 30 features; otherwise "newton". For sparse or very
+        few samples it first tries some sweeps of dual coordinate descent.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         As for :class:`SVC`. Data in parts are calibrated on the decision values of a subsample.
     time_limit : float, default=None
@@ -128,7 +130,7 @@ class LinearSVC(
         Certificates of optimality, one per hyperplane. For data in parts, the objectives and the
         KKT violation are those of the last pass; with the squared hinge the violation is NaN.
     n_iter_ : int
-        Maximum number of Newton steps (or rounds) over the hyperplanes.
+        Maximum number of steps over the hyperplanes.
     history_ : list of list of dict
         Rounds of "sampling" per hyperplane: passes, explicit samples, violators and bounds on the
         optimum.

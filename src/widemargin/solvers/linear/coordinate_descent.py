@@ -150,9 +150,11 @@ class _Run:
         norms = np.maximum(self.whole.squared_norms(), 0.0)
         self.constant = float(self.whole.values[self.whole.ends[0]]) if rows.constant else np.inf
         penalty = PENALTY * (float(norms.mean()) or 1.0)
-        if not problem.n_groups and not rows.constant:
-            penalty = 0.0
-        self.multiplier = _first_intercept(problem) if penalty else 0.0
+        tied = problem.n_groups > 0 or rows.constant
+        # A weak tie between the variables needs no multiplier.
+        self.has_multiplier = tied and self.constant**2 > penalty
+        penalty = min(penalty, self.constant**2) if tied else 0.0
+        self.multiplier = _first_intercept(problem) if self.has_multiplier else 0.0
         self.sums = np.array([0.0, self.multiplier, penalty, np.inf, -np.inf])
         ridge = problem.ridge
         curve = norms[problem.row] + ridge + self.sums[loops.PENALTY]
@@ -204,6 +206,8 @@ class _Run:
         self.stored = self.whole
         self.counts[loops.ACTIVE] = self.problem.n_variables
         self.sums[loops.HIGH], self.sums[loops.LOW] = np.inf, -np.inf
+        if not self.has_multiplier:
+            return
         mu, total = self.sums[loops.PENALTY], self.sums[loops.TOTAL]
         z = (self.multiplier + mu * total) / (self.constant**2 + mu)  # 0 without a penalty
         self.multiplier += mu * (total - z)
