@@ -225,7 +225,7 @@ DUALS: dict[str, Callable[..., FloatArray]] = {
 
 
 def _linear_primal(model: Any, X: Any, y: Any, parameters: dict[str, Any]) -> FloatArray:
-    """Return 1/2 (|w|^2 + b^2) + C sum(loss) of each class against the rest."""
+    """Return 1/2 (|w|^2 + b^2) + C sum(loss) of each one-vs-rest problem."""
     classes = np.unique(y)
     signs = [np.where(y == k, 1.0, -1.0) for k in (classes[1:] if len(classes) == 2 else classes)]
     intercepts = np.broadcast_to(model.intercept_, len(signs))

@@ -1,6 +1,6 @@
-"""What the certificate of a kernel machine depends on, and whether it can wait until it is read.
+"""Solutions of kernel machines whose certificates are computed when they are first read.
 
-It needs the kernel values between all samples and all support vectors in float64.
+A certificate needs the kernel values between all samples and all support vectors in float64.
 """
 
 from __future__ import annotations
