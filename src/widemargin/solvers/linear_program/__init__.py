@@ -41,6 +41,7 @@ from widemargin.solvers.linear_program.bound import best_bound
 from widemargin.solvers.linear_program.continuation import from_larger_prices, has_failed
 from widemargin.solvers.linear_program.interior import solve_interior
 from widemargin.solvers.linear_program.result import ProgramResult
+from widemargin.solvers.linear_program.squared import solve_squared
 from widemargin.solvers.linear_program.simplex import Vertices, solve_simplex
 
 __all__ = ["ProgramResult", "solve", "zero_result"]
@@ -108,7 +109,7 @@ def solve(
             weight_values = data.symmetric_sum(np.arange(data.n), problem.y * problem.weight)
         # If G w <= c, z = w is dual feasible and proves that alpha = 0 is optimal. An excess within
         # the rounding error of G w does not count.
-        excess = problem.product(problem.weight, weight_values) - problem.price
+        excess = problem.product(problem.weight, weight_values) - problem.price / problem.steepness
         size = np.maximum(problem.weight * problem.shift, np.abs(weight_values))
         if not (excess > 4 * np.finfo(float).eps * size).any():
             return zero_result(problem, weight_values)
@@ -134,6 +135,12 @@ def _solve_from(
     seed: int,
 ) -> ProgramResult:
     """Solve a program by the method that suits it; parameters as for `solve`."""
+    if problem.squared:
+
+        def linear(program: MarginProgram, near: ProgramResult | None) -> ProgramResult:
+            return _solve_from(program, data, tol, budget, near, method, seed)
+
+        return solve_squared(problem, data, tol=tol, budget=budget, start=start, linear=linear)
     first = None if start is None else start.alpha
     if method == "interior" or (method == "auto" and data.n >= INTERIOR_ROWS):
         found = solve_interior(problem, data, tol=tol, budget=budget, start=start)
@@ -155,9 +162,9 @@ def zero_result(problem: MarginProgram, weight_values: FloatArray) -> ProgramRes
     zero = np.zeros(problem.n_rows)
     return ProgramResult(
         alpha=zero,
-        z=problem.weight.copy(),
+        z=problem.steepness * problem.weight,
         f=zero.copy(),
-        g=weight_values,
+        g=problem.steepness * weight_values,
         n_iter=1,
         status="converged",
         method="none",

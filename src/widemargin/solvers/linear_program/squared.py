@@ -1,0 +1,308 @@
+r"""Active-set Newton method for programs with squared slack.
+
+The objective, without slack as a variable, is convex and piecewise quadratic in the coefficients,
+
+.. math:: \sum_i w_i \max(0, 1 - (G \alpha)_i)^2 + c \sum_i \alpha_i, \qquad 0 \le \alpha \le u .
+
+The method keeps a working set F of coefficients that may be positive. A Newton step solves the
+least squares problem of F over the samples with a slack, by a QR factorisation with pivoting (the
+normal equations would square the condition number of G), and the best point of the projected path
+and of the exact line search is taken. When F is optimal, the coefficients with the steepest descent
+join it. The objective falls in every step, so no working set returns.
+
+The first coefficients are those of the program with linear slack. If its optimum is 0, so is that
+of the squared slack, and it is returned. The published multipliers are moved, by the smallest
+change in the norm of the dual, to where :math:`G z < c` holds beyond its rounding error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from scipy.linalg import qr, solve_triangular
+
+from widemargin._base.typing import BoolArray, FloatArray, IntArray
+from widemargin.kernels import Rows
+from widemargin.kernels.sums import roundings
+from widemargin.problems.linear_program import LIMIT, MarginProgram
+from widemargin.solvers.base import Budget, Status
+from widemargin.solvers.linear_program.bound import Multipliers, best_bound
+from widemargin.solvers.linear_program.result import ProgramResult
+
+JOIN, SHARE = 8, 4  # coefficients that join F at a time: this many, or this part of F if larger
+NEWTON_STEPS = 50  # most steps on one working set
+LENGTHS = (1.0, 0.5, 0.2, 0.05)  # of the projected steps that are tried
+RANK = 1e-12  # diagonal entries of R below this fraction of the largest count as zero
+PROGRESS = 1e-14  # a relative decrease of the objective below this is rounding
+TIGHT = 1e-11  # descent below this fraction of the sum of the multipliers is rounding
+NEAR = 1e-7  # the same, of coefficients whose constraint is nearly tight
+MOVES = 3  # times that the multipliers are moved to where G z < c
+
+SolveLinear: TypeAlias = Callable[[MarginProgram, ProgramResult | None], ProgramResult]
+"""Solves the program with linear slack from a start."""
+
+
+def solve_squared(
+    problem: MarginProgram,
+    rows: Rows,
+    *,
+    tol: float,
+    budget: Budget,
+    start: ProgramResult | None,
+    linear: SolveLinear,
+) -> ProgramResult:
+    """Solve a program with squared slack; the parameters are those of the door of the package.
+
+    `linear` solves the program with linear slack, which is the start if there is no other.
+    """
+    used = 0
+    if start is None:
+        start = linear(problem.linear, None)
+        used = start.n_iter
+        if problem.price == 0 and not problem.slack(start.alpha, start.f).any():
+            return _without_slack(start)
+    run = _Descent(problem, rows, np.minimum(start.alpha, problem.limit))
+    status = run.minimise(budget)
+    found = run.result(status, tol, used)
+    return found
+
+
+def _without_slack(found: ProgramResult) -> ProgramResult:
+    """Return an optimum without slack, with the multipliers 0 that prove it."""
+    nothing = np.zeros_like(found.z)
+    return ProgramResult(
+        alpha=found.alpha,
+        z=nothing,
+        f=found.f,
+        g=nothing.copy(),
+        n_iter=found.n_iter,
+        status="converged",
+        method=found.method,
+    )
+
+
+class _Columns:
+    """Columns of G, each divided by the size of its kernel values, computed on demand."""
+
+    def __init__(self, problem: MarginProgram, rows: Rows, memory: float) -> None:
+        self.problem, self.rows, self.size = problem, rows, problem.kernel_sizes()
+        self.place = np.full(rows.n, -1)
+        self.most = max(1, int(memory / (16 * rows.n)))  # room for a copy
+        self.store = np.empty((rows.n, 0))
+        self.count = 0
+
+    def of(self, which: IntArray) -> FloatArray:
+        """Return the columns of some coefficients."""
+        new = which[self.place[which] < 0]
+        if len(new):
+            self._add(new)
+        return self.store[:, self.place[which]]
+
+    def _add(self, new: IntArray) -> None:
+        first, self.count = self.count, self.count + len(new)
+        if self.count > self.most:
+            raise MemoryError(
+                f"the columns of {self.count} coefficients do not fit into cache_size: raise it"
+            )
+        if self.count > self.store.shape[1]:
+            room = np.empty((self.rows.n, min(self.most, max(2 * first, self.count))))
+            room[:, :first] = self.store[:, :first]
+            self.store = room
+        y = self.problem.y
+        block = self.rows.block(np.arange(self.rows.n), self.rows, new) * (y[:, None] * y[new])
+        block[new, np.arange(len(new))] -= self.problem.shift[new]
+        self.store[:, first : self.count] = block / self.size[new]
+        self.place[new] = np.arange(first, self.count)
+
+
+class _Descent:
+    """Iterate x, the coefficients times the size of their kernel values, and its slacks."""
+
+    def __init__(self, problem: MarginProgram, rows: Rows, alpha: FloatArray) -> None:
+        self.problem, self.rows = problem, rows
+        self.size = problem.kernel_sizes()
+        self.seen = problem.limit > 0
+        self.price = np.divide(problem.price, self.size, out=np.zeros(rows.n), where=self.seen)
+        self.x = alpha * self.size
+        self.work = np.flatnonzero(self.x)
+
+    def minimise(self, budget: Budget) -> Status:
+        """Take steps until no coefficient descends, or nothing is gained."""
+        self.columns = _Columns(self.problem, self.rows, budget.cache_bytes)
+        best = np.inf
+        while True:
+            self._newton()
+            value = self._objective(self.x[self.work], self.margins)
+            pull = self._pull()
+            self.descent = np.where(self.x < LIMIT, pull, 0.0)
+            level = TIGHT * float(self.z.sum())
+            joins = np.flatnonzero((self.descent > level) & (self.x == 0) & self.seen)
+            if not len(joins) or not value < best * (1 - PROGRESS):
+                return "converged"
+            best = value
+            if not budget.spend(1, float(self.descent[joins].max())):
+                return budget.status
+            most = max(JOIN, len(self.work) // SHARE)
+            joins = joins[np.argsort(-self.descent[joins], kind="stable")[:most]]
+            self.work = np.sort(np.append(np.flatnonzero(self.x), joins))
+
+    # -- Newton steps on the working set -----------------------------------------------------
+
+    def _newton(self) -> None:
+        """Minimise over the coefficients of the working set."""
+        for _ in range(NEWTON_STEPS):
+            G, x = self.columns.of(self.work), self.x[self.work]
+            self.margins = G @ x
+            if not len(self.work):
+                return
+            before = self._objective(x, self.margins)
+            away = self._direction(G)
+            blocked = ((x == 0) & (away < 0)) | ((x == LIMIT) & (away > 0))
+            if blocked.any():
+                self.work = self.work[~blocked]
+                continue
+            value, x = self._step(G, x, away)
+            if not value < before * (1 - PROGRESS):
+                return
+            self.x[self.work] = x
+            self.margins = G @ x
+            pull = G.T @ self.z - self.price[self.work]
+            self.work = self.work[(x > 0) | (pull > 0)]
+
+    def _step(self, G: FloatArray, x: FloatArray, away: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective of the best point along a direction, and the point."""
+        trials = [np.clip(x + length * away, 0.0, LIMIT) for length in LENGTHS]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(away < 0, x / -away, np.where(away > 0, (LIMIT - x) / away, np.inf))
+        cost = float(self.price[self.work] @ away)
+        length = self._line_search(G @ away, cost, float(room.min()))
+        trials.append(np.clip(x + length * away, 0.0, LIMIT))
+        values = [(self._objective(trial, G @ trial), k) for k, trial in enumerate(trials)]
+        value, k = min(values)
+        return value, trials[k]
+
+    def _direction(self, G: FloatArray) -> FloatArray:
+        """Return the step to the minimum of the quadratic piece."""
+        slack = 1.0 - self.margins
+        active = slack > 0
+        root = np.sqrt(self.problem.weight[active])
+        Q, R, order = factored(G[active] * root[:, None])
+        price = 0.5 * self.price[self.work][order]
+        inner = Q.T @ (root * slack[active])
+        if price.any():
+            inner = inner - solve_triangular(R, price[: len(R)], trans=1, check_finite=False)
+        away = np.zeros(len(self.work))
+        away[order[: len(R)]] = solve_triangular(R, inner, check_finite=False)
+        return away
+
+    def _line_search(self, change: FloatArray, cost: float, most: float) -> float:
+        """Return the step length in [0, most] that minimises the objective exactly.
+
+        The derivative along the direction increases and is linear between the lengths at which a
+        sample gains or loses its slack.
+        """
+        slack, w = 1.0 - self.margins, self.problem.weight
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kinks = np.where(change != 0, slack / change, np.inf)
+        kinks = np.sort(kinks[(kinks > 0) & (kinks < most)])
+
+        def slope(t: float) -> float:
+            return cost - 2.0 * float((w * np.maximum(0.0, slack - t * change)) @ change)
+
+        low, high = -1, len(kinks)  # the root is between kinks[low] and kinks[high]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if slope(float(kinks[middle])) < 0:
+                low = middle
+            else:
+                high = middle
+        left = 0.0 if low < 0 else float(kinks[low])
+        right = min(most, float(kinks[high]) if high < len(kinks) else max(most, left))
+        if not np.isfinite(right):
+            right = 2.0 * left + 1.0
+        rise = slope(right) - slope(left)
+        if rise <= 0:
+            return right if slope(left) < 0 else left
+        return float(np.clip(left - slope(left) * (right - left) / rise, left, most))
+
+    # -- values ------------------------------------------------------------------------------
+
+    @property
+    def z(self) -> FloatArray:
+        """Multipliers of the current slacks."""
+        return 2.0 * self.problem.weight * np.maximum(0.0, 1.0 - self.margins)
+
+    def _objective(self, x: FloatArray, margins: FloatArray) -> float:
+        slack = np.maximum(0.0, 1.0 - margins)
+        return self.problem.loss(slack) + float(self.price[self.work] @ x)
+
+    def _pull(self) -> FloatArray:
+        """Return G z - c of each coefficient, divided by the size of its kernel values."""
+        pull = self.problem.product(self.z, self._values(self.z)) - self.problem.price
+        return np.divide(pull, self.size, out=np.zeros(len(pull)), where=self.seen)
+
+    def _values(self, v: FloatArray) -> FloatArray:
+        """Return K (y v)."""
+        used = np.flatnonzero(v)
+        if not len(used):
+            return np.zeros(len(v))
+        signed = (self.problem.y * v)[used]
+        return self.rows.weighted_sum(np.arange(len(v)), self.rows, used, signed)
+
+    # -- the result --------------------------------------------------------------------------
+
+    def result(self, status: Status, tol: float, used: int) -> ProgramResult:
+        """Return the coefficients with the multipliers of the best lower bound."""
+        problem = self.problem
+        alpha = np.divide(self.x, self.size, out=np.zeros(len(self.x)), where=self.seen)
+        alpha = np.minimum(alpha, problem.limit)
+        f = self._values(alpha)
+        count = roundings(self.rows, self.rows.n)
+        z = 2.0 * problem.weight * problem.slack(alpha, f)
+        candidates: list[Multipliers] = [(z, self._values(z))]
+        for _ in range(MOVES):
+            z = self._inside(*candidates[-1], count)
+            candidates.append((z, self._values(z)))
+        z, g = best_bound(problem, candidates, count)
+        if not problem.is_optimal(alpha, f, z, g, tol):
+            z, g = max([(z, g), *candidates], key=lambda point: problem.dual(*point))
+        if problem.is_optimal(alpha, f, z, g, tol):
+            status = "converged"
+        elif status == "converged":
+            status = "stalled"
+        return ProgramResult(
+            alpha=alpha, z=z, f=f, g=g, n_iter=max(1, used), status=status, method="newton"
+        )
+
+    def _inside(self, z: FloatArray, g: FloatArray, count: float) -> FloatArray:
+        """Return nearby multipliers with G z below c by the rounding error of its sums."""
+        problem = self.problem
+        excess = problem.product(z, g) - problem.price
+        excess = excess + 2.0 * problem.rounding(float(z.sum()), z, count)
+        scaled = np.divide(excess, self.size, out=np.full(len(z), -np.inf), where=self.seen)
+        near = self._nearly_tight(scaled, float(z.sum()))
+        active = z > 0
+        if not (scaled[near] > 0).any() or not active.any():
+            return z
+        root = np.sqrt(problem.weight[active])
+        Q, R, order = factored(self.columns.of(near)[active] * root[:, None])
+        wrong = scaled[near][order[: len(R)]]
+        move = Q @ solve_triangular(R, wrong, trans=1, check_finite=False)
+        moved = z.copy()
+        moved[active] -= root * move
+        return np.maximum(moved, 0.0)
+
+    def _nearly_tight(self, scaled: FloatArray, total: float) -> IntArray:
+        """Return the coefficients that are positive or nearly so, not more than samples."""
+        tight: BoolArray = (scaled > -NEAR * total) | (self.x > 0)
+        return np.flatnonzero(tight & self.seen)
+
+
+def factored(M: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return Q, R and the order of the columns of a matrix, without those that depend on others."""
+    Q, R, order = qr(M, mode="economic", pivoting=True, check_finite=False)
+    size = np.abs(np.diagonal(R))
+    rank = int(np.count_nonzero(size > RANK * size[0])) if len(size) else 0
+    return Q[:, :rank], R[:rank, :rank], order
