@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from widemargin._base.typing import FloatArray
+from widemargin._base.validation import require_choice
 from widemargin.estimators.lp.fit import KernelData
 from widemargin.estimators.lp.program import ProgramClassifier, check_lam
 from widemargin.problems.linear_program import MarginProgram, adaptive_margin
+
+LOSSES = ("hinge", "squared_hinge")
 
 
 class LOOSVC(ProgramClassifier):
@@ -24,6 +27,10 @@ class LOOSVC(ProgramClassifier):
 
     Parameters
     ----------
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Exponent of the slacks in the objective, 1 or 2 (delta in (2.4)). With squares the slacks
+        are unique and large ones weigh more, so that outliers have more influence and more samples
+        a slack.
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         Kernel function, as for :class:`SVC`. It must be symmetric with k(x, x) not negative, but
         need not be positive semi-definite.
@@ -120,6 +127,9 @@ class LOOSVC(ProgramClassifier):
     >>> model = LOOSVC().fit(scale(X), y)
     >>> model.certificate_.converged, round(model.score(scale(X), y), 3)
     (True, 0.996)
+    >>> squared = LOOSVC(loss="squared_hinge").fit(scale(X), y)
+    >>> squared.certificate_.converged, round(squared.score(scale(X), y), 3)
+    (True, 0.996)
     """
 
     _lam_times_diagonal = True
@@ -127,6 +137,7 @@ class LOOSVC(ProgramClassifier):
     def __init__(
         self,
         *,
+        loss: str = "hinge",
         kernel: Any = "rbf",
         degree: float = 3,
         gamma: Any = "scale",
@@ -144,14 +155,22 @@ class LOOSVC(ProgramClassifier):
             kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
             max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
         )  # fmt: skip
+        self.loss = loss
         self.calibration = calibration
         self.class_weight = class_weight
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_choice("loss", self.loss, LOSSES)
 
     def _lam(self) -> float:
         return 1.0
 
     def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
-        return adaptive_margin(y, weight, kernel.diagonal, kernel.limit, 1.0, "leave-one-out")
+        squared = self.loss == "squared_hinge"
+        return adaptive_margin(
+            y, weight, kernel.diagonal, kernel.limit, 1.0, "leave-one-out", squared=squared
+        )
 
 
 class AdaptiveMarginSVC(ProgramClassifier):
@@ -165,13 +184,16 @@ class AdaptiveMarginSVC(ProgramClassifier):
     (Smola et al. 2000, (2.10)-(2.12)): the margin required of a sample grows with its own
     contribution to f, which limits the influence of outliers. This is the only regularisation.
     lam = 1 is :class:`LOOSVC`, lam = 0 minimises the training loss alone, and with lam of at least
-    `lam_max_` all coefficients are zero.
+    `lam_max_` all coefficients are zero. With ``loss="squared_hinge"`` the objective is
+    :math:`\sum_i \xi_i^2`.
 
     Parameters
     ----------
     lam : float, default=1.0
         Factor of the sample's own contribution in its margin, not negative; larger values
         regularise more.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        As for :class:`LOOSVC`.
     kernel, degree, gamma, coef0, calibration, tol, class_weight
         As for :class:`LOOSVC`.
     cache_size, max_iter, time_limit, random_state, verbose
@@ -212,6 +234,7 @@ class AdaptiveMarginSVC(ProgramClassifier):
         self,
         *,
         lam: float = 1.0,
+        loss: str = "hinge",
         kernel: Any = "rbf",
         degree: float = 3,
         gamma: Any = "scale",
@@ -230,15 +253,20 @@ class AdaptiveMarginSVC(ProgramClassifier):
             max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.lam = lam
+        self.loss = loss
         self.calibration = calibration
         self.class_weight = class_weight
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_lam(self.lam)
+        require_choice("loss", self.loss, LOSSES)
 
     def _lam(self) -> float:
         return float(self.lam)
 
     def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
-        return adaptive_margin(y, weight, kernel.diagonal, kernel.limit, float(self.lam))
+        squared = self.loss == "squared_hinge"
+        return adaptive_margin(
+            y, weight, kernel.diagonal, kernel.limit, float(self.lam), squared=squared
+        )

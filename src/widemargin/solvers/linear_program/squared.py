@@ -38,6 +38,9 @@ RANK = 1e-12  # diagonal entries of R below this fraction of the largest count a
 PROGRESS = 1e-14  # a relative decrease of the objective below this is rounding
 TIGHT = 1e-11  # descent below this fraction of the sum of the multipliers is rounding
 NEAR = 1e-7  # the same, of coefficients whose constraint is nearly tight
+NOTHING = 1e-14  # a loss that counts as 0, relative to that of alpha = 0
+SHORT, DAMPING = 0.1, 1e-2  # steps this short are damped, first by this part of a typical column
+KINK = 1e-9  # a margin within this of 1 counts as a slack in Newton steps
 MOVES = 3  # times that the multipliers are moved to where G z < c
 
 SolveLinear: TypeAlias = Callable[[MarginProgram, ProgramResult | None], ProgramResult]
@@ -61,12 +64,14 @@ def solve_squared(
     if start is None:
         start = linear(problem.linear, None)
         used = start.n_iter
-        if problem.price == 0 and not problem.slack(start.alpha, start.f).any():
+        # Pivots are other units than Newton steps, which have a budget of their own.
+        budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
+        loss = problem.loss(problem.slack(start.alpha, start.f))
+        if problem.price == 0 and loss <= NOTHING * problem.weight.sum():
             return _without_slack(start)
-    run = _Descent(problem, rows, np.minimum(start.alpha, problem.limit))
-    status = run.minimise(budget)
-    found = run.result(status, tol, used)
-    return found
+    run = _Descent(problem, rows, np.minimum(start.alpha, problem.limit), budget)
+    status = run.minimise()
+    return run.result(status, tol, used + budget.used)
 
 
 def _without_slack(found: ProgramResult) -> ProgramResult:
@@ -120,77 +125,118 @@ class _Columns:
 class _Descent:
     """Iterate x, the coefficients times the size of their kernel values, and its slacks."""
 
-    def __init__(self, problem: MarginProgram, rows: Rows, alpha: FloatArray) -> None:
-        self.problem, self.rows = problem, rows
+    def __init__(
+        self, problem: MarginProgram, rows: Rows, alpha: FloatArray, budget: Budget
+    ) -> None:
+        self.problem, self.rows, self.budget = problem, rows, budget
+        self.columns = _Columns(problem, rows, budget.cache_bytes)
         self.size = problem.kernel_sizes()
         self.seen = problem.limit > 0
         self.price = np.divide(problem.price, self.size, out=np.zeros(rows.n), where=self.seen)
         self.x = alpha * self.size
-        self.work = np.flatnonzero(self.x)
+        self.work = self._inner()
 
-    def minimise(self, budget: Budget) -> Status:
+    def minimise(self) -> Status:
         """Take steps until no coefficient descends, or nothing is gained."""
-        self.columns = _Columns(self.problem, self.rows, budget.cache_bytes)
         best = np.inf
         while True:
             self._newton()
-            value = self._objective(self.x[self.work], self.margins)
-            pull = self._pull()
-            self.descent = np.where(self.x < LIMIT, pull, 0.0)
-            level = TIGHT * float(self.z.sum())
-            joins = np.flatnonzero((self.descent > level) & (self.x == 0) & self.seen)
+            value = self.problem.loss(self.slack) + float(self.price @ self.x)
+            descent = self._descent()
+            joins = np.flatnonzero(descent > self._level())
             if not len(joins) or not value < best * (1 - PROGRESS):
-                return "converged"
+                return self.budget.status
             best = value
-            if not budget.spend(1, float(self.descent[joins].max())):
-                return budget.status
+            if not self.budget.spend(1, float(descent.max())):
+                return self.budget.status
             most = max(JOIN, len(self.work) // SHARE)
-            joins = joins[np.argsort(-self.descent[joins], kind="stable")[:most]]
-            self.work = np.sort(np.append(np.flatnonzero(self.x), joins))
+            joins = joins[np.argsort(-descent[joins], kind="stable")[:most]]
+            self.work = np.sort(np.append(self._inner(), joins))
+
+    def _inner(self) -> IntArray:
+        """Return the coefficients strictly between their bounds."""
+        return np.flatnonzero((self.x > 0) & (self.x < LIMIT))
+
+    def _descent(self) -> FloatArray:
+        """Return how fast the objective falls if a coefficient leaves the bound that it is at."""
+        pull = self._pull()
+        inwards = np.where(self.x == 0, pull, np.where(self.x == LIMIT, -pull, 0.0))
+        return np.where(self.seen, inwards, 0.0)
 
     # -- Newton steps on the working set -----------------------------------------------------
 
     def _newton(self) -> None:
         """Minimise over the coefficients of the working set."""
+        self.margins = self._margins()
+        damping, least = 0.0, float(np.sqrt(self.problem.loss(self.slack))) / LIMIT
         for _ in range(NEWTON_STEPS):
             G, x = self.columns.of(self.work), self.x[self.work]
-            self.margins = G @ x
-            if not len(self.work):
+            away = self._direction(G, damping)
+            blocked = ((x <= 0) & (away < 0)) | ((x >= LIMIT) & (away > 0))
+            self.work = self.work[~blocked]
+            if not len(self.work) or not self.budget.spend(0, self._level()):
                 return
-            before = self._objective(x, self.margins)
-            away = self._direction(G)
-            blocked = ((x == 0) & (away < 0)) | ((x == LIMIT) & (away > 0))
             if blocked.any():
-                self.work = self.work[~blocked]
                 continue
-            value, x = self._step(G, x, away)
-            if not value < before * (1 - PROGRESS):
-                return
-            self.x[self.work] = x
-            self.margins = G @ x
+            best, wall = self._step(G, x, away)
+            value, before = (self._objective(at, self.margins + G @ (at - x)) for at in (best, x))
+            gained = value < before * (1 - PROGRESS)
+            if not gained and (wall == x).all():
+                if damping == least:
+                    return
+                damping = 0.0 if damping > least else least
+                continue
+            # Where rounding hides the gain of a step to a bound, the bound is taken all the same.
+            reached = best if gained else wall
+            short = np.linalg.norm(reached - x) < SHORT * np.linalg.norm(away)
+            usual = DAMPING * float(np.median(np.linalg.norm(G, axis=0)))
+            damping = max(10.0 * damping, usual) if short else 0.1 * damping * (damping > usual)
+            self.x[self.work] = reached
+            self.margins = self._margins()
             pull = G.T @ self.z - self.price[self.work]
-            self.work = self.work[(x > 0) | (pull > 0)]
+            inner = (reached > 0) & (reached < LIMIT)
+            if (np.abs(pull[inner]) <= self._level()).all():
+                return
+            self.work = self.work[np.where(pull > 0, reached < LIMIT, reached > 0)]
 
-    def _step(self, G: FloatArray, x: FloatArray, away: FloatArray) -> tuple[float, FloatArray]:
-        """Return the objective of the best point along a direction, and the point."""
-        trials = [np.clip(x + length * away, 0.0, LIMIT) for length in LENGTHS]
+    def _level(self) -> float:
+        """Return the rounding error of a descent."""
+        return TIGHT * float(self.z.sum())
+
+    def _margins(self) -> FloatArray:
+        """Return G alpha."""
+        used = np.flatnonzero(self.x)
+        return np.asarray(self.columns.of(used) @ self.x[used])
+
+    def _step(
+        self, G: FloatArray, x: FloatArray, away: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the best point along a direction, and x unless the first bound is nearby."""
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(away < 0, x / -away, np.where(away > 0, (LIMIT - x) / away, np.inf))
+        first = float(room.min())
         cost = float(self.price[self.work] @ away)
-        length = self._line_search(G @ away, cost, float(room.min()))
-        trials.append(np.clip(x + length * away, 0.0, LIMIT))
-        values = [(self._objective(trial, G @ trial), k) for k, trial in enumerate(trials)]
-        value, k = min(values)
-        return value, trials[k]
+        exact = self._line_search(G @ away, cost, first)
+        trials = [np.clip(x + length * away, 0.0, LIMIT) for length in (*LENGTHS, exact)]
+        best = min(trials, key=lambda at: self._objective(at, self.margins + G @ (at - x)))
+        if exact < first:
+            return best, x
+        wall = np.where(room == first, np.where(away > 0, LIMIT, 0.0), trials[-1])
+        return best, wall
 
-    def _direction(self, G: FloatArray) -> FloatArray:
-        """Return the step to the minimum of the quadratic piece."""
+    def _direction(self, G: FloatArray, damping: float) -> FloatArray:
+        """Return the step to the minimum of the quadratic piece.
+
+        Damping charges a step of the length `LIMIT` as much as the present objective. It concerns
+        combinations of columns below 1 / LIMIT only, without which the step may be so long that it
+        ends at the first bound.
+        """
         slack = 1.0 - self.margins
-        active = slack > 0
+        active = slack > -KINK  # also those on the margin, where a program with linear slack leaves many
         root = np.sqrt(self.problem.weight[active])
-        Q, R, order = factored(G[active] * root[:, None])
-        price = 0.5 * self.price[self.work][order]
+        Q, R, order = factored(G[active] * root[:, None], damping)
         inner = Q.T @ (root * slack[active])
+        price = 0.5 * self.price[self.work][order]
         if price.any():
             inner = inner - solve_triangular(R, price[: len(R)], trans=1, check_finite=False)
         away = np.zeros(len(self.work))
@@ -230,9 +276,14 @@ class _Descent:
     # -- values ------------------------------------------------------------------------------
 
     @property
+    def slack(self) -> FloatArray:
+        """Slack of each sample."""
+        return np.maximum(0.0, 1.0 - self.margins)
+
+    @property
     def z(self) -> FloatArray:
         """Multipliers of the current slacks."""
-        return 2.0 * self.problem.weight * np.maximum(0.0, 1.0 - self.margins)
+        return 2.0 * self.problem.weight * self.slack
 
     def _objective(self, x: FloatArray, margins: FloatArray) -> float:
         slack = np.maximum(0.0, 1.0 - margins)
@@ -287,7 +338,8 @@ class _Descent:
         if not (scaled[near] > 0).any() or not active.any():
             return z
         root = np.sqrt(problem.weight[active])
-        Q, R, order = factored(self.columns.of(near)[active] * root[:, None])
+        damping = float(np.sqrt(problem.loss(self.slack))) / LIMIT
+        Q, R, order = factored(self.columns.of(near)[active] * root[:, None], damping)
         wrong = scaled[near][order[: len(R)]]
         move = Q @ solve_triangular(R, wrong, trans=1, check_finite=False)
         moved = z.copy()
@@ -295,14 +347,22 @@ class _Descent:
         return np.maximum(moved, 0.0)
 
     def _nearly_tight(self, scaled: FloatArray, total: float) -> IntArray:
-        """Return the coefficients that are positive or nearly so, not more than samples."""
+        """Return the coefficients below their limit that are positive or nearly so."""
         tight: BoolArray = (scaled > -NEAR * total) | (self.x > 0)
-        return np.flatnonzero(tight & self.seen)
+        return np.flatnonzero(tight & self.seen & (self.x < LIMIT))
 
 
-def factored(M: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return Q, R and the order of the columns of a matrix, without those that depend on others."""
-    Q, R, order = qr(M, mode="economic", pivoting=True, check_finite=False)
-    size = np.abs(np.diagonal(R))
-    rank = int(np.count_nonzero(size > RANK * size[0])) if len(size) else 0
-    return Q[:, :rank], R[:rank, :rank], order
+def factored(M: FloatArray, damping: float) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return Q, R and the order of the columns of a matrix, without those that depend on others.
+
+    Whether they do is judged with all columns scaled to the norm 1: those of isolated samples are
+    tiny. With damping, R'R = M'M + damping^2 I.
+    """
+    n = len(M)
+    if damping:
+        M = np.vstack([M, damping * np.eye(M.shape[1])])
+    norm = np.linalg.norm(M, axis=0)
+    scale = np.where(norm > 0, norm, 1.0)
+    Q, R, order = qr(M / scale, mode="economic", pivoting=True, check_finite=False)
+    rank = int(np.count_nonzero(np.abs(np.diagonal(R)) > RANK))
+    return Q[:n, :rank], R[:rank, :rank] * scale[order[:rank]], order
