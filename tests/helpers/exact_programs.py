@@ -1,6 +1,6 @@
 """Truth about the machines that are no box-constrained quadratic program with a threshold.
 
-Linear programs over expansions, l1 and Crammer-Singer planes and margins in l_p. Published
+Programs over expansions, l1 and Crammer-Singer planes and margins in l_p. Published
 models: `dual_coef_` on `support_` (NuLPSVC: divided by its exact sum, with the best rho), `coef_`
 and `intercept_`.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import clarabel
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from tests.helpers.exact_numbers import (
@@ -89,6 +91,7 @@ class _Program:
         for i in range(n):
             self.G[i][i] -= shift[i]
         self.price = rational(model.lam) if name == "LPSVC" else ZERO
+        self.squared = getattr(model, "loss", "hinge") == "squared_hinge"
         self.weight, self.nu = weight, None
         if name == "NuLPSVC":
             total = sum(weight, ZERO)
@@ -104,6 +107,7 @@ class _Program:
         if self.nu is None:
             margins = product(self.G, alpha)
             slack = [max(ZERO, 1 - m) for m in margins]
+            slack = [xi * xi for xi in slack] if self.squared else slack
             return dot(self.weight, slack) + self.price * sum(alpha, ZERO)
         total = sum(alpha, ZERO)
         alpha = [a / total for a in alpha] if total else [Fraction(1, len(alpha))] * len(alpha)
@@ -120,6 +124,12 @@ class _Program:
         if self.nu is not None:
             return -max(image)
         excess = [max(ZERO, g - self.price) for g in image]
+        if self.squared:
+            gain = (
+                sum(z, ZERO)
+                - sum((v * v / w for v, w in zip(z, self.weight, strict=True)), ZERO) / 4
+            )
+            return gain - dot(self.limit, excess)
         bound = sum(z, ZERO) - dot(self.limit, excess)
         shrink = self.price / max([self.price, *image]) if self.price else ZERO
         return max(bound, shrink * sum(z, ZERO))
@@ -130,8 +140,9 @@ class _Program:
         Unless the stated problem limits the coefficients, those beyond the limits count as well.
         """
         primal = self.primal(alphas[0])
-        capped, z = self._by_highs(True)
-        free, _ = ([], []) if self.nu is not None else self._by_highs(False)
+        reference = self._by_clarabel if self.squared else self._by_highs
+        capped, z = reference(True)
+        free, _ = ([], []) if self.nu is not None else reference(False)
         upper = [primal]
         for alpha in [*alphas, *capped, *free]:
             for scale in SCALES:
@@ -171,6 +182,30 @@ class _Program:
         if nu:
             z = self._with_sum(z)
         return [alpha], [z]
+
+    def _by_clarabel(self, capped: bool) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
+        """Return coefficients and dual variables that Clarabel finds for squared slack."""
+        n = len(self.weight)
+        G = np.array([[float(v) for v in row] for row in self.G])
+        scale = np.abs(G).max() or 1.0
+        P = sp.diags(np.append(np.zeros(n), [2 * float(v) for v in self.weight]), format="csc")
+        A = -np.block([[G / scale, np.eye(n)], [np.eye(2 * n)]])
+        side = np.append(-np.ones(n), np.zeros(2 * n))
+        if capped:
+            A = np.vstack([A, np.eye(n, 2 * n)])
+            side = np.append(side, [float(u) * scale for u in self.limit])
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        cones = [clarabel.NonnegativeConeT(len(side))]
+        problem = (P, np.zeros(2 * n), sp.csc_matrix(A), side, cones, settings)
+        found = clarabel.DefaultSolver(*problem).solve()
+        x, z = np.array(found.x)[:n], np.array(found.z)[:n]
+        if not (np.isfinite(x).all() and np.isfinite(z).all()):
+            return [], []
+        alpha = vector(np.maximum(x, 0.0) / scale)
+        slack = [max(ZERO, 1 - m) for m in product(self.G, alpha)]
+        of_slack = [2 * w * xi for w, xi in zip(self.weight, slack, strict=True)]
+        return [alpha], [vector(np.maximum(z, 0.0)), of_slack]
 
     def _with_sum(self, z: list[Fraction]) -> list[Fraction]:
         """Return variables within their boxes whose sum is nu, near the given ones."""

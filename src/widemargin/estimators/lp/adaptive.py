@@ -23,14 +23,15 @@ class LOOSVC(ProgramClassifier):
 
     each sample has to be classified correctly by the others (Smola et al. 2000, (2.7)-(2.9)). A
     large coefficient does not help a sample to meet its own constraint, so that outliers have
-    little influence. The values k(x_i, x_i) do not enter the problem, but they enter f.
+    little influence. The values k(x_i, x_i) do not enter the problem, but they enter f. With
+    ``loss="squared_hinge"`` the objective is :math:`\sum_i \xi_i^2`, (2.4) with
+    :math:`\delta = 2`.
 
     Parameters
     ----------
     loss : {"hinge", "squared_hinge"}, default="hinge"
-        Exponent of the slacks in the objective, 1 or 2 (delta in (2.4)). With squares the slacks
-        are unique and large ones weigh more, so that outliers have more influence and more samples
-        a slack.
+        Loss function: linear in the slack, or its square. With squares large slacks weigh more,
+        and the slacks are unique.
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         Kernel function, as for :class:`SVC`. It must be symmetric with k(x, x) not negative, but
         need not be positive semi-definite.

@@ -38,7 +38,9 @@ def best_bound(
     points = list(candidates)
     if problem.nu is None:
         points.append((np.zeros(problem.n_rows), np.zeros(problem.n_rows)))
-    if not np.isfinite(problem.rounding(float(problem.weight.sum()), problem.weight, roundings)).all():
+    if not np.isfinite(
+        problem.rounding(float(problem.weight.sum()), problem.weight, roundings)
+    ).all():
         roundings = 0.0  # no multipliers survive unknown rounding errors: take the computed values
     blends = [_Blend(problem, *point, roundings) for point in points]
     best = max(blends, key=lambda blend: blend.value())

@@ -232,7 +232,9 @@ class _Descent:
         ends at the first bound.
         """
         slack = 1.0 - self.margins
-        active = slack > -KINK  # also those on the margin, where a program with linear slack leaves many
+        active = (
+            slack > -KINK
+        )  # also those on the margin, where a program with linear slack leaves many
         root = np.sqrt(self.problem.weight[active])
         Q, R, order = factored(G[active] * root[:, None], damping)
         inner = Q.T @ (root * slack[active])
