@@ -36,11 +36,11 @@ NEWTON_STEPS = 50  # most steps on one working set
 LENGTHS = (1.0, 0.5, 0.2, 0.05)  # of the projected steps that are tried
 RANK = 1e-12  # diagonal entries of R below this fraction of the largest count as zero
 PROGRESS = 1e-14  # a relative decrease of the objective below this is rounding
-TIGHT = 1e-11  # descent below this fraction of the sum of the multipliers is rounding
-NEAR = 1e-7  # the same, of coefficients whose constraint is nearly tight
+TIGHT = 1e-14  # a descent below this fraction of its terms is rounding
+NEAR = 1e-7  # fraction of the sum of the multipliers within which a constraint is nearly tight
 NOTHING = 1e-14  # a loss that counts as 0, relative to that of alpha = 0
 SHORT, DAMPING = 0.1, 1e-2  # steps this short are damped, first by this part of a typical column
-KINK = 1e-9  # a margin within this of 1 counts as a slack in Newton steps
+KINK = 1e-9  # in the first step, a margin within this of 1 counts as a slack: an LP leaves many
 MOVES = 3  # times that the multipliers are moved to where G z < c
 
 SolveLinear: TypeAlias = Callable[[MarginProgram, ProgramResult | None], ProgramResult]
@@ -134,7 +134,8 @@ class _Descent:
         self.seen = problem.limit > 0
         self.price = np.divide(problem.price, self.size, out=np.zeros(rows.n), where=self.seen)
         self.x = alpha * self.size
-        self.work = self._inner()
+        self.work, self.violation = self._inner(), np.inf
+        self.kink = -KINK
 
     def minimise(self) -> Status:
         """Take steps until no coefficient descends, or nothing is gained."""
@@ -143,11 +144,12 @@ class _Descent:
             self._newton()
             value = self.problem.loss(self.slack) + float(self.price @ self.x)
             descent = self._descent()
-            joins = np.flatnonzero(descent > self._level())
+            joins = np.flatnonzero(descent > 0)
             if not len(joins) or not value < best * (1 - PROGRESS):
                 return self.budget.status
             best = value
-            if not self.budget.spend(1, float(descent.max())):
+            self.violation = float(descent.max())
+            if not self.budget.spend(1, self.violation):
                 return self.budget.status
             most = max(JOIN, len(self.work) // SHARE)
             joins = joins[np.argsort(-descent[joins], kind="stable")[:most]]
@@ -158,10 +160,18 @@ class _Descent:
         return np.flatnonzero((self.x > 0) & (self.x < LIMIT))
 
     def _descent(self) -> FloatArray:
-        """Return how fast the objective falls if a coefficient leaves the bound that it is at."""
-        pull = self._pull()
+        """Return how fast the objective falls if a coefficient leaves its bound, 0 for rounding."""
+        problem, z, y = self.problem, self.z, self.problem.y
+        used = np.flatnonzero(z)
+        # By class, so that their sum shows what the difference was rounded to.
+        parts = np.column_stack([np.where(y > 0, z, 0.0), np.where(y < 0, z, 0.0)])[used]
+        ours, theirs = self.rows.weighted_sum(np.arange(len(z)), self.rows, used, parts).T
+        own = problem.shift * z
+        pull = y * (ours - theirs) - own - problem.price
+        rounding = TIGHT * (np.abs(ours) + np.abs(theirs) + own + problem.price)
         inwards = np.where(self.x == 0, pull, np.where(self.x == LIMIT, -pull, 0.0))
-        return np.where(self.seen, inwards, 0.0)
+        certain = self.seen & (inwards > rounding)
+        return np.divide(inwards, self.size, out=np.zeros(len(z)), where=certain)
 
     # -- Newton steps on the working set -----------------------------------------------------
 
@@ -174,34 +184,47 @@ class _Descent:
             away = self._direction(G, damping)
             blocked = ((x <= 0) & (away < 0)) | ((x >= LIMIT) & (away > 0))
             self.work = self.work[~blocked]
-            if not len(self.work) or not self.budget.spend(0, self._level()):
+            if not len(self.work) or not self.budget.spend(0, self.violation):
                 return
             if blocked.any():
                 continue
-            best, wall = self._step(G, x, away)
-            value, before = (self._objective(at, self.margins + G @ (at - x)) for at in (best, x))
-            gained = value < before * (1 - PROGRESS)
-            if not gained and (wall == x).all():
+            reached = self._reached(G, x, away)
+            if reached is None:
                 if damping == least:
                     return
                 damping = 0.0 if damping > least else least
                 continue
-            # Where rounding hides the gain of a step to a bound, the bound is taken all the same.
-            reached = best if gained else wall
-            short = np.linalg.norm(reached - x) < SHORT * np.linalg.norm(away)
-            usual = DAMPING * float(np.median(np.linalg.norm(G, axis=0)))
-            damping = max(10.0 * damping, usual) if short else 0.1 * damping * (damping > usual)
-            self.x[self.work] = reached
+            damping = _damping(damping, G, _length(reached - x) / _length(away))
+            self.x[self.work], self.kink = reached, 0.0
             self.margins = self._margins()
-            pull = G.T @ self.z - self.price[self.work]
+            pull, rounding = self._pull(G, self.margins)
             inner = (reached > 0) & (reached < LIMIT)
-            if (np.abs(pull[inner]) <= self._level()).all():
+            if (np.abs(pull) <= rounding)[inner].all():
                 return
             self.work = self.work[np.where(pull > 0, reached < LIMIT, reached > 0)]
 
-    def _level(self) -> float:
-        """Return the rounding error of a descent."""
-        return TIGHT * float(self.z.sum())
+    def _reached(self, G: FloatArray, x: FloatArray, away: FloatArray) -> FloatArray | None:
+        """Return the point that a step along a direction leads to, or None if nothing is gained."""
+        best, wall = self._step(G, x, away)
+        value, before = (self._objective(at, self.margins + G @ (at - x)) for at in (best, x))
+        if value < before * (1 - PROGRESS):
+            return best
+        # Rounding may hide the gain of a step to a bound, or of one that halves the gradient.
+        if (wall != x).any():
+            return wall
+        full = x + away
+        inside = ((full >= 0) & (full <= LIMIT)).all()
+        steepness = [
+            float(np.abs(self._pull(G, m)[0]).max())
+            for m in (self.margins, self.margins + G @ away)
+        ]
+        return full if inside and steepness[1] < 0.5 * steepness[0] else None
+
+    def _pull(self, G: FloatArray, margins: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return minus the gradient of the working set, and its rounding error."""
+        z = 2.0 * self.problem.weight * np.maximum(0.0, 1.0 - margins)
+        price = self.price[self.work]
+        return G.T @ z - price, TIGHT * (np.abs(G).T @ z + price)
 
     def _margins(self) -> FloatArray:
         """Return G alpha."""
@@ -232,9 +255,7 @@ class _Descent:
         ends at the first bound.
         """
         slack = 1.0 - self.margins
-        active = (
-            slack > -KINK
-        )  # also those on the margin, where a program with linear slack leaves many
+        active = slack > self.kink
         root = np.sqrt(self.problem.weight[active])
         Q, R, order = factored(G[active] * root[:, None], damping)
         inner = Q.T @ (root * slack[active])
@@ -290,11 +311,6 @@ class _Descent:
     def _objective(self, x: FloatArray, margins: FloatArray) -> float:
         slack = np.maximum(0.0, 1.0 - margins)
         return self.problem.loss(slack) + float(self.price[self.work] @ x)
-
-    def _pull(self) -> FloatArray:
-        """Return G z - c of each coefficient, divided by the size of its kernel values."""
-        pull = self.problem.product(self.z, self._values(self.z)) - self.problem.price
-        return np.divide(pull, self.size, out=np.zeros(len(pull)), where=self.seen)
 
     def _values(self, v: FloatArray) -> FloatArray:
         """Return K (y v)."""
@@ -352,6 +368,18 @@ class _Descent:
         """Return the coefficients below their limit that are positive or nearly so."""
         tight: BoolArray = (scaled > -NEAR * total) | (self.x > 0)
         return np.flatnonzero(tight & self.seen & (self.x < LIMIT))
+
+
+def _length(v: FloatArray) -> float:
+    return float(np.linalg.norm(v))
+
+
+def _damping(damping: float, G: FloatArray, share: float) -> float:
+    """Return the damping of the next direction, after a step of this share of the last one."""
+    usual = DAMPING * float(np.median(np.linalg.norm(G, axis=0)))
+    if share < SHORT:
+        return max(10.0 * damping, usual)
+    return 0.1 * damping if damping > usual else 0.0
 
 
 def factored(M: FloatArray, damping: float) -> tuple[FloatArray, FloatArray, IntArray]:
