@@ -17,7 +17,7 @@ any c          :math:`\sum_i z_i - \sum_i u_i                :math:`\alpha \le u
 nu             :math:`-t`                                    z has the sum :math:`\nu`
 =============  ============================================  =====================================
 
-With squared slack :math:`\sum_i z_i` stands for :math:`\sum_i z_i - z_i^2 / (4 w_i)`, evaluated at the
+With squared slack :math:`\sum_i z_i` stands for :math:`\sum_i z_i - z_i^2 / (4 w_i)`, at the
 scaled z.
 
 t is the largest upper end of the error bounds. Only the third bound uses the limits u. It is stated

@@ -41,8 +41,8 @@ from widemargin.solvers.linear_program.bound import best_bound
 from widemargin.solvers.linear_program.continuation import from_larger_prices, has_failed
 from widemargin.solvers.linear_program.interior import solve_interior
 from widemargin.solvers.linear_program.result import ProgramResult
-from widemargin.solvers.linear_program.squared import solve_squared
 from widemargin.solvers.linear_program.simplex import Vertices, solve_simplex
+from widemargin.solvers.linear_program.squared import solve_squared
 
 __all__ = ["ProgramResult", "solve", "zero_result"]
 

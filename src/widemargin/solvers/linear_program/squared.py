@@ -8,7 +8,9 @@ The method keeps a working set F of coefficients that may be positive. A Newton 
 least squares problem of F over the samples with a slack, by a QR factorisation with pivoting (the
 normal equations would square the condition number of G), and the best point of the projected path
 and of the exact line search is taken. When F is optimal, the coefficients with the steepest descent
-join it. The objective falls in every step, so no working set returns.
+join it. The objective falls in every step, so no working set returns. In a narrow kernel, where the
+coefficients span so many orders of magnitude that steps end at the first bound, an interior-point
+method finds the working set (`linear_program.squared_interior`).
 
 The first coefficients are those of the program with linear slack. If its optimum is 0, so is that
 of the squared slack, and it is returned. The published multipliers are moved, by the smallest
@@ -17,7 +19,8 @@ change in the norm of the dual, to where :math:`G z < c` holds beyond its roundi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -30,6 +33,7 @@ from widemargin.problems.linear_program import LIMIT, MarginProgram
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.linear_program.bound import Multipliers, best_bound
 from widemargin.solvers.linear_program.result import ProgramResult
+from widemargin.solvers.linear_program.squared_interior import interior_points
 
 JOIN, SHARE = 8, 4  # coefficients that join F at a time: this many, or this part of F if larger
 NEWTON_STEPS = 50  # most steps on one working set
@@ -41,6 +45,8 @@ NEAR = 1e-7  # fraction of the sum of the multipliers within which a constraint 
 NOTHING = 1e-14  # a loss that counts as 0, relative to that of alpha = 0
 SHORT, DAMPING = 0.1, 1e-2  # steps this short are damped, first by this part of a typical column
 KINK = 1e-9  # in the first step, a margin within this of 1 counts as a slack: an LP leaves many
+FACTORS = 6  # an interior-point step needs as many matrices of n x n, squared
+PATIENCE = 40  # steps after which the interior-point method is tried if it fits into memory
 MOVES = 3  # times that the multipliers are moved to where G z < c
 
 SolveLinear: TypeAlias = Callable[[MarginProgram, ProgramResult | None], ProgramResult]
@@ -64,28 +70,50 @@ def solve_squared(
     if start is None:
         start = linear(problem.linear, None)
         used = start.n_iter
-        # Pivots are other units than Newton steps, which have a budget of their own.
-        budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
         loss = problem.loss(problem.slack(start.alpha, start.f))
         if problem.price == 0 and loss <= NOTHING * problem.weight.sum():
             return _without_slack(start)
-    run = _Descent(problem, rows, np.minimum(start.alpha, problem.limit), budget)
-    status = run.minimise()
-    return run.result(status, tol, used + budget.used)
+    # Pivots and steps of the two methods are different units, so each has a budget of its own.
+    small = 8 * (FACTORS * rows.n) ** 2 <= budget.cache_bytes
+    steps = min(budget.max_iter, PATIENCE) if small else budget.max_iter
+    own = Budget(steps, budget.monitor, budget.cache_bytes)
+    run = _Descent(problem, rows, np.minimum(start.alpha, problem.limit), own)
+    found = run.result(run.minimise(), tol)
+    patient = found.status == "stalled" or (found.status == "max_iter" and steps < budget.max_iter)
+    if patient and small:
+        found = _better(problem, found, _from_inside(run, budget, tol), tol)
+    return replace(found, n_iter=max(1, used + found.n_iter))
+
+
+def _from_inside(run: _Descent, budget: Budget, tol: float) -> ProgramResult:
+    """Return the result of an interior-point method and of Newton steps from its end."""
+    problem, seen = run.problem, run.seen
+    inner, last = (Budget(budget.max_iter, budget.monitor, budget.cache_bytes) for _ in range(2))
+    C = run.columns.of(np.flatnonzero(seen))
+    x, inside = interior_points(C, problem.weight, run.price[seen], inner)
+    alpha = np.zeros(len(seen))
+    alpha[seen] = x / run.size[seen]
+    again = _Descent(problem, run.rows, np.minimum(alpha, problem.limit), last)
+    status = inner.status if inner.status == "stopped" else again.minimise()
+    found = again.result(status, tol, inside)
+    return replace(found, n_iter=run.budget.used + inner.used + last.used)
+
+
+def _better(
+    problem: MarginProgram, one: ProgramResult, other: ProgramResult, tol: float
+) -> ProgramResult:
+    """Return the better coefficients of two results with the better bound."""
+    low = min(one, other, key=lambda found: problem.primal(found.alpha, found.f))
+    high = max(one, other, key=lambda found: problem.dual(found.z, found.g))
+    done = problem.is_optimal(low.alpha, low.f, high.z, high.g, tol)
+    status: Status = "converged" if done else other.status
+    return replace(low, z=high.z, g=high.g, status=status, n_iter=other.n_iter)
 
 
 def _without_slack(found: ProgramResult) -> ProgramResult:
     """Return an optimum without slack, with the multipliers 0 that prove it."""
     nothing = np.zeros_like(found.z)
-    return ProgramResult(
-        alpha=found.alpha,
-        z=nothing,
-        f=found.f,
-        g=nothing.copy(),
-        n_iter=found.n_iter,
-        status="converged",
-        method=found.method,
-    )
+    return replace(found, z=nothing, g=nothing.copy(), status="converged")
 
 
 class _Columns:
@@ -135,6 +163,7 @@ class _Descent:
         self.price = np.divide(problem.price, self.size, out=np.zeros(rows.n), where=self.seen)
         self.x = alpha * self.size
         self.work, self.violation = self._inner(), np.inf
+        self.margins = self._margins()
         self.kink = -KINK
 
     def minimise(self) -> Status:
@@ -142,11 +171,13 @@ class _Descent:
         best = np.inf
         while True:
             self._newton()
+            if self.budget.status != "converged":
+                return self.budget.status
             value = self.problem.loss(self.slack) + float(self.price @ self.x)
             descent = self._descent()
             joins = np.flatnonzero(descent > 0)
             if not len(joins) or not value < best * (1 - PROGRESS):
-                return self.budget.status
+                return "converged"
             best = value
             self.violation = float(descent.max())
             if not self.budget.spend(1, self.violation):
@@ -177,7 +208,6 @@ class _Descent:
 
     def _newton(self) -> None:
         """Minimise over the coefficients of the working set."""
-        self.margins = self._margins()
         damping, least = 0.0, float(np.sqrt(self.problem.loss(self.slack))) / LIMIT
         for _ in range(NEWTON_STEPS):
             G, x = self.columns.of(self.work), self.x[self.work]
@@ -322,15 +352,20 @@ class _Descent:
 
     # -- the result --------------------------------------------------------------------------
 
-    def result(self, status: Status, tol: float, used: int) -> ProgramResult:
-        """Return the coefficients with the multipliers of the best lower bound."""
+    def result(
+        self, status: Status, tol: float, inside: Sequence[FloatArray] = ()
+    ) -> ProgramResult:
+        """Return the coefficients with the multipliers of the best lower bound.
+
+        `inside` are multipliers that may be strictly feasible, G z < c.
+        """
         problem = self.problem
         alpha = np.divide(self.x, self.size, out=np.zeros(len(self.x)), where=self.seen)
         alpha = np.minimum(alpha, problem.limit)
         f = self._values(alpha)
         count = roundings(self.rows, self.rows.n)
         z = 2.0 * problem.weight * problem.slack(alpha, f)
-        candidates: list[Multipliers] = [(z, self._values(z))]
+        candidates: list[Multipliers] = [(v, self._values(v)) for v in [*inside, z]]
         for _ in range(MOVES):
             z = self._inside(*candidates[-1], count)
             candidates.append((z, self._values(z)))
@@ -341,8 +376,9 @@ class _Descent:
             status = "converged"
         elif status == "converged":
             status = "stalled"
+        used = self.budget.used
         return ProgramResult(
-            alpha=alpha, z=z, f=f, g=g, n_iter=max(1, used), status=status, method="newton"
+            alpha=alpha, z=z, f=f, g=g, n_iter=used, status=status, method="newton"
         )
 
     def _inside(self, z: FloatArray, g: FloatArray, count: float) -> FloatArray:
