@@ -11,6 +11,9 @@ method      algorithm
             least sum alpha_i k(x_i, x_i) if the optimum has no slack and is not unique
 ==========  =====================================================================================
 
+Programs with squared slack have one algorithm, active-set Newton steps from the optimum with linear
+slack (`linear_program.squared`).
+
 If G w <= c, alpha = 0 and z = w are optimal and no method is run.
 
 If they stall far from the optimum, programs with larger prices lead to it
