@@ -1,9 +1,9 @@
 """Squared slack of the adaptive-margin family against Clarabel, on copies instead of weights.
 
 The reference is a quadratic program stated here once more. Its objective counts at coefficients
-that are made feasible. In the narrow kernel optimal coefficients reach their limit, where Clarabel's
-bound is none: there, the model is compared from above only, unless its coefficients are limited,
-and tests/oracle/test_exact_certificates.py judges the lower bound.
+that are made feasible. In the narrow kernel optimal coefficients reach their limit, where the
+bound of Clarabel is none: there, the model is compared from above only, unless its coefficients are
+limited, and tests/oracle/test_exact_certificates.py judges the lower bound.
 """
 
 from __future__ import annotations

@@ -29,9 +29,6 @@ class LOOSVC(ProgramClassifier):
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-        Loss function: linear in the slack, or its square. With squares large slacks weigh more,
-        and the slacks are unique.
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         Kernel function, as for :class:`SVC`. It must be symmetric with k(x, x) not negative, but
         need not be positive semi-definite.
@@ -41,6 +38,9 @@ class LOOSVC(ProgramClassifier):
         Coefficient of "rbf", "poly" and "sigmoid", as for :class:`SVC`.
     coef0 : float, default=0.0
         Constant term of "poly" and "sigmoid". Other kernels ignore it.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Loss function: linear in the slack, or its square. With squares large slacks weigh more,
+        and the slacks are unique.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         Map from decision values to probabilities in `predict_proba`, as for :class:`SVC`.
     tol : float, default=1e-6
@@ -130,7 +130,7 @@ class LOOSVC(ProgramClassifier):
     (True, 0.996)
     >>> squared = LOOSVC(loss="squared_hinge").fit(scale(X), y)
     >>> squared.certificate_.converged, round(squared.score(scale(X), y), 3)
-    (True, 0.996)
+    (True, 0.995)
     """
 
     _lam_times_diagonal = True
@@ -138,11 +138,11 @@ class LOOSVC(ProgramClassifier):
     def __init__(
         self,
         *,
-        loss: str = "hinge",
         kernel: Any = "rbf",
         degree: float = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
+        loss: str = "hinge",
         calibration: str = "sigmoid",
         tol: float = 1e-6,
         class_weight: Any = None,
@@ -193,9 +193,7 @@ class AdaptiveMarginSVC(ProgramClassifier):
     lam : float, default=1.0
         Factor of the sample's own contribution in its margin, not negative; larger values
         regularise more.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
-        As for :class:`LOOSVC`.
-    kernel, degree, gamma, coef0, calibration, tol, class_weight
+    kernel, degree, gamma, coef0, loss, calibration, tol, class_weight
         As for :class:`LOOSVC`.
     cache_size, max_iter, time_limit, random_state, verbose
         As for :class:`LOOSVC`.
@@ -235,11 +233,11 @@ class AdaptiveMarginSVC(ProgramClassifier):
         self,
         *,
         lam: float = 1.0,
-        loss: str = "hinge",
         kernel: Any = "rbf",
         degree: float = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
+        loss: str = "hinge",
         calibration: str = "sigmoid",
         tol: float = 1e-6,
         class_weight: Any = None,

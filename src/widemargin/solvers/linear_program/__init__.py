@@ -16,7 +16,7 @@ slack (`linear_program.squared`).
 
 If G w <= c, alpha = 0 and z = w are optimal and no method is run.
 
-If they stall far from the optimum, programs with larger prices lead to it
+If the methods stall far from the optimum, programs with larger prices lead to it
 (`linear_program.continuation`).
 
 Both methods have their result re-evaluated with the exact kernel, and its objective is never above

@@ -12,8 +12,8 @@ from widemargin.kernels import Kernel, Rows
 from widemargin.problems.linear_program import LIMIT, MarginProgram, adaptive_margin, limits
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear_program import ProgramResult, solve
-from widemargin.solvers.linear_program.squared import factored
-from widemargin.solvers.linear_program.squared_interior import interior_points
+from widemargin.solvers.linear_program.squared.columns import factored
+from widemargin.solvers.linear_program.squared.interior import interior_points
 
 
 def drawn(
@@ -75,9 +75,7 @@ def test_weights_are_copies() -> None:
     problem, rows = drawn(30)
     twice = Rows(rows.kernel, np.tile(rows.X, (2, 1)))
     k = twice.diagonal()
-    copies = adaptive_margin(
-        np.tile(problem.y, 2), np.ones(60), k, limits(k, k), 1.0, squared=True
-    )
+    copies = adaptive_margin(np.tile(problem.y, 2), np.ones(60), k, limits(k, k), 1.0, squared=True)
     k = rows.diagonal()
     heavy = adaptive_margin(problem.y, np.full(30, 2.0), k, limits(k, k), 1.0, squared=True)
     one, other = solved(copies, twice), solved(heavy, rows)

@@ -1,30 +1,11 @@
-r"""Active-set Newton method for programs with squared slack.
-
-The objective, without slack as a variable, is convex and piecewise quadratic in the coefficients,
-
-.. math:: \sum_i w_i \max(0, 1 - (G \alpha)_i)^2 + c \sum_i \alpha_i, \qquad 0 \le \alpha \le u .
-
-The method keeps a working set F of coefficients that may be positive. A Newton step solves the
-least squares problem of F over the samples with a slack, by a QR factorisation with pivoting (the
-normal equations would square the condition number of G), and the best point of the projected path
-and of the exact line search is taken. When F is optimal, the coefficients with the steepest descent
-join it. The objective falls in every step, so no working set returns. In a narrow kernel, where the
-coefficients span so many orders of magnitude that steps end at the first bound, an interior-point
-method finds the working set (`linear_program.squared_interior`).
-
-The first coefficients are those of the program with linear slack. If its optimum is 0, so is that
-of the squared slack, and it is returned. The published multipliers are moved, by the smallest
-change in the norm of the dual, to where :math:`G z < c` holds beyond its rounding error.
-"""
+"""Descent of the squared slack over working sets of coefficients, see `linear_program.squared`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
+from scipy.linalg import solve_triangular
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.kernels import Rows
@@ -33,131 +14,27 @@ from widemargin.problems.linear_program import LIMIT, MarginProgram
 from widemargin.solvers.base import Budget, Status
 from widemargin.solvers.linear_program.bound import Multipliers, best_bound
 from widemargin.solvers.linear_program.result import ProgramResult
-from widemargin.solvers.linear_program.squared_interior import interior_points
+from widemargin.solvers.linear_program.squared.columns import Columns, factored
 
 JOIN, SHARE = 8, 4  # coefficients that join F at a time: this many, or this part of F if larger
 NEWTON_STEPS = 50  # most steps on one working set
 LENGTHS = (1.0, 0.5, 0.2, 0.05)  # of the projected steps that are tried
-RANK = 1e-12  # diagonal entries of R below this fraction of the largest count as zero
 PROGRESS = 1e-14  # a relative decrease of the objective below this is rounding
 TIGHT = 1e-14  # a descent below this fraction of its terms is rounding
 NEAR = 1e-7  # fraction of the sum of the multipliers within which a constraint is nearly tight
-NOTHING = 1e-14  # a loss that counts as 0, relative to that of alpha = 0
 SHORT, DAMPING = 0.1, 1e-2  # steps this short are damped, first by this part of a typical column
 KINK = 1e-9  # in the first step, a margin within this of 1 counts as a slack: an LP leaves many
-FACTORS = 6  # an interior-point step needs as many matrices of n x n, squared
-PATIENCE = 40  # steps after which the interior-point method is tried if it fits into memory
 MOVES = 3  # times that the multipliers are moved to where G z < c
 
-SolveLinear: TypeAlias = Callable[[MarginProgram, ProgramResult | None], ProgramResult]
-"""Solves the program with linear slack from a start."""
 
-
-def solve_squared(
-    problem: MarginProgram,
-    rows: Rows,
-    *,
-    tol: float,
-    budget: Budget,
-    start: ProgramResult | None,
-    linear: SolveLinear,
-) -> ProgramResult:
-    """Solve a program with squared slack; the parameters are those of the door of the package.
-
-    `linear` solves the program with linear slack, which is the start if there is no other.
-    """
-    used = 0
-    if start is None:
-        start = linear(problem.linear, None)
-        used = start.n_iter
-        loss = problem.loss(problem.slack(start.alpha, start.f))
-        if problem.price == 0 and loss <= NOTHING * problem.weight.sum():
-            return _without_slack(start)
-    # Pivots and steps of the two methods are different units, so each has a budget of its own.
-    small = 8 * (FACTORS * rows.n) ** 2 <= budget.cache_bytes
-    steps = min(budget.max_iter, PATIENCE) if small else budget.max_iter
-    own = Budget(steps, budget.monitor, budget.cache_bytes)
-    run = _Descent(problem, rows, np.minimum(start.alpha, problem.limit), own)
-    found = run.result(run.minimise(), tol)
-    patient = found.status == "stalled" or (found.status == "max_iter" and steps < budget.max_iter)
-    if patient and small:
-        found = _better(problem, found, _from_inside(run, budget, tol), tol)
-    return replace(found, n_iter=max(1, used + found.n_iter))
-
-
-def _from_inside(run: _Descent, budget: Budget, tol: float) -> ProgramResult:
-    """Return the result of an interior-point method and of Newton steps from its end."""
-    problem, seen = run.problem, run.seen
-    inner, last = (Budget(budget.max_iter, budget.monitor, budget.cache_bytes) for _ in range(2))
-    C = run.columns.of(np.flatnonzero(seen))
-    x, inside = interior_points(C, problem.weight, run.price[seen], inner)
-    alpha = np.zeros(len(seen))
-    alpha[seen] = x / run.size[seen]
-    again = _Descent(problem, run.rows, np.minimum(alpha, problem.limit), last)
-    status = inner.status if inner.status == "stopped" else again.minimise()
-    found = again.result(status, tol, inside)
-    return replace(found, n_iter=run.budget.used + inner.used + last.used)
-
-
-def _better(
-    problem: MarginProgram, one: ProgramResult, other: ProgramResult, tol: float
-) -> ProgramResult:
-    """Return the better coefficients of two results with the better bound."""
-    low = min(one, other, key=lambda found: problem.primal(found.alpha, found.f))
-    high = max(one, other, key=lambda found: problem.dual(found.z, found.g))
-    done = problem.is_optimal(low.alpha, low.f, high.z, high.g, tol)
-    status: Status = "converged" if done else other.status
-    return replace(low, z=high.z, g=high.g, status=status, n_iter=other.n_iter)
-
-
-def _without_slack(found: ProgramResult) -> ProgramResult:
-    """Return an optimum without slack, with the multipliers 0 that prove it."""
-    nothing = np.zeros_like(found.z)
-    return replace(found, z=nothing, g=nothing.copy(), status="converged")
-
-
-class _Columns:
-    """Columns of G, each divided by the size of its kernel values, computed on demand."""
-
-    def __init__(self, problem: MarginProgram, rows: Rows, memory: float) -> None:
-        self.problem, self.rows, self.size = problem, rows, problem.kernel_sizes()
-        self.place = np.full(rows.n, -1)
-        self.most = max(1, int(memory / (16 * rows.n)))  # room for a copy
-        self.store = np.empty((rows.n, 0))
-        self.count = 0
-
-    def of(self, which: IntArray) -> FloatArray:
-        """Return the columns of some coefficients."""
-        new = which[self.place[which] < 0]
-        if len(new):
-            self._add(new)
-        return self.store[:, self.place[which]]
-
-    def _add(self, new: IntArray) -> None:
-        first, self.count = self.count, self.count + len(new)
-        if self.count > self.most:
-            raise MemoryError(
-                f"the columns of {self.count} coefficients do not fit into cache_size: raise it"
-            )
-        if self.count > self.store.shape[1]:
-            room = np.empty((self.rows.n, min(self.most, max(2 * first, self.count))))
-            room[:, :first] = self.store[:, :first]
-            self.store = room
-        y = self.problem.y
-        block = self.rows.block(np.arange(self.rows.n), self.rows, new) * (y[:, None] * y[new])
-        block[new, np.arange(len(new))] -= self.problem.shift[new]
-        self.store[:, first : self.count] = block / self.size[new]
-        self.place[new] = np.arange(first, self.count)
-
-
-class _Descent:
+class Descent:
     """Iterate x, the coefficients times the size of their kernel values, and its slacks."""
 
     def __init__(
         self, problem: MarginProgram, rows: Rows, alpha: FloatArray, budget: Budget
     ) -> None:
         self.problem, self.rows, self.budget = problem, rows, budget
-        self.columns = _Columns(problem, rows, budget.cache_bytes)
+        self.columns = Columns(problem, rows, budget.cache_bytes)
         self.size = problem.kernel_sizes()
         self.seen = problem.limit > 0
         self.price = np.divide(problem.price, self.size, out=np.zeros(rows.n), where=self.seen)
@@ -416,19 +293,3 @@ def _damping(damping: float, G: FloatArray, share: float) -> float:
     if share < SHORT:
         return max(10.0 * damping, usual)
     return 0.1 * damping if damping > usual else 0.0
-
-
-def factored(M: FloatArray, damping: float) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return Q, R and the order of the columns of a matrix, without those that depend on others.
-
-    Whether they do is judged with all columns scaled to the norm 1: those of isolated samples are
-    tiny. With damping, R'R = M'M + damping^2 I.
-    """
-    n = len(M)
-    if damping:
-        M = np.vstack([M, damping * np.eye(M.shape[1])])
-    norm = np.linalg.norm(M, axis=0)
-    scale = np.where(norm > 0, norm, 1.0)
-    Q, R, order = qr(M / scale, mode="economic", pivoting=True, check_finite=False)
-    rank = int(np.count_nonzero(np.abs(np.diagonal(R)) > RANK))
-    return Q[:n, :rank], R[:rank, :rank] * scale[order[:rank]], order
