@@ -117,6 +117,21 @@ def solve(
         if not (excess > 4 * np.finfo(float).eps * size).any():
             return zero_result(problem, weight_values)
 
+    if problem.squared:
+
+        def linear() -> ProgramResult:
+            return solve(
+                problem.linear,
+                data,
+                tol=tol,
+                budget=budget,
+                method=method,
+                seed=seed,
+                weight_values=weight_values,
+            )
+
+        return solve_squared(problem, data, tol=tol, budget=budget, start=start, linear=linear)
+
     def from_start(program: MarginProgram, near: ProgramResult | None) -> ProgramResult:
         return _solve_from(program, data, tol, budget, near, method, seed)
 
@@ -138,12 +153,6 @@ def _solve_from(
     seed: int,
 ) -> ProgramResult:
     """Solve a program by the method that suits it; parameters as for `solve`."""
-    if problem.squared:
-
-        def linear(program: MarginProgram, near: ProgramResult | None) -> ProgramResult:
-            return _solve_from(program, data, tol, budget, near, method, seed)
-
-        return solve_squared(problem, data, tol=tol, budget=budget, start=start, linear=linear)
     first = None if start is None else start.alpha
     if method == "interior" or (method == "auto" and data.n >= INTERIOR_ROWS):
         found = solve_interior(problem, data, tol=tol, budget=budget, start=start)

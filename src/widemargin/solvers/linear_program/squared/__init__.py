@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -36,9 +35,6 @@ NOTHING = 1e-14  # a loss that counts as 0, relative to that of alpha = 0
 WORKSPACE = 36  # numbers per n^2 that an interior-point step takes at most
 PATIENCE = 40  # steps after which the interior-point method is tried if it fits into memory
 
-SolveLinear: TypeAlias = Callable[[MarginProgram, ProgramResult | None], ProgramResult]
-"""Solves the program with linear slack from a start."""
-
 
 def solve_squared(
     problem: MarginProgram,
@@ -47,7 +43,7 @@ def solve_squared(
     tol: float,
     budget: Budget,
     start: ProgramResult | None,
-    linear: SolveLinear,
+    linear: Callable[[], ProgramResult],
 ) -> ProgramResult:
     """Solve a program with squared slack; the parameters are those of the door of the package.
 
@@ -55,7 +51,7 @@ def solve_squared(
     """
     used = 0
     if start is None:
-        start = linear(problem.linear, None)
+        start = linear()
         used = start.n_iter
         loss = problem.loss(problem.slack(start.alpha, start.f))
         if problem.price == 0 and loss <= NOTHING * problem.weight.sum():
