@@ -29,6 +29,7 @@ from tests.helpers.exact_quadratic import Merged, plane_costs, sides_of
 from tests.helpers.exact_verdict import Truth, largest, least
 
 ZERO, ONE = Fraction(0), Fraction(1)
+HUGE = Fraction(10**300)
 LIMIT = Fraction(10**8)
 """Largest alpha k(x, x), for coefficients that are limited."""
 LIMITED = "limited coefficients"
@@ -162,7 +163,7 @@ class _Program:
         G = np.array([[float(v) for v in row] for row in self.G])
         w = np.array([float(v) for v in self.weight])
         scale = np.abs(G).max() or 1.0
-        caps = [float(u) * scale for u in self.limit]
+        caps = [float(min(u * rational(scale), HUGE)) for u in self.limit]
         nu = self.nu is not None
         cost = np.concatenate([np.full(n, 0.0 if nu else float(self.price) / scale), w])
         A = np.hstack([-G / scale, -np.eye(n)])
@@ -176,7 +177,8 @@ class _Program:
         found = linprog(cost, A_ub=A, bounds=bounds, method="highs", **options)
         if found.x is None:
             return [], []
-        alpha = vector(np.maximum(found.x[:n], 0.0) / (1.0 if nu else scale))
+        unit = ONE if nu else rational(scale)
+        alpha = [a / unit for a in vector(np.maximum(found.x[:n], 0.0))]
         z = vector(np.clip(-found.ineqlin.marginals, 0.0, w))
         z = [min(v, w) for v, w in zip(z, self.weight, strict=True)]
         if nu:
@@ -193,7 +195,7 @@ class _Program:
         side = np.append(-np.ones(n), np.zeros(2 * n))
         if capped:
             A = np.vstack([A, np.eye(n, 2 * n)])
-            side = np.append(side, [float(u) * scale for u in self.limit])
+            side = np.append(side, [float(min(u * rational(scale), HUGE)) for u in self.limit])
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         cones = [clarabel.NonnegativeConeT(len(side))]
@@ -202,7 +204,7 @@ class _Program:
         x, z = np.array(found.x)[:n], np.array(found.z)[:n]
         if not (np.isfinite(x).all() and np.isfinite(z).all()):
             return [], []
-        alpha = vector(np.maximum(x, 0.0) / scale)
+        alpha = [a / rational(scale) for a in vector(np.maximum(x, 0.0))]
         slack = [max(ZERO, 1 - m) for m in product(self.G, alpha)]
         of_slack = [2 * w * xi for w, xi in zip(self.weight, slack, strict=True)]
         return [alpha], [vector(np.maximum(z, 0.0)), of_slack]

@@ -266,7 +266,8 @@ class Descent:
         scaled = np.divide(excess, self.size, out=np.full(len(z), -np.inf), where=self.seen)
         near = self._nearly_tight(scaled, float(z.sum()))
         active = z > 0
-        if not (scaled[near] > 0).any() or not active.any():
+        known = np.isfinite(excess).all()  # else no multipliers survive unknown rounding errors
+        if not known or not (scaled[near] > 0).any() or not active.any():
             return z
         root = np.sqrt(problem.weight[active])
         damping = float(np.sqrt(problem.loss(self.slack))) / LIMIT
@@ -275,7 +276,9 @@ class Descent:
         move = Q @ solve_triangular(R, wrong, trans=1, check_finite=False)
         moved = z.copy()
         moved[active] -= root * move
-        return np.maximum(moved, 0.0)
+        # Where the equations cannot be solved, the change may be huge, or no number.
+        small = np.abs(move).max() <= np.abs(z[active] / root).max()
+        return np.maximum(moved, 0.0) if small else z
 
     def _nearly_tight(self, scaled: FloatArray, total: float) -> IntArray:
         """Return the coefficients below their limit that are positive or nearly so."""

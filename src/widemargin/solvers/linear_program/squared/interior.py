@@ -120,9 +120,9 @@ def _stepped(at: State, C: FloatArray, ridge: FloatArray, price: FloatArray) -> 
     bends = (ahead.x * ahead.p, ahead.room * ahead.q, ahead.z * ahead.s)
     step = direction([target - pair - bend for pair, bend in zip(pairs, bends, strict=True)])
     length = min(1.0, TO_THE_WALL * _length(at, step))
-    if not length > NO_ROOM:
-        return None
-    return _moved(at, step, length)
+    following = _moved(at, step, length)
+    fine = length > NO_ROOM and all(np.isfinite(part).all() for part in following.parts())
+    return following if fine else None
 
 
 def _moved(at: State, step: State, length: float) -> State:
