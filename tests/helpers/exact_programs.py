@@ -29,7 +29,8 @@ from tests.helpers.exact_quadratic import Merged, plane_costs, sides_of
 from tests.helpers.exact_verdict import Truth, largest, least
 
 ZERO, ONE = Fraction(0), Fraction(1)
-HUGE = Fraction(10**300)
+HUGE, NOTHING = Fraction(10**300), Fraction(1, 10**250)
+"""What floats can hold, and kernel values below which a sample has no coefficient (documented)."""
 LIMIT = Fraction(10**8)
 """Largest alpha k(x, x), for coefficients that are limited."""
 LIMITED = "limited coefficients"
@@ -101,7 +102,7 @@ class _Program:
         top = max(K[i][i] for i in range(n))
         sizes = [root(max(K[i][i], ZERO) * max(top, ZERO)) for i in range(n)]
         sizes = [max(abs(v) for v in [*K[i], sizes[i]]) for i in range(n)]
-        self.limit = [LIMIT / size if size else ZERO for size in sizes]
+        self.limit = [LIMIT / size if size > NOTHING else ZERO for size in sizes]
 
     def primal(self, alpha: list[Fraction]) -> Fraction:
         """Return the objective of coefficients; for the nu program, of their direction."""
