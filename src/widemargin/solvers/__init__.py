@@ -31,7 +31,8 @@ reduced_hull     "qp": linear kernel, dense, d <= 100 and           ReducedHullS
                  n <= 5,000. "implicit": the same, more samples.
                  "smo": all others. "sampling": never
 linear_program   "interior": n >= 2,500 and a kernel matrix of low  LOOSVC, AdaptiveMarginSVC,
-                 rank. "simplex": all others                        LPSVC, NuLPSVC
+                 rank. "simplex": all others. Squared slack:        LPSVC, NuLPSVC
+                 Newton steps from the linear program's optimum
 norm_margin      by the norm p and C: linear programs (HiGHS) for   MaxMarginClassifier
                  1 and inf; the solvers of linear and reduced_hull
                  for 2; power cones (Clarabel) for any other
