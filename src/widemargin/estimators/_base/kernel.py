@@ -82,7 +82,7 @@ class KernelEstimator(BaseEstimator):
         require(known, "kernel", self.kernel, fix)
         require_number("tol", self.tol, "a positive number")
         require_number("cache_size", self.cache_size, "a positive number of megabytes")
-        require_budget(self.max_iter, self.time_limit, default=True)
+        self._check_budget()
         if self.kernel == "poly":
             require_number("degree", self.degree, "a positive number")
         if self.kernel in ("poly", "sigmoid"):
@@ -100,6 +100,10 @@ class KernelEstimator(BaseEstimator):
             changed = isinstance(value, np.ndarray) or value != default
             if changed and self.kernel not in users:
                 warn(f"{name}={value!r} has no effect: kernel={self.kernel!r} does not use it")
+
+    def _check_budget(self) -> None:
+        """Validate max_iter and time_limit, if the estimator has them."""
+        require_budget(self.max_iter, self.time_limit, default=True)
 
     def _knows_kernel(self) -> bool:
         named = isinstance(self.kernel, str)
