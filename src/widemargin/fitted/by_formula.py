@@ -1,0 +1,225 @@
+"""Gaussian-process regression: posterior at new samples, leave-one-out in closed form.
+
+See :mod:`widemargin.solvers.gp_regression.posterior` and
+:mod:`widemargin.solvers.gp_regression.left_out` for the formulas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
+from widemargin._base.validation import TrainingSet
+from widemargin.fitted.base import FittedModel, LeftOutValues, first_in
+from widemargin.fitted.latent import Prior
+from widemargin.fitted.record import Record
+from widemargin.kernels import Rows
+from widemargin.solvers.gp_regression import (
+    LeftOut,
+    LowRankPosterior,
+    RegressionPosterior,
+    dense_factor,
+    leave_out,
+)
+
+BLOCK_ROWS = 1_024  # samples per block of whitened columns, to bound the memory
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionProcess:
+    """Posterior process of a fit, with everything that prediction needs.
+
+    Attributes
+    ----------
+    prior : Prior
+        The samples of the kernel expansion with their kernel.
+    amplitude, noise : float
+        Factor of the kernel, and noise variance.
+    mean : float
+        Posterior mean of the constant.
+    coefficients : ndarray of shape (n_basis,)
+        The posterior mean is mean + sum_j coefficients_j k(x, x_j).
+    ridge : ndarray of shape (n_basis,)
+        Noise variances of these samples in units of the amplitude; empty if they are pivots.
+    constant : ndarray of shape (n_basis,)
+        Coefficients of the kernel expansion of 1' C^-1 k_x.
+    mean_precision : float
+        Posterior precision of the constant in units of the amplitude; infinite without one.
+    low_rank : LowRankPosterior or None
+        The factorisation, if the samples are pivots; None if it is that of all samples.
+    """
+
+    prior: Prior
+    amplitude: float
+    noise: float
+    mean: float
+    coefficients: FloatArray
+    ridge: FloatArray
+    constant: FloatArray
+    mean_precision: float
+    low_rank: LowRankPosterior | None
+
+    def posterior(self, record: Record) -> RegressionPosterior:
+        """Return the factorised posterior, which is computed again after loading a model."""
+        if self.low_rank is not None:
+            return self.low_rank
+        prior = self.prior
+
+        def find() -> RegressionPosterior:
+            return dense_factor(Rows(prior.kernel, prior.X, prior.centre), self.ridge).posterior
+
+        return record.held("posterior", find)
+
+    def predictive_mean(self, cross: FloatArray) -> FloatArray:
+        """Return the posterior means; `cross` has the kernel values, one row per new sample."""
+        return np.asarray(self.mean + cross @ self.coefficients)
+
+    def variance(self, record: Record, cross: FloatArray, prior: FloatArray) -> FloatArray:
+        """Return the posterior variances of f, given the prior variances k(x, x)."""
+        found = prior.copy()
+        posterior = self.posterior(record)
+        for start in range(0, len(cross), BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            for sign, columns in posterior.whitened(cross[part]):
+                found[part] -= sign * np.einsum("ij,ij->j", columns, columns)
+        np.maximum(found, 0.0, out=found)  # negative only through rounding
+        found += self._off_mean(cross) ** 2 / self.mean_precision
+        return self.amplitude * found
+
+    def covariance(self, record: Record, cross: FloatArray, prior: FloatArray) -> FloatArray:
+        """Return the posterior covariance matrix of f, given that of the prior."""
+        found = prior.copy()
+        for sign, columns in self.posterior(record).whitened(cross):
+            found -= sign * (columns.T @ columns)
+        off = self._off_mean(cross)
+        found += np.outer(off, off) / self.mean_precision
+        return self.amplitude * found
+
+    def _off_mean(self, cross: FloatArray) -> FloatArray:
+        """Return 1 - 1' C^-1 k_x: the effect of the constant on f(x)."""
+        return np.asarray(1.0 - cross @ self.constant)
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionTraining(FittedModel):
+    """Fitted Gaussian-process regression, with leave-one-out in closed form.
+
+    Attributes
+    ----------
+    process : RegressionProcess
+        The posterior process.
+    coefficients, constant : ndarray of shape (n,)
+        beta and C^-1 1, per training sample.
+    fixed : str
+        Hyperparameters that were estimated from all samples; empty if none were.
+    """
+
+    data: TrainingSet
+    process: RegressionProcess
+    coefficients: FloatArray
+    constant: FloatArray
+    fixed: str
+
+    methods: ClassVar[tuple[str, ...]] = ("exact",)
+    method_advice: ClassVar[str] = "auto or exact, which is a closed form and as fast as any other"
+
+    @property
+    def held(self) -> str:
+        """Hyperparameters that were estimated, and the pivots of a low-rank fit."""
+        return self.fixed
+
+    def auto_method(self) -> str:
+        """Return "exact", the only method."""
+        return "exact"
+
+    def left_out(
+        self, method: str, record: Record, chosen: BoolArray | None = None
+    ) -> LeftOutValues:
+        """Return the leave-one-out means of the user's samples; `chosen` is ignored."""
+        return LeftOutValues(self.predictions(record).mean[:, None])
+
+    def predictions(self, record: Record) -> LeftOut:
+        """Return the leave-one-out means and variances of f at the user's samples."""
+        return record.held("left-out predictions", lambda: self._predictions(record))
+
+    def _predictions(self, record: Record) -> LeftOut:
+        data, process = self.data, self.process
+        ridge = process.noise / (process.amplitude * data.weight)
+        inverse, rest = self._inverse_diagonal(record, ridge)
+        inverse = inverse - self.constant**2 / process.mean_precision
+        member = data.member
+        share = np.minimum(1.0, data.given_weight) / np.append(data.weight, 1.0)[member]
+        found = leave_out(
+            data.given_y.astype(np.float64),
+            *(values[member] for values in (self.coefficients, inverse, ridge)),
+            share,
+            process.amplitude,
+        )
+        mean, variance = found.mean, found.variance + process.amplitude * rest[member]
+        unseen = member < 0
+        if unseen.any():
+            cross, own = process.prior.cross(data.outside), None
+            own = process.prior.prior_variance(data.outside)
+            mean[unseen] = process.predictive_mean(cross)
+            variance[unseen] = process.variance(record, cross, own)
+        return LeftOut(mean, variance)
+
+    def _inverse_diagonal(
+        self, record: Record, ridge: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the diagonal of C^-1, and the prior variance that pivots do not explain."""
+        process, n = self.process, len(ridge)
+        if process.low_rank is None:
+            posterior: Any = process.posterior(record)
+            return posterior.inverse_diagonal(), np.zeros(n)
+        low, prior, X = process.low_rank, process.prior, self.data.X
+        inverse, rest = np.empty(n), np.empty(n)
+        for start in range(0, n, BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            features = low.features(prior.cross(self._columns(X[part])))
+            inside = low.shrunk(features)
+            inverse[part] = (1.0 - np.einsum("ij,ij->j", inside, inside) / ridge[part]) / ridge[part]
+            rest[part] = np.einsum("ij,ij->j", features, features)
+        own = Rows(prior.kernel, X, prior.centre).diagonal()
+        return inverse, np.maximum(own - rest, 0.0)
+
+    def _columns(self, X: Matrix) -> Matrix:
+        """Return the samples, or for a precomputed kernel the values with the pivots."""
+        if self.process.prior.kernel.name != "precomputed":
+            return X
+        places: IntArray = self.data.member[self.process.prior.index]
+        return X[:, places]
+
+    # -- errors and suspects -----------------------------------------------------------------
+
+    def values(self) -> FloatArray:
+        """Return the fitted values of the user's samples."""
+        process, data = self.process, self.data
+        ridge = process.noise / (process.amplitude * data.weight)
+        found = (data.y - ridge * self.coefficients)[data.member]
+        unseen = data.member < 0
+        if unseen.any():
+            found[unseen] = process.predictive_mean(process.prior.cross(data.outside))
+        return found[:, None]
+
+    def judge(self, values: FloatArray) -> tuple[FloatArray, BoolArray | FloatArray]:
+        """Return predictions and absolute errors of the samples."""
+        return values[:, 0], np.abs(self.data.given_y - values[:, 0])
+
+    def label_margin(self, decision: FloatArray) -> tuple[FloatArray, Any]:
+        """Return minus the absolute errors, and the predictions."""
+        return -np.abs(self.data.given_y - decision), decision
+
+    def coefficient_sizes(self) -> FloatArray | None:
+        """Return the absolute coefficients of the user's samples, split by weight."""
+        data = self.data
+        size = np.append(np.abs(self.coefficients) / data.weight, 0.0)
+        return (size[data.member] * data.given_weight)[None, :]
+
+    def most_suspicious(self, count: int) -> BoolArray:
+        """Return a mask of the samples with the largest coefficients per unit of weight."""
+        size = np.append(np.abs(self.coefficients) / self.data.weight, -np.inf)
+        return first_in(np.argsort(-size[self.data.member], kind="stable"), count)
