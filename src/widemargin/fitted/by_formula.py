@@ -7,7 +7,7 @@ See :mod:`widemargin.solvers.gp_regression.posterior` and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from widemargin.fitted.latent import Prior
 from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
 from widemargin.solvers.gp_regression import (
+    GPRegressionResult,
     LeftOut,
     LowRankPosterior,
     RegressionPosterior,
@@ -61,6 +62,22 @@ class RegressionProcess:
     constant: FloatArray
     mean_precision: float
     low_rank: LowRankPosterior | None
+
+    @classmethod
+    def of(cls, prior: Prior, result: GPRegressionResult) -> RegressionProcess:
+        """Return the process of a solution; `prior` has the samples of its kernel expansion."""
+        problem, exact = result.problem, result.basis is None
+        return cls(
+            prior,
+            problem.amplitude,
+            problem.noise,
+            result.mean,
+            result.expansion,
+            problem.ridge if exact else np.empty(0),
+            result.constant_expansion,
+            result.mean_precision,
+            None if exact else cast(LowRankPosterior, result.posterior),
+        )
 
     def posterior(self, record: Record) -> RegressionPosterior:
         """Return the factorised posterior, which is computed again after loading a model."""
@@ -154,22 +171,22 @@ class RegressionTraining(FittedModel):
         share = np.minimum(1.0, data.given_weight) / np.append(data.weight, 1.0)[member]
         found = leave_out(
             data.given_y.astype(np.float64),
-            *(values[member] for values in (self.coefficients, inverse, ridge)),
+            self.coefficients[member],
+            inverse[member],
+            ridge[member],
             share,
             process.amplitude,
         )
         mean, variance = found.mean, found.variance + process.amplitude * rest[member]
         unseen = member < 0
         if unseen.any():
-            cross, own = process.prior.cross(data.outside), None
+            cross = process.prior.cross(self._columns(data.outside))
             own = process.prior.prior_variance(data.outside)
             mean[unseen] = process.predictive_mean(cross)
             variance[unseen] = process.variance(record, cross, own)
         return LeftOut(mean, variance)
 
-    def _inverse_diagonal(
-        self, record: Record, ridge: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def _inverse_diagonal(self, record: Record, ridge: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the diagonal of C^-1, and the prior variance that pivots do not explain."""
         process, n = self.process, len(ridge)
         if process.low_rank is None:
@@ -181,10 +198,11 @@ class RegressionTraining(FittedModel):
             part = slice(start, start + BLOCK_ROWS)
             features = low.features(prior.cross(self._columns(X[part])))
             inside = low.shrunk(features)
-            inverse[part] = (1.0 - np.einsum("ij,ij->j", inside, inside) / ridge[part]) / ridge[part]
+            kept = np.einsum("ij,ij->j", inside, inside) / ridge[part]
+            inverse[part] = (1.0 - kept) / ridge[part]
             rest[part] = np.einsum("ij,ij->j", features, features)
-        own = Rows(prior.kernel, X, prior.centre).diagonal()
-        return inverse, np.maximum(own - rest, 0.0)
+        largest = Rows(prior.kernel, X, prior.centre).diagonal()
+        return inverse, np.maximum(largest - rest, 0.0)
 
     def _columns(self, X: Matrix) -> Matrix:
         """Return the samples, or for a precomputed kernel the values with the pivots."""
@@ -202,7 +220,9 @@ class RegressionTraining(FittedModel):
         found = (data.y - ridge * self.coefficients)[data.member]
         unseen = data.member < 0
         if unseen.any():
-            found[unseen] = process.predictive_mean(process.prior.cross(data.outside))
+            found[unseen] = process.predictive_mean(
+                process.prior.cross(self._columns(data.outside))
+            )
         return found[:, None]
 
     def judge(self, values: FloatArray) -> tuple[FloatArray, BoolArray | FloatArray]:

@@ -77,6 +77,16 @@ class Prior:
             )
         return np.full(X.shape[0], float(diagonal[0]) + self.offset)
 
+    def prior_covariance(self, X: Matrix) -> FloatArray:
+        """Return the prior covariance matrix of new samples."""
+        if self.kernel.name == "precomputed":
+            raise ValueError(
+                'kernel="precomputed" does not have the kernel values between new samples, which '
+                "their covariance needs: ask for the standard deviations, or pass the kernel as a "
+                "function"
+            )
+        return kernel_matrix(Rows(self.kernel, X, self.centre), self.offset)
+
 
 @dataclass(frozen=True, eq=False)
 class LatentFunctions(Prior):

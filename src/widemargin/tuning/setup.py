@@ -34,6 +34,7 @@ from widemargin.tuning.smooth_loss import Pair
 
 NAMES = ("C", "gamma", "ard")
 LATENT_NAMES = ("gamma", "ard", "input_noise", "flip_noise")
+REGRESSION_NAMES = ("gamma", "ard", "amplitude", "noise")
 CRITERIA = ("loo", "evidence")
 WIDTHS = (0.1, 1.0, 10.0)  # starts: multiples of gamma="scale"
 SCALES = (1.0, 2.0, 5.0)  # for one gamma per feature; noise features affect local kernels only
@@ -45,18 +46,34 @@ def is_latent(model: Any) -> bool:
     return "input_noise" in getattr(model, "tunable", ())
 
 
+def is_regression(model: Any) -> bool:
+    """Return whether an estimator is a Gaussian process for real-valued targets."""
+    return "noise" in getattr(model, "tunable", ())
+
+
+def has_evidence(model: Any) -> bool:
+    """Return whether an estimator is a Gaussian process, which has an evidence."""
+    return is_latent(model) or is_regression(model)
+
+
 def check_names(params: Any, model: Any) -> frozenset[str]:
     """Validate the names of the parameters to tune; None selects the estimator's defaults."""
-    latent = is_latent(model)
-    if params is None:
-        params = ("gamma", "input_noise") if latent else ("C", "gamma")
+    known: tuple[str, ...] = NAMES
+    default: tuple[str, ...] = ("C", "gamma")
     fix = 'a tuple of "C" and of "gamma" or "ard", for instance ("C", "gamma")'
-    if latent:
+    if is_latent(model):
+        known, default = LATENT_NAMES, ("gamma", "input_noise")
         fix = (
             'a tuple of "gamma" or "ard", "input_noise" and "flip_noise" for '
             f'{type(model).__name__}, for instance ("gamma", "input_noise")'
         )
-    known = LATENT_NAMES if latent else NAMES
+    elif is_regression(model):
+        known, default = REGRESSION_NAMES, ("gamma", "amplitude", "noise")
+        fix = (
+            'a tuple of "gamma" or "ard", "amplitude" and "noise" for '
+            f'{type(model).__name__}, for instance ("gamma", "amplitude", "noise")'
+        )
+    params = default if params is None else params
     good = isinstance(params, Collection) and not isinstance(params, str) and len(params) > 0
     require(good and all(name in known for name in params), "params", params, fix)
     require(not {"gamma", "ard"} <= set(params), "params", params,
@@ -73,15 +90,16 @@ def check_machine(model: Any, names: frozenset[str]) -> None:
         return
     if not tunable:
         raise ValueError(
-            "estimator must be widemargin's SVC, LinearSVC or MeanFieldGPClassifier, or a Pipeline "
-            f"that ends in one; got {type(model).__name__}. Other estimators can be tuned by "
-            "cross-validation (sklearn.model_selection.GridSearchCV)"
+            "estimator must be widemargin's SVC, LinearSVC, GPRegressor or MeanFieldGPClassifier, "
+            f"or a Pipeline that ends in one; got {type(model).__name__}. Other estimators can be "
+            "tuned by cross-validation (sklearn.model_selection.GridSearchCV)"
         )
     kernel = model.kernel
     if "ard" in names:
         require(kernel == "rbf", "kernel", kernel, '"rbf" for params with "ard"')
     if "gamma" in names:
         rest = '("input_noise",)' if is_latent(model) else '("C",)'
+        rest = '("amplitude", "noise")' if is_regression(model) else rest
         fix = f'"rbf" or "poly" for params with "gamma"; with this kernel use params={rest}'
         require(kernel in ("rbf", "poly"), "kernel", kernel, fix)
     if kernel == "poly" and not Kernel("poly", 1.0, model.degree, model.coef0).is_mercer_by_name:
@@ -90,17 +108,19 @@ def check_machine(model: Any, names: frozenset[str]) -> None:
     if is_latent(model) and "input_noise" not in names:
         fix = "positive, or among params: at 0 not every kernel has a solution"
         require_number("input_noise", model.input_noise, fix)
+    for name in {"amplitude", "noise"} - names if is_regression(model) else ():
+        require_number(name, getattr(model, name), "a number, or among params")
 
 
 def check_criterion(criterion: Any, model: Any) -> None:
     """Reject unknown criteria, and the evidence for estimators that do not have one."""
     good = isinstance(criterion, str) and criterion in CRITERIA
     require(good, "criterion", criterion, 'one of "loo" (leave-one-out) and "evidence"')
-    if criterion == "evidence" and not is_latent(model):
+    if criterion == "evidence" and not has_evidence(model):
         raise ValueError(
             f'criterion must be "loo" for {type(model).__name__}; got criterion="evidence". Its '
             "loss is not the logarithm of a probability of labels, so there is no evidence to "
-            "maximise; MeanFieldGPClassifier has one"
+            "maximise; GPRegressor and MeanFieldGPClassifier have one"
         )
 
 
@@ -108,7 +128,22 @@ class Task:
     """Validated tuning request: estimator, training set, parameters to tune, prior, criterion.
 
     The data are validated as in `fit`; the other arguments are those of `tune`, validated before.
+
+    Attributes
+    ----------
+    most_rows, coarse_rows : int
+        Maximum size of the tuning subsample, and size of the first subsample, which is used if
+        there are more than twice as many samples.
+    numeric : bool
+        Whether the targets are real numbers.
+    advice : str
+        Remedy if the problem cannot be solved at any point.
     """
+
+    most_rows = 2_000  # one evaluation takes about 0.25 s
+    coarse_rows = 500
+    numeric = False
+    advice = "scale the features"
 
     def __init__(
         self,
@@ -123,16 +158,22 @@ class Task:
         self.model, self.names, self.prior, self.criterion = model, names, prior, criterion
         precomputed = getattr(model, "kernel", None) == "precomputed"
         X, y, weight = check_fit(
-            model, X, y, sample_weight, numeric=False, accept_sparse=not precomputed
+            model, X, y, sample_weight, numeric=self.numeric, accept_sparse=not precomputed
         )
         if precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be the square kernel matrix; got shape {X.shape}")
+        y = y.astype(np.float64) if self.numeric else y
         self.data = data = canonical(X, y, weight, precomputed=precomputed)
-        classes, self.codes = check_classes(data.y)
-        costs = getattr(model, "class_weight", None)
-        self.factors = class_costs(costs, classes, self.codes, data.weight)
+        self.read_targets()
         self.kernel = kernel_for(model, data.X, data.weight)
         check_range(Rows(self.kernel, data.X))
+
+    def read_targets(self) -> None:
+        """Store the class codes of the samples and the cost factors of the classes."""
+        data = self.data
+        classes, self.codes = check_classes(data.y)
+        costs = getattr(self.model, "class_weight", None)
+        self.factors = class_costs(costs, classes, self.codes, data.weight)
 
     @property
     def hinge(self) -> bool:

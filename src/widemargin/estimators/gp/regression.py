@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
@@ -15,28 +13,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.messages import warn
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin._base.validation import (
-    TrainingSet,
-    check_X,
-    require,
-    require_integer,
-    require_number,
-)
+from widemargin._base.validation import TrainingSet, check_X
 from widemargin.certificate import Certificate
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator, same_container
 from widemargin.estimators._base.rollback import whole_fit
+from widemargin.estimators.gp.regression_fit import (
+    check_hyperparameters,
+    check_memory,
+    check_positive,
+    problem_of,
+    solve_problem,
+)
 from widemargin.fitted.by_formula import RegressionProcess, RegressionTraining
 from widemargin.fitted.latent import Prior
 from widemargin.fitted.record import Record, record_of
-from widemargin.kernels import Kernel, Rows, is_mercer
-from widemargin.problems.gp_regression import GPRegression
-from widemargin.solvers import gp_regression
-from widemargin.solvers.base import Budget
-from widemargin.solvers.gp_regression import GPRegressionResult, LeftOut, LowRankPosterior
+from widemargin.kernels import Kernel, Rows
+from widemargin.solvers.gp_regression import GPRegressionResult, LeftOut
 
 BLOCK_ROWS = 2_048  # new samples per block: bounds the memory of their kernel values
-AUTO_OR_POSITIVE = '"auto" or a positive number'
 
 
 class GPRegressor(RegressorMixin, Diagnosed, Displayed, KernelEstimator):
@@ -173,31 +168,14 @@ class GPRegressor(RegressorMixin, Diagnosed, Displayed, KernelEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("amplitude", "noise"):
-            if not _is_auto(getattr(self, name), name, AUTO_OR_POSITIVE):
-                require_number(name, getattr(self, name), AUTO_OR_POSITIVE)
-        fix = '"auto", np.inf or a number, not negative'
-        if not _is_auto(self.mean_variance, "mean_variance", fix):
-            is_flat = isinstance(self.mean_variance, numbers.Real) and self.mean_variance == np.inf
-            if not is_flat:
-                require_number("mean_variance", self.mean_variance, fix, least=0.0)
-        fix = '"auto", None or a positive integer'
-        if self.rank is not None and not _is_auto(self.rank, "rank", fix):
-            require_integer("rank", self.rank, fix)
+        check_hyperparameters(self.amplitude, self.noise, self.mean_variance, self.rank)
 
     def _check_budget(self) -> None:
         """A direct method has no steps and no time limit."""
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
         """Raise if the kernel matrix of the first samples is not positive semi-definite."""
-        if kernel.is_mercer_by_name:
-            return False
-        rows = Rows(kernel, X)
-        first = np.arange(min(rows.n, 2_000))
-        block = rows.block(first, rows, first)
-        fix = "symmetric and positive semi-definite (widemargin.kernels.is_mercer)"
-        good = bool(np.isfinite(block).all()) and is_mercer(block)
-        require(good, "the matrix of the kernel", self.kernel, fix)
+        check_positive(kernel, X, self.kernel)
         return False
 
     # -- fitting ---------------------------------------------------------------------------
@@ -224,9 +202,11 @@ class GPRegressor(RegressorMixin, Diagnosed, Displayed, KernelEstimator):
         self._check_parameters()
         data = self._training_set(X, y, sample_weight, numeric=True)
         rows = self._kernel_rows(data)
-        self._check_memory(rows.n)
-        problem = self._problem(data, rows)
-        result = self._solve(problem, rows)
+        check_memory(rows.n, self.rank, self.cache_size)
+        problem = problem_of(data, rows, self.amplitude, self.noise, self.mean_variance)
+        result = solve_problem(
+            problem, rows, self.rank, tol=self.tol, cache_size=self.cache_size, kernel=self.kernel
+        )
         self._keep(data, result)
         self._certify(result, rows, data.cost_error)
         if result.status != "converged":
@@ -237,72 +217,22 @@ class GPRegressor(RegressorMixin, Diagnosed, Displayed, KernelEstimator):
             )  # fmt: skip
         return self
 
-    def _check_memory(self, n: int) -> None:
-        """Raise if the matrices of an exact fit would exceed cache_size."""
-        needed = gp_regression.bytes_needed(n) / 1e6
-        if self.rank is None and needed > self.cache_size:
-            raise ValueError(
-                f"cache_size must be at least {math.ceil(needed)} megabytes for the exact "
-                f"posterior of {n} rows; got cache_size={self.cache_size!r}. Raise it if the "
-                'machine has the memory, or use rank="auto"'
-            )
-
-    def _problem(self, data: TrainingSet, rows: Rows) -> GPRegression:
-        """Return the problem, with amplitude and noise of largest evidence if they are "auto"."""
-        flat = isinstance(self.mean_variance, str)
-        self.mean_variance_ = np.inf if flat else float(self.mean_variance)
-        self.amplitude_, self.noise_ = gp_regression.evident_scales(
-            rows,
-            data.y,
-            data.weight,
-            amplitude=None if isinstance(self.amplitude, str) else float(self.amplitude),
-            noise=None if isinstance(self.noise, str) else float(self.noise),
-            mean_variance=self.mean_variance_,
-        )
-        return GPRegression(
-            data.y, data.weight, self.amplitude_, self.noise_, self.mean_variance_
-        )
-
-    def _solve(self, problem: GPRegression, rows: Rows) -> GPRegressionResult:
-        method = {"auto": "auto", None: "cholesky"}.get(self.rank, "low_rank")
-        rank = int(self.rank) if method == "low_rank" else None
-        budget = Budget(1, cache_bytes=self.cache_size * 1e6)
-        try:
-            return gp_regression.solve(
-                problem, rows, tol=self.tol, budget=budget, method=method, rank=rank
-            )
-        except np.linalg.LinAlgError as failure:
-            raise ValueError(
-                f"noise must be larger, or the kernel positive semi-definite; got "
-                f"noise={problem.noise:g}, amplitude={problem.amplitude:g} and "
-                f"kernel={self.kernel!r}, and {failure}"
-            ) from failure
-
     def _keep(self, data: TrainingSet, result: GPRegressionResult) -> None:
         """Store the posterior process and the record."""
+        problem = result.problem
+        self.amplitude_, self.noise_ = problem.amplitude, problem.noise
+        self.mean_variance_ = problem.mean_variance
         basis = np.arange(len(data.y)) if result.basis is None else result.basis
         self._keep_support(data, basis)
-        precomputed = self.kernel == "precomputed"
-        X = data.X[np.ix_(basis, basis)] if precomputed else self.support_vectors_
+        X = data.X[np.ix_(basis, basis)] if self.kernel == "precomputed" else self.support_vectors_
         prior = Prior(X, self._kernel_, self._centre_, data.index[basis], 0.0)
-        exact = result.basis is None
-        self._process_ = RegressionProcess(
-            prior,
-            self.amplitude_,
-            self.noise_,
-            result.mean,
-            result.expansion,
-            result.problem.ridge if exact else np.empty(0),
-            result.constant_expansion,
-            result.mean_precision,
-            None if exact else cast(LowRankPosterior, result.posterior),
-        )
+        self._process_ = RegressionProcess.of(prior, result)
         autos = [name for name in ("amplitude", "noise") if isinstance(getattr(self, name), str)]
-        fixed = " and ".join(autos + ["pivots"] * (not exact))
+        held = " and ".join(autos if result.basis is None else [*autos, "pivots"])
         self._record_ = Record(
-            RegressionTraining(data, self._process_, result.coefficients, result.constant, fixed)
+            RegressionTraining(data, self._process_, result.coefficients, result.constant, held)
         )
-        if exact:
+        if result.basis is None:
             self._record_.held("posterior", lambda: result.posterior)
         self.dual_coef_, self.mean_ = result.expansion, result.mean
         self.log_evidence_ = result.log_evidence
@@ -355,7 +285,7 @@ class GPRegressor(RegressorMixin, Diagnosed, Displayed, KernelEstimator):
         X = check_X(self, X, accept_sparse=self.kernel != "precomputed")
         if return_cov:
             cross = np.concatenate([cross for _, cross in self._blocks(X)])
-            own = self._prior_covariance(X)
+            own = process.prior.prior_covariance(X)
             return process.predictive_mean(cross), process.covariance(record, cross, own)
         means, variances = [], []
         for block, cross in self._blocks(X):
@@ -375,16 +305,6 @@ class GPRegressor(RegressorMixin, Diagnosed, Displayed, KernelEstimator):
         for start in range(0, X.shape[0], BLOCK_ROWS):
             block = X[start : start + BLOCK_ROWS]
             yield block, prior.cross(block)
-
-    def _prior_covariance(self, X: Matrix) -> FloatArray:
-        """Return the kernel matrix of new samples."""
-        prior = self._process_.prior
-        if prior.kernel.name == "precomputed":
-            raise ValueError(
-                'kernel="precomputed" does not have the kernel values between new samples that '
-                "return_cov needs: use return_std, or pass the kernel as a function"
-            )
-        return Rows(prior.kernel, X, prior.centre).matrix()
 
     # -- leave-one-out ---------------------------------------------------------------------
 
@@ -427,10 +347,3 @@ class GPRegressor(RegressorMixin, Diagnosed, Displayed, KernelEstimator):
             The compact model.
         """
         return super().compact()
-
-
-def _is_auto(value: Any, name: str, fix: str) -> bool:
-    """Return whether a parameter is "auto"; raise for other strings."""
-    if isinstance(value, str):
-        require(value == "auto", name, value, fix)
-    return isinstance(value, str)

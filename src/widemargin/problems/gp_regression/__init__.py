@@ -1,8 +1,8 @@
 r"""Gaussian-process regression: posterior mean, log evidence and certificate.
 
 Targets are :math:`y_i = m + f(x_i) + e_i`. The function f has a Gaussian prior with covariance
-:math:`a\, k(x, x')`, the constant mean m has the prior variance b, and the noise :math:`e_i` of each
-of the w copies of a sample has the variance s. With
+:math:`a\, k(x, x')`, the constant mean m has the prior variance b, and the noise :math:`e_i` of
+each of the w copies of a sample has the variance s. With
 
 .. math:: \tau_i = \frac{s}{a w_i}, \qquad C = K + \mathrm{diag}(\tau), \qquad b_1 = b / a,
 
@@ -11,8 +11,8 @@ the posterior mean is :math:`m + \sum_j \beta_j k(x, x_j)`, where
 .. math:: C \beta = y - m 1, \qquad m = b_1 1'\beta .
 
 Hence :math:`\beta = P y`, where :math:`P = C^{-1} - z z' / q`, :math:`z = C^{-1} 1` and
-:math:`q = 1'z + 1/b_1` (P = C^-1 and m = 0 if b = 0). For :math:`b = \infty`, a flat prior, m is the
-generalised least-squares mean and :math:`1'\beta = 0`.
+:math:`q = 1'z + 1/b_1` (P = C^-1 and m = 0 if b = 0). For :math:`b = \infty`, a flat prior, m is
+the generalised least-squares mean and :math:`1'\beta = 0`.
 
 **Primal and dual.** The pair (beta, m) minimises minus the log posterior density,
 

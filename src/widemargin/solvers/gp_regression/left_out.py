@@ -10,8 +10,8 @@ weight that is left out. Given the other samples, and the other copies of the sa
     u = a\, \frac{t\, (1 - c\, t)}{1 - \sigma + \sigma\, c\, t},
 
 which are :math:`\beta / c` and :math:`a (1/c - t)` if the whole sample is left out (Rasmussen and
-Williams 2006, (5.12)). A single sample with a flat prior of the mean has nothing left to predict it:
-its mean is 0 and its variance infinite.
+Williams 2006, (5.12)). A single sample with a flat prior of the mean has nothing left to predict
+it: its mean is 0 and its variance infinite.
 """
 
 from __future__ import annotations

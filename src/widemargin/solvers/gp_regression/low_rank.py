@@ -3,7 +3,10 @@ r"""Regression with inducing points: the kernel matrix is replaced by V V' of pi
 With :math:`C = V V' + \mathrm{diag}(\tau)`, the inverse follows from a matrix of the size of the
 rank, :math:`G = I + V' \mathrm{diag}(1/\tau) V`:
 
-.. math:: C^{-1} = \mathrm{diag}(1/\tau) - \mathrm{diag}(1/\tau)\, V G^{-1} V' \mathrm{diag}(1/\tau),
+.. math::
+
+    C^{-1} = \mathrm{diag}(1/\tau)
+    - \mathrm{diag}(1/\tau)\, V G^{-1} V' \mathrm{diag}(1/\tau),
     \qquad \log\det C = \log\det G + \sum_i \log \tau_i .
 
 The posterior mean is a kernel expansion over the pivots.
@@ -46,7 +49,7 @@ def solve_low_rank(
     for start in range(0, rows.n, BLOCK_ROWS):
         part = slice(start, start + BLOCK_ROWS)
         inner += (V[part] * precision[part, None]).T @ V[part]
-    factor = np.linalg.cholesky(inner)
+    factor = np.asarray(np.linalg.cholesky(inner), dtype=np.float64)
 
     def solve(right: FloatArray) -> FloatArray:
         scaled = precision * right

@@ -117,7 +117,11 @@ def evident_scales(
     else:
         bounds = [(-np.log(RANGE), np.log(RANGE)), tuple(np.log(RATIO_RANGE))]
     low, high = np.array(bounds).T
-    found = minimize(loss, np.clip(start, low, high), jac=True, method="L-BFGS-B", bounds=bounds)
+    # Evaluations are cheap, and an exact maximum does not depend on the order of the samples.
+    found = minimize(
+        loss, np.clip(start, low, high), jac=True, method="L-BFGS-B", bounds=bounds,
+        options={"ftol": 1e-14, "gtol": 1e-9},
+    )  # fmt: skip
     return scales(found.x)
 
 
@@ -130,9 +134,7 @@ def _variance(y: FloatArray, weight: FloatArray, mean_variance: float) -> float:
     return spread if spread > 1e-24 * size else (1e-12 * size or 1.0)
 
 
-def _spectrum(
-    K: FloatArray, y: FloatArray, weight: FloatArray, mean_variance: float
-) -> Spectrum:
+def _spectrum(K: FloatArray, y: FloatArray, weight: FloatArray, mean_variance: float) -> Spectrum:
     root = np.sqrt(weight)
     K *= root
     K *= root[:, None]
