@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from widemargin._base.threads import for_each, worker_threads
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet
 from widemargin.fitted.base import FittedModel, LeftOutValues, first_in
@@ -26,7 +27,7 @@ from widemargin.solvers.gp_regression import (
     leave_out,
 )
 
-BLOCK_ROWS = 1_024  # samples per block of whitened columns, to bound the memory
+BLOCK_ROWS = 256  # samples per block of whitened columns, to bound the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +99,14 @@ class RegressionProcess:
         """Return the posterior variances of f, given the prior variances k(x, x)."""
         found = prior.copy()
         posterior = self.posterior(record)
-        for start in range(0, len(cross), BLOCK_ROWS):
+
+        def reduce(start: int) -> None:
             part = slice(start, start + BLOCK_ROWS)
             for sign, columns in posterior.whitened(cross[part]):
                 found[part] -= sign * np.einsum("ij,ij->j", columns, columns)
+
+        with worker_threads() as threads:
+            for_each(reduce, range(0, len(cross), BLOCK_ROWS), threads)
         np.maximum(found, 0.0, out=found)  # negative only through rounding
         found += self._off_mean(cross) ** 2 / self.mean_precision
         return self.amplitude * found

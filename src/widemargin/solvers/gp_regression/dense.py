@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.blas import dsymv
-from scipy.linalg.lapack import dpotrf
 
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
@@ -15,6 +14,7 @@ from widemargin.problems.gp_regression import GPRegression
 from widemargin.solvers.gp_regression.posterior import DensePosterior
 from widemargin.solvers.gp_regression.refinement import refined
 from widemargin.solvers.gp_regression.result import GPRegressionResult
+from widemargin.solvers.numerics.cholesky import factorise
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +45,9 @@ def dense_factor(rows: Rows, ridge: FloatArray) -> DenseSystem:
         C = rows.matrix()
         diagonal = rows.diagonal()
     C[np.diag_indices_from(C)] = diagonal + ridge  # exact; the values of the block are rounded
-    # In Fortran order the array is C as well, since C is symmetric: LAPACK needs no copy.
-    factor, failed = dpotrf(C.T, lower=1, clean=0, overwrite_a=1)
-    if failed:
+    # In Fortran order the array is C as well, since C is symmetric: no copy is needed.
+    factor = C.T
+    if not factorise(factor):
         raise np.linalg.LinAlgError("the covariance matrix of the targets is not positive definite")
     return DenseSystem(DensePosterior(factor), diagonal)
 
@@ -55,6 +55,7 @@ def dense_factor(rows: Rows, ridge: FloatArray) -> DenseSystem:
 def solve_dense(problem: GPRegression, rows: Rows, tol: float) -> GPRegressionResult:
     """Return the posterior of the exact problem."""
     system = dense_factor(rows, problem.ridge)
-    found = refined(problem, system.posterior.solve, system.product, tol)
+    with worker_threads():
+        found = refined(problem, system.posterior.solve, system.product, tol)
     log_determinant = system.posterior.log_determinant()
     return found.result(system.posterior, log_determinant, found.coefficients, found.constant)

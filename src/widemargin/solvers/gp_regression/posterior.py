@@ -19,11 +19,10 @@ from typing import Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrs, dtrtri, dtrtrs
+from scipy.linalg.lapack import dpotrs, dtrtrs
 
 from widemargin._base.typing import FloatArray
-
-COLUMNS = 512  # columns of an inverse that are computed together
+from widemargin.solvers.numerics.cholesky import inverse_norms
 
 
 class RegressionPosterior(Protocol):
@@ -59,14 +58,7 @@ class DensePosterior:
 
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of C^-1: the squared norms of the columns of L^-1."""
-        inverse = dtrtri(self.factor, lower=1)[0]
-        n, found = len(inverse), np.empty(len(inverse))
-        for start in range(0, n, COLUMNS):
-            stop = min(start + COLUMNS, n)
-            found[start:stop] = np.einsum("ij,ij->j", *[inverse[stop:, start:stop]] * 2)
-            corner = np.tril(inverse[start:stop, start:stop])
-            found[start:stop] += np.einsum("ij,ij->j", corner, corner)
-        return found
+        return inverse_norms(self.factor)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
+from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray
 from widemargin.kernels import Rows
 
@@ -138,7 +139,8 @@ def _spectrum(K: FloatArray, y: FloatArray, weight: FloatArray, mean_variance: f
     root = np.sqrt(weight)
     K *= root
     K *= root[:, None]
-    values, vectors = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+    with worker_threads():  # on a busy computer the threads of BLAS wait for each other
+        values, vectors = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
     return Spectrum(
         np.maximum(values, 0.0),
         (root * y) @ vectors,
