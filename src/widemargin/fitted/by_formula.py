@@ -27,7 +27,7 @@ from widemargin.solvers.gp_regression import (
     leave_out,
 )
 
-BLOCK_ROWS = 256  # samples per block of whitened columns, to bound the memory
+BLOCK_ROWS = 512  # samples per block of whitened columns, to bound the memory
 
 
 @dataclass(frozen=True, eq=False)
