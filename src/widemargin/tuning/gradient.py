@@ -53,7 +53,7 @@ class Tuning:
     ----------
     params : dict
         The selected parameters: C, or input_noise and flip_noise, or amplitude and noise; and gamma
-        as a number or one per feature.
+        as a number or one per feature, or kernel, an object with the selected hyperparameters.
     loss : float
         Smooth leave-one-out loss at these parameters, or minus the log evidence, in nats per
         sample; for classes, log(2) = 0.69 corresponds to random guessing.
@@ -135,8 +135,11 @@ def tune(
     params : tuple of str, default=None
         Parameters to tune: "C", the cost; "gamma", one for all features (rbf, poly), or "ard", one
         gamma per feature (rbf). MeanFieldGPClassifier has "input_noise" and "flip_noise" (up to
-        0.45) instead of C, GPRegressor "amplitude" and "noise". None means ("C", "gamma"), or
-        ("gamma", "input_noise"), or ("gamma", "amplitude", "noise"). LinearSVC and other kernels
+        0.45) instead of C, GPRegressor "amplitude" and "noise". "kernel" are the hyperparameters of
+        a kernel object (:mod:`widemargin.kernels`); the search starts from their values. None means
+        ("C", "gamma"), or ("gamma", "input_noise"), or ("gamma", "amplitude", "noise"), with
+        "kernel" instead of "gamma" for kernel objects, and for these without an amplitude or noise
+        that is a number. LinearSVC and other kernels
         support these without gamma. Other parameters keep their values (for the hinge, the kernel
         is then tuned at the best cost of the squared hinge).
     prior : float, default=None
@@ -283,7 +286,9 @@ class _Search:
                     self._note("cost", {"C": cost}, self._gamma(theta), lost, lost)
                 loss = dict(tried)[values["C"]]
         params: dict[str, Any] = {name: v for name, v in values.items() if name in task.names}
-        if landscape.path.size:
+        if landscape.path.separate:
+            params["kernel"] = task.kernel_at(theta)
+        elif landscape.path.size:
             params["gamma"] = self._gamma(theta)
         starts = [{k: v for k, v in end.items() if k != "x"} for end in self.ends]
         seconds = time.perf_counter() - began

@@ -21,9 +21,12 @@ from widemargin._base.validation import (
 from widemargin.estimators._base.inspection import has_threshold, kernel_for, sides_for
 from widemargin.estimators._base.kernel import check_range
 from widemargin.kernels import Kernel, Rows, is_mercer
+from widemargin.kernels.objects.from_sklearn import converted
+from widemargin.kernels.objects.questions import has_own_noise
 from widemargin.tuning.kernel_paths import (
     FixedPath,
     KernelPath,
+    ObjectPath,
     PolyPath,
     ScalesPath,
     WidthPath,
@@ -56,6 +59,12 @@ def has_evidence(model: Any) -> bool:
     return is_latent(model) or is_regression(model)
 
 
+def has_kernel_object(model: Any) -> bool:
+    """Return whether the kernel of an estimator is an object with hyperparameters to tune."""
+    kernel = converted(getattr(model, "kernel", None))
+    return hasattr(kernel, "log_parameters") and len(kernel.log_parameters()) > 0
+
+
 def check_names(params: Any, model: Any) -> frozenset[str]:
     """Validate the names of the parameters to tune; None selects the estimator's defaults."""
     known: tuple[str, ...] = NAMES
@@ -73,11 +82,23 @@ def check_names(params: Any, model: Any) -> frozenset[str]:
             'a tuple of "gamma" or "ard", "amplitude" and "noise" for '
             f'{type(model).__name__}, for instance ("gamma", "amplitude", "noise")'
         )
+    if has_kernel_object(model):
+        known = (*known, "kernel")
+        # Other numbers that the user gave are kept: the object may have an amplitude or noise.
+        rest = [name for name in default if name != "gamma"]
+        if is_regression(model):
+            rest = [name for name in rest if isinstance(getattr(model, name), str)]
+        default = ("kernel", *rest)
+        fix = f'{fix}; "kernel" are the hyperparameters of a kernel object'
     params = default if params is None else params
     good = isinstance(params, Collection) and not isinstance(params, str) and len(params) > 0
     require(good and all(name in known for name in params), "params", params, fix)
-    require(not {"gamma", "ard"} <= set(params), "params", params,
-            'without either "gamma" (one for all features) or "ard" (one for each)')  # fmt: skip
+    require(
+        len({"gamma", "ard", "kernel"} & set(params)) < 2,
+        "params",
+        params,
+        'with one of "gamma" (for all features), "ard" (one for each) and "kernel"',
+    )
     return frozenset(params)
 
 
@@ -163,7 +184,8 @@ class Task:
         if precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be the square kernel matrix; got shape {X.shape}")
         y = y.astype(np.float64) if self.numeric else y
-        self.data = data = canonical(X, y, weight, precomputed=precomputed)
+        merge = not has_own_noise(getattr(model, "kernel", None))
+        self.data = data = canonical(X, y, weight, precomputed=precomputed, merge=merge)
         self.read_targets()
         self.kernel = kernel_for(model, data.X, data.weight)
         check_range(Rows(self.kernel, data.X))
@@ -211,16 +233,24 @@ class Task:
         scales = [Scale("C", C, COST_RANGE)] * tune_cost
         return Landscape(path, base, scales, {"C": C}, self.prior, observe, parts, pairs)
 
+    def kernel_at(self, theta: FloatArray) -> Any:
+        """Return the kernel object with other hyperparameters, given by their logarithms."""
+        function: Any = self.kernel.function
+        return function.with_log_parameters(theta)
+
     def path(self, rows: IntArray) -> tuple[KernelPath, FloatArray]:
         """Return the kernel as a function of log gamma, and the natural value of log gamma."""
         X, kernel = self.data.X, self.kernel
         if kernel.name == "precomputed":
             return self._fixed(X[np.ix_(rows, rows)]), np.empty(0)
         part = X[rows]
+        if "kernel" in self.names:
+            function: Any = kernel.function
+            return ObjectPath(_dense(part), function), function.log_parameters()
         if "ard" in self.names:
             return ScalesPath(_dense(part)), _log_scales(_dense(X), self.data.weight)
         if "gamma" not in self.names:
-            return self._fixed(kernel(part, part)), np.empty(0)
+            return self._fixed(Rows(kernel, part).matrix()), np.empty(0)
         base = np.log([scale_gamma(X, self.data.weight)])
         if kernel.name == "poly":
             products = np.asarray(Kernel("linear")(part, part), dtype=np.float64)
@@ -244,7 +274,8 @@ def starting_points(task: Task, landscape: Surface, starts: Any) -> list[FloatAr
     offset = len(landscape.scales)
     origin[:offset] = [scale.start for scale in landscape.scales]
     if starts is None:
-        factors = (SCALES if "ard" in task.names else WIDTHS) if landscape.path.size else (1.0,)
+        one = not landscape.path.size or landscape.path.separate  # as given by the user
+        factors = (1.0,) if one else SCALES if "ard" in task.names else WIDTHS
         points = []
         for factor in factors:
             x = origin.copy()
@@ -275,7 +306,8 @@ def _coordinates(landscape: Surface, origin: FloatArray, start: Any, fix: str) -
         x[place] = scale.coordinate(float(start[name]))
     if "gamma" in start:
         offset = len(scales)
-        require(landscape.path.size > 0, "starts", start, 'without "gamma", which is not tuned')
+        has_gamma = landscape.path.size > 0 and not landscape.path.separate
+        require(has_gamma, "starts", start, 'without "gamma", which is not tuned')
         gamma = np.asarray(start["gamma"], dtype=np.float64).ravel()
         good = len(gamma) in (1, landscape.path.size) and bool((gamma > 0).all())
         require(good, "starts", start, "positive gamma: one number or one for each feature")
