@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray, Matrix, RealArray
-from widemargin.kernels.objects.questions import has_diagonal, own_noise, own_values
+from widemargin.kernels.objects.questions import is_object, own_noise, own_values
 from widemargin.kernels.single_rows import SingleRows, single_rows
 from widemargin.kernels.tiles import operand_bytes, set_own, spans_of, tiles_for
 
@@ -108,8 +108,9 @@ class Rows:
             return np.ones(self.n)
         if kernel.name == "precomputed":
             return np.diagonal(X).astype(np.float64)
-        if has_diagonal(kernel.function):
-            return own_values(kernel.function, X)
+        if is_object(kernel.function):
+            function: Any = kernel.function
+            return own_values(function, X)
         if kernel.function is not None:
             each = (self.block(i, self, i) for i in np.arange(self.n)[:, None])
             return np.array([float(value[0, 0]) for value in each])

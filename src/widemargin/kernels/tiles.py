@@ -237,7 +237,7 @@ class CalledTiles:
 
     def __init__(self, function: Callable[[Any, Any], ArrayLike], X: Matrix) -> None:
         self.function = function
-        self.thread_safe = hasattr(function, "has_own_noise")  # a function may not be
+        self.thread_safe = hasattr(function, "_log_parameters")  # a function may not be
         self.X = X
 
     def left(self, rows: IntArray, dtype: np.dtype[Any]) -> Matrix:

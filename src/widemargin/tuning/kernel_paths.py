@@ -28,6 +28,7 @@ import scipy.sparse as sp
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
 from widemargin.kernels.objects import KernelObject
+from widemargin.kernels.objects.questions import gradients, log_parameters, with_log_parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,17 +170,17 @@ class ObjectPath:
     def __init__(self, X: FloatArray, kernel: KernelObject) -> None:
         self.X = X
         self.start = kernel
-        self.size = len(kernel.log_parameters())
+        self.size = len(log_parameters(kernel))
 
     def kernel(self, theta: FloatArray) -> FloatArray:
         """Return the kernel matrix."""
-        return self.start.with_log_parameters(theta)(self.X)
+        return with_log_parameters(self.start, theta)(self.X)
 
     def gradient(
         self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
     ) -> FloatArray:
         """Return the derivatives with respect to the logarithms of the hyperparameters."""
-        changes = self.start.with_log_parameters(theta).gradients(self.X)
+        changes = gradients(with_log_parameters(self.start, theta), self.X)
         return np.array([_contract(_block(change, rows), loss) for change in changes])
 
 

@@ -21,8 +21,11 @@ from widemargin._base.validation import (
 from widemargin.estimators._base.inspection import has_threshold, kernel_for, sides_for
 from widemargin.estimators._base.kernel import check_range
 from widemargin.kernels import Kernel, Rows, is_mercer
-from widemargin.kernels.objects.from_sklearn import converted
-from widemargin.kernels.objects.questions import has_own_noise
+from widemargin.kernels.objects.questions import (
+    has_own_noise,
+    log_parameters,
+    with_log_parameters,
+)
 from widemargin.tuning.kernel_paths import (
     FixedPath,
     KernelPath,
@@ -61,8 +64,7 @@ def has_evidence(model: Any) -> bool:
 
 def has_kernel_object(model: Any) -> bool:
     """Return whether the kernel of an estimator is an object with hyperparameters to tune."""
-    kernel = converted(getattr(model, "kernel", None))
-    return hasattr(kernel, "log_parameters") and len(kernel.log_parameters()) > 0
+    return len(log_parameters(getattr(model, "kernel", None))) > 0
 
 
 def check_names(params: Any, model: Any) -> frozenset[str]:
@@ -236,7 +238,7 @@ class Task:
     def kernel_at(self, theta: FloatArray) -> Any:
         """Return the kernel object with other hyperparameters, given by their logarithms."""
         function: Any = self.kernel.function
-        return function.with_log_parameters(theta)
+        return with_log_parameters(function, theta)
 
     def path(self, rows: IntArray) -> tuple[KernelPath, FloatArray]:
         """Return the kernel as a function of log gamma, and the natural value of log gamma."""
@@ -246,7 +248,7 @@ class Task:
         part = X[rows]
         if "kernel" in self.names:
             function: Any = kernel.function
-            return ObjectPath(_dense(part), function), function.log_parameters()
+            return ObjectPath(_dense(part), function), log_parameters(function)
         if "ard" in self.names:
             return ScalesPath(_dense(part)), _log_scales(_dense(X), self.data.weight)
         if "gamma" not in self.names:

@@ -26,9 +26,9 @@ class KernelObject:
 
     def __call__(self, X: Matrix, Z: Matrix | None = None) -> FloatArray:
         """Return the kernel matrix of X, or the kernel values between the rows of X and Z."""
-        found = self.cross(dense(X), dense(X if Z is None else Z))
-        if Z is None and self.has_own_noise:
-            found[np.diag_indices_from(found)] += self.own_noise(dense(X))
+        found = self._cross(dense(X), dense(X if Z is None else Z))
+        if Z is None and self._has_own_noise:
+            found[np.diag_indices_from(found)] += self._own_noise(dense(X))
         return found
 
     def __add__(self, other: Any) -> KernelObject:
@@ -43,37 +43,37 @@ class KernelObject:
     def __rmul__(self, other: Any) -> KernelObject:
         return Product(as_kernel(other), self)
 
-    def cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+    def _cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Return the kernel values between rows of different samples, without noise."""
         raise NotImplementedError
 
-    def diagonal(self, X: Matrix) -> FloatArray:
+    def _diagonal(self, X: Matrix) -> FloatArray:
         """Return k(x, x) of each row, noise included."""
-        return self.smooth_diagonal(dense(X)) + self.own_noise(dense(X))
+        return self._smooth_diagonal(dense(X)) + self._own_noise(dense(X))
 
-    def smooth_diagonal(self, X: FloatArray) -> FloatArray:
+    def _smooth_diagonal(self, X: FloatArray) -> FloatArray:
         """Return k(x, x) of each row without noise."""
         raise NotImplementedError
 
-    def own_noise(self, X: FloatArray) -> FloatArray:
+    def _own_noise(self, X: FloatArray) -> FloatArray:
         """Return the noise in k(x, x) of each row."""
         return np.zeros(len(X))
 
     @property
-    def has_own_noise(self) -> bool:
+    def _has_own_noise(self) -> bool:
         """Whether there is noise, which is not in the kernel values of different samples."""
         return False
 
-    def log_parameters(self) -> FloatArray:
+    def _log_parameters(self) -> FloatArray:
         """Return the logarithms of the hyperparameters that are not fixed."""
         raise NotImplementedError
 
-    def with_log_parameters(self, theta: FloatArray) -> KernelObject:
+    def _with_log_parameters(self, theta: FloatArray) -> KernelObject:
         """Return the kernel with other hyperparameters, given by their logarithms."""
         raise NotImplementedError
 
-    def gradients(self, X: FloatArray) -> Iterator[FloatArray]:
-        """Yield the derivatives of the kernel matrix of X, in the order of `log_parameters`."""
+    def _gradients(self, X: FloatArray) -> Iterator[FloatArray]:
+        """Yield the derivatives of the kernel matrix of X, in the order of `_log_parameters`."""
         raise NotImplementedError
 
 
@@ -89,7 +89,7 @@ class Leaf(KernelObject):
 
     fixed: tuple[str, ...] = field(default=(), kw_only=True)
 
-    free: ClassVar[tuple[str, ...]] = ()  # names of the hyperparameters with derivatives
+    _free: ClassVar[tuple[str, ...]] = ()  # names of the hyperparameters with derivatives
 
     def __repr__(self) -> str:
         shown = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self)
@@ -97,7 +97,7 @@ class Leaf(KernelObject):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __post_init__(self) -> None:
-        for name in self.free:
+        for name in self._free:
             value = getattr(self, name)
             if not isinstance(value, numbers.Real):
                 value = tuple(float(each) for each in np.ravel(value))
@@ -109,14 +109,14 @@ class Leaf(KernelObject):
         require(set(self.fixed) <= known, "fixed", self.fixed, "names of hyperparameters")
 
     def _tuned(self) -> list[str]:
-        return [name for name in self.free if name not in self.fixed]
+        return [name for name in self._free if name not in self.fixed]
 
-    def log_parameters(self) -> FloatArray:
+    def _log_parameters(self) -> FloatArray:
         """Return the logarithms of the hyperparameters that are not fixed."""
         parts = [np.atleast_1d(getattr(self, name)) for name in self._tuned()]
         return np.log(np.concatenate([*parts, np.empty(0)]).astype(np.float64))
 
-    def with_log_parameters(self, theta: FloatArray) -> KernelObject:
+    def _with_log_parameters(self, theta: FloatArray) -> KernelObject:
         """Return the kernel with other hyperparameters, given by their logarithms."""
         values, start = np.exp(theta), 0
         changed: dict[str, Any] = {}
@@ -127,10 +127,10 @@ class Leaf(KernelObject):
             start = stop
         return replace(self, **changed)
 
-    def gradients(self, X: FloatArray) -> Iterator[FloatArray]:
-        """Yield the derivatives of the kernel matrix of X, in the order of `log_parameters`."""
+    def _gradients(self, X: FloatArray) -> Iterator[FloatArray]:
+        """Yield the derivatives of the kernel matrix of X, in the order of `_log_parameters`."""
         for name in self._tuned():
-            yield from getattr(self, f"by_{name}")(X)
+            yield from getattr(self, f"_by_{name}")(X)
 
 
 @dataclass(frozen=True)
@@ -147,19 +147,19 @@ class Pair(KernelObject):
     right: KernelObject
 
     @property
-    def has_own_noise(self) -> bool:
+    def _has_own_noise(self) -> bool:
         """Whether one of the kernels has noise."""
-        return self.left.has_own_noise or self.right.has_own_noise
+        return self.left._has_own_noise or self.right._has_own_noise
 
-    def log_parameters(self) -> FloatArray:
+    def _log_parameters(self) -> FloatArray:
         """Return the logarithms of the hyperparameters that are not fixed, the left ones first."""
-        return np.concatenate([self.left.log_parameters(), self.right.log_parameters()])
+        return np.concatenate([self.left._log_parameters(), self.right._log_parameters()])
 
-    def with_log_parameters(self, theta: FloatArray) -> KernelObject:
+    def _with_log_parameters(self, theta: FloatArray) -> KernelObject:
         """Return the kernel with other hyperparameters, given by their logarithms."""
-        n = len(self.left.log_parameters())
-        left, right = self.left.with_log_parameters(theta[:n]), theta[n:]
-        return replace(self, left=left, right=self.right.with_log_parameters(right))
+        n = len(self.left._log_parameters())
+        left, right = self.left._with_log_parameters(theta[:n]), theta[n:]
+        return replace(self, left=left, right=self.right._with_log_parameters(right))
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,22 +169,22 @@ class Sum(Pair):
     def __repr__(self) -> str:
         return f"{self.left!r} + {self.right!r}"
 
-    def cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+    def _cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Return the sum of the kernel values."""
-        return self.left.cross(X, Z) + self.right.cross(X, Z)
+        return self.left._cross(X, Z) + self.right._cross(X, Z)
 
-    def smooth_diagonal(self, X: FloatArray) -> FloatArray:
+    def _smooth_diagonal(self, X: FloatArray) -> FloatArray:
         """Return the sum of the diagonals."""
-        return self.left.smooth_diagonal(X) + self.right.smooth_diagonal(X)
+        return self.left._smooth_diagonal(X) + self.right._smooth_diagonal(X)
 
-    def own_noise(self, X: FloatArray) -> FloatArray:
+    def _own_noise(self, X: FloatArray) -> FloatArray:
         """Return the sum of the noises."""
-        return self.left.own_noise(X) + self.right.own_noise(X)
+        return self.left._own_noise(X) + self.right._own_noise(X)
 
-    def gradients(self, X: FloatArray) -> Iterator[FloatArray]:
+    def _gradients(self, X: FloatArray) -> Iterator[FloatArray]:
         """Yield the derivatives of both kernels."""
-        yield from self.left.gradients(X)
-        yield from self.right.gradients(X)
+        yield from self.left._gradients(X)
+        yield from self.right._gradients(X)
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,31 +192,28 @@ class Product(Pair):
     """Product of two kernels, k1(x, z) k2(x, z); written ``k1 * k2``."""
 
     def __repr__(self) -> str:
-        return " * ".join(f"({k!r})" if " + " in repr(k) else repr(k) for k in self.factors())
+        factors = self.left, self.right
+        return " * ".join(f"({k!r})" if " + " in repr(k) else repr(k) for k in factors)
 
-    def factors(self) -> tuple[KernelObject, KernelObject]:
-        """Return the two kernels."""
-        return self.left, self.right
-
-    def cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+    def _cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Return the product of the kernel values."""
-        return self.left.cross(X, Z) * self.right.cross(X, Z)
+        return self.left._cross(X, Z) * self.right._cross(X, Z)
 
-    def smooth_diagonal(self, X: FloatArray) -> FloatArray:
+    def _smooth_diagonal(self, X: FloatArray) -> FloatArray:
         """Return the product of the diagonals."""
-        return self.left.smooth_diagonal(X) * self.right.smooth_diagonal(X)
+        return self.left._smooth_diagonal(X) * self.right._smooth_diagonal(X)
 
-    def own_noise(self, X: FloatArray) -> FloatArray:
+    def _own_noise(self, X: FloatArray) -> FloatArray:
         """Return what the noise of the factors adds to the product of the diagonals."""
-        whole = self.left.diagonal(X) * self.right.diagonal(X)
-        return whole - self.smooth_diagonal(X) if self.has_own_noise else np.zeros(len(X))
+        whole = self.left._diagonal(X) * self.right._diagonal(X)
+        return whole - self._smooth_diagonal(X) if self._has_own_noise else np.zeros(len(X))
 
-    def gradients(self, X: FloatArray) -> Iterator[FloatArray]:
+    def _gradients(self, X: FloatArray) -> Iterator[FloatArray]:
         """Yield the derivatives by the product rule."""
         left, right = self.left(X), self.right(X)
-        for change in self.left.gradients(X):
+        for change in self.left._gradients(X):
             yield change * right
-        for change in self.right.gradients(X):
+        for change in self.right._gradients(X):
             yield left * change
 
 
@@ -240,19 +237,19 @@ class Constant(Leaf):
 
     value: float = 1.0
 
-    free: ClassVar[tuple[str, ...]] = ("value",)
+    _free: ClassVar[tuple[str, ...]] = ("value",)
 
-    def cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+    def _cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Return the constant for all pairs."""
         return np.full((len(X), len(Z)), float(self.value))
 
-    def smooth_diagonal(self, X: FloatArray) -> FloatArray:
+    def _smooth_diagonal(self, X: FloatArray) -> FloatArray:
         """Return the constant for each row."""
         return np.full(len(X), float(self.value))
 
-    def by_value(self, X: FloatArray) -> Iterator[FloatArray]:
+    def _by_value(self, X: FloatArray) -> Iterator[FloatArray]:
         """Yield the derivative with respect to the logarithm of the constant."""
-        yield self.cross(X, X)
+        yield self._cross(X, X)
 
 
 def dense(X: Matrix) -> FloatArray:

@@ -58,7 +58,7 @@ def _power(kernel: Any) -> KernelObject:
     fix = "a positive integer in a power of a kernel"
     require(float(exponent).is_integer() and exponent >= 1, "exponent", exponent, fix)
     base: KernelObject = converted(kernel.kernel)
-    require(exponent == 1 or len(base.log_parameters()) == 0, "kernel", kernel,
+    require(exponent == 1 or len(base._log_parameters()) == 0, "kernel", kernel,
             "without powers of kernels that have hyperparameters to tune")  # fmt: skip
     found = base
     for _ in range(int(exponent) - 1):

@@ -38,35 +38,35 @@ class Stationary(Leaf):
 
     length_scale: float | tuple[float, ...] = 1.0
 
-    free: ClassVar[tuple[str, ...]] = ("length_scale",)
+    _free: ClassVar[tuple[str, ...]] = ("length_scale",)
 
-    def of_squares(self, squares: FloatArray) -> FloatArray:
+    def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Return the kernel values at squared scaled distances."""
         raise NotImplementedError
 
-    def slope(self, squares: FloatArray) -> FloatArray:
+    def _slope(self, squares: FloatArray) -> FloatArray:
         """Return minus twice the derivative with respect to the squared scaled distance."""
         raise NotImplementedError
 
-    def squares(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+    def _squares(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Return squared scaled distances."""
         scale = np.asarray(self.length_scale)
         require(scale.size in (1, X.shape[1]), "length_scale", self.length_scale,
                 f"a number or one number per feature (X has {X.shape[1]})")  # fmt: skip
         return np.asarray(cdist(X / scale, Z / scale, "sqeuclidean"))
 
-    def cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+    def _cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Return the kernel values."""
-        return self.of_squares(self.squares(X, Z))
+        return self._of_squares(self._squares(X, Z))
 
-    def smooth_diagonal(self, X: FloatArray) -> FloatArray:
+    def _smooth_diagonal(self, X: FloatArray) -> FloatArray:
         """Return ones."""
         return np.ones(len(X))
 
-    def by_length_scale(self, X: FloatArray) -> Iterator[FloatArray]:
+    def _by_length_scale(self, X: FloatArray) -> Iterator[FloatArray]:
         """Yield the derivatives with respect to the logarithms of the length scales."""
-        squares = self.squares(X, X)
-        slope, scale = self.slope(squares), np.atleast_1d(self.length_scale)
+        squares = self._squares(X, X)
+        slope, scale = self._slope(squares), np.atleast_1d(self.length_scale)
         if scale.size == 1:
             yield slope * squares
             return
@@ -93,11 +93,11 @@ class RBF(Stationary):
            [0.6065, 1.    ]])
     """
 
-    def of_squares(self, squares: FloatArray) -> FloatArray:
+    def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Return the kernel values at squared scaled distances."""
         return np.exp(-0.5 * squares)
 
-    def slope(self, squares: FloatArray) -> FloatArray:
+    def _slope(self, squares: FloatArray) -> FloatArray:
         """Return minus twice the derivative with respect to the squared scaled distance."""
         return np.exp(-0.5 * squares)
 
@@ -131,7 +131,7 @@ class Matern(Stationary):
         super().__post_init__()
         require(self.nu in SMOOTHNESS, "nu", self.nu, "one of 0.5, 1.5 and 2.5")
 
-    def of_squares(self, squares: FloatArray) -> FloatArray:
+    def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Return the kernel values at squared scaled distances."""
         r = np.sqrt(2.0 * self.nu * squares)
         if self.nu == 0.5:
@@ -139,7 +139,7 @@ class Matern(Stationary):
         factor = 1.0 + r if self.nu == 1.5 else 1.0 + r + r**2 / 3.0
         return np.asarray(factor * np.exp(-r))
 
-    def slope(self, squares: FloatArray) -> FloatArray:
+    def _slope(self, squares: FloatArray) -> FloatArray:
         """Return minus twice the derivative with respect to the squared scaled distance."""
         r = np.sqrt(2.0 * self.nu * squares)
         if self.nu == 0.5:
@@ -172,19 +172,19 @@ class RationalQuadratic(Stationary):
 
     alpha: float = 1.0
 
-    free: ClassVar[tuple[str, ...]] = ("length_scale", "alpha")
+    _free: ClassVar[tuple[str, ...]] = ("length_scale", "alpha")
 
-    def of_squares(self, squares: FloatArray) -> FloatArray:
+    def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Return the kernel values at squared scaled distances."""
         return np.asarray((1.0 + squares / (2.0 * self.alpha)) ** -self.alpha)
 
-    def slope(self, squares: FloatArray) -> FloatArray:
+    def _slope(self, squares: FloatArray) -> FloatArray:
         """Return minus twice the derivative with respect to the squared scaled distance."""
         return np.asarray((1.0 + squares / (2.0 * self.alpha)) ** (-self.alpha - 1.0))
 
-    def by_alpha(self, X: FloatArray) -> Iterator[FloatArray]:
+    def _by_alpha(self, X: FloatArray) -> Iterator[FloatArray]:
         """Yield the derivative with respect to the logarithm of alpha."""
-        share = self.squares(X, X) / (2.0 * self.alpha)
+        share = self._squares(X, X) / (2.0 * self.alpha)
         change = share / (1.0 + share) - np.log1p(share)
         yield self.alpha * change * (1.0 + share) ** -self.alpha
 
@@ -214,25 +214,25 @@ class Periodic(Leaf):
     length_scale: float = 1.0
     periodicity: float = 1.0
 
-    free: ClassVar[tuple[str, ...]] = ("length_scale", "periodicity")
+    _free: ClassVar[tuple[str, ...]] = ("length_scale", "periodicity")
 
     def _angles(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         return np.asarray(np.pi / self.periodicity * cdist(X, Z))
 
-    def cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+    def _cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Return the kernel values."""
         return np.exp(-2.0 * (np.sin(self._angles(X, Z)) / self.length_scale) ** 2)
 
-    def smooth_diagonal(self, X: FloatArray) -> FloatArray:
+    def _smooth_diagonal(self, X: FloatArray) -> FloatArray:
         """Return ones."""
         return np.ones(len(X))
 
-    def by_length_scale(self, X: FloatArray) -> Iterator[FloatArray]:
+    def _by_length_scale(self, X: FloatArray) -> Iterator[FloatArray]:
         """Yield the derivative with respect to the logarithm of the length scale."""
         squares = (np.sin(self._angles(X, X)) / self.length_scale) ** 2
         yield 4.0 * squares * np.exp(-2.0 * squares)
 
-    def by_periodicity(self, X: FloatArray) -> Iterator[FloatArray]:
+    def _by_periodicity(self, X: FloatArray) -> Iterator[FloatArray]:
         """Yield the derivative with respect to the logarithm of the period."""
         angle = self._angles(X, X)
         change = 2.0 * angle * np.sin(2.0 * angle) / self.length_scale**2
@@ -259,7 +259,7 @@ class DotProduct(Leaf):
 
     sigma_0: float = 1.0
 
-    free: ClassVar[tuple[str, ...]] = ("sigma_0",)
+    _free: ClassVar[tuple[str, ...]] = ("sigma_0",)
 
     def __post_init__(self) -> None:
         if self.sigma_0 == 0:
@@ -267,15 +267,15 @@ class DotProduct(Leaf):
         else:
             super().__post_init__()
 
-    def cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+    def _cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Return the kernel values."""
         return np.asarray(X @ Z.T + float(self.sigma_0) ** 2)
 
-    def smooth_diagonal(self, X: FloatArray) -> FloatArray:
+    def _smooth_diagonal(self, X: FloatArray) -> FloatArray:
         """Return the squared norms plus the constant."""
         return np.asarray(np.einsum("ij,ij->i", X, X) + float(self.sigma_0) ** 2)
 
-    def by_sigma_0(self, X: FloatArray) -> Iterator[FloatArray]:
+    def _by_sigma_0(self, X: FloatArray) -> Iterator[FloatArray]:
         """Yield the derivative with respect to log sigma_0."""
         yield np.full((len(X), len(X)), 2.0 * float(self.sigma_0) ** 2)
 
@@ -301,25 +301,25 @@ class White(Leaf):
 
     noise: float = 1.0
 
-    free: ClassVar[tuple[str, ...]] = ("noise",)
+    _free: ClassVar[tuple[str, ...]] = ("noise",)
 
     @property
-    def has_own_noise(self) -> bool:
+    def _has_own_noise(self) -> bool:
         """Always true."""
         return True
 
-    def cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+    def _cross(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         """Return zeros."""
         return np.zeros((len(X), len(Z)))
 
-    def smooth_diagonal(self, X: FloatArray) -> FloatArray:
+    def _smooth_diagonal(self, X: FloatArray) -> FloatArray:
         """Return zeros."""
         return np.zeros(len(X))
 
-    def own_noise(self, X: FloatArray) -> FloatArray:
+    def _own_noise(self, X: FloatArray) -> FloatArray:
         """Return the variance for each row."""
         return np.full(len(X), float(self.noise))
 
-    def by_noise(self, X: FloatArray) -> Iterator[FloatArray]:
+    def _by_noise(self, X: FloatArray) -> Iterator[FloatArray]:
         """Yield the derivative with respect to the logarithm of the variance."""
         yield float(self.noise) * np.eye(len(X))
