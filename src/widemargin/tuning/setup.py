@@ -95,12 +95,10 @@ def check_names(params: Any, model: Any) -> frozenset[str]:
     params = default if params is None else params
     good = isinstance(params, Collection) and not isinstance(params, str) and len(params) > 0
     require(good and all(name in known for name in params), "params", params, fix)
-    require(
-        len({"gamma", "ard", "kernel"} & set(params)) < 2,
-        "params",
-        params,
-        'with one of "gamma" (for all features), "ard" (one for each) and "kernel"',
-    )
+    require(not {"gamma", "ard"} <= set(params), "params", params,
+            'without either "gamma" (one for all features) or "ard" (one for each)')  # fmt: skip
+    alone = "kernel" not in params or not {"gamma", "ard"} & set(params)
+    require(alone, "params", params, 'without either "kernel" or "gamma" and "ard"')
     return frozenset(params)
 
 
