@@ -20,6 +20,7 @@ They depend on the capacity of a function class, which is not an error rate:
 vc_margin_dimension   Smola et al. (2000), (1.35)
 fat_linear, fat_l1    Smola et al. (2000), theorems 1.7 and 1.9 (the latter with a constant c)
 covering_number       Smola et al. (2000), theorem 1.4
+kernel_spectrum       Carl and Stephani (1990), proposition 1.3.2: on the given samples
 ====================  =========================================================================
 
 Two theorems bound quantities of the training itself:
@@ -56,6 +57,7 @@ from widemargin.assess.bounds.margin import (
     ordinal_margin,
     shawe_taylor,
 )
+from widemargin.assess.bounds.spectrum import EntropyNumber, KernelSpectrum, kernel_spectrum
 from widemargin.assess.bounds.summary import summary
 from widemargin.assess.bounds.table import AppliedBound, BoundSummary, NotApplied
 from widemargin.problems.training_bounds import BoostingBound, adaboost, adaboost_rounds, perceptron
@@ -66,6 +68,8 @@ __all__ = [
     "Bound",
     "BoundSummary",
     "CoveringNumber",
+    "EntropyNumber",
+    "KernelSpectrum",
     "NotApplied",
     "adaboost",
     "adaboost_rounds",
@@ -74,6 +78,7 @@ __all__ = [
     "covering_number",
     "fat_l1",
     "fat_linear",
+    "kernel_spectrum",
     "linear_margin",
     "margin_cover",
     "margin_distribution",

@@ -85,6 +85,8 @@ VARIANTS = [
     CumulativeLinkClassifier(link="probit"),
     CumulativeLinkClassifier(link="cloglog"),
     LOOSVC(class_weight="balanced"),
+    LOOSVC(loss="squared_hinge"),
+    AdaptiveMarginSVC(lam=0.5, loss="squared_hinge"),
     LPSVC(kernel="poly", coef0=1.0),
     MeanFieldGPClassifier(inference="tap", flip_noise=0.05),
     MeanFieldGPClassifier(inference="ep"),

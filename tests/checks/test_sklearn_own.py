@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 FILES = ("test_svm.py", "test_sparse.py")
 NAMES = ("SVC", "NuSVC", "SVR", "NuSVR", "LinearSVC", "LinearSVR", "OneClassSVM")
-LEAST_PASSED = 210  # of 286 with scikit-learn 1.9
+LEAST_PASSED = 235  # of 286 with scikit-learn 1.9
 
 CONFTEST = f"""
 import pytest

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.fuzz
 
 kernels = st.one_of(mercer_kernels, mercer_kernels, other_kernels)
 class_weights = st.sampled_from([None, None, "balanced"])
+losses = st.sampled_from(["hinge", "squared_hinge"])
 problems = classifications(most_rows=30)
 
 
@@ -108,16 +109,16 @@ def judged(model, problem, truth, **given):
         judge(name, model, problem, truth(**given), probabilities=True, leave_one_out=True)
 
 
-@given(problem=problems, kernel=kernels, class_weight=class_weights)
+@given(problem=problems, kernel=kernels, class_weight=class_weights, loss=losses)
 @short_or_profile()
-def test_fuzz_loo_svc(problem, kernel, class_weight):
-    judged(LOOSVC(class_weight=class_weight, **kernel), problem, truth_of, lam=1.0)
+def test_fuzz_loo_svc(problem, kernel, class_weight, loss):
+    judged(LOOSVC(loss=loss, class_weight=class_weight, **kernel), problem, truth_of, lam=1.0)
 
 
-@given(problem=problems, kernel=kernels, class_weight=class_weights, lam=powers(-3, 2))
+@given(problem=problems, kernel=kernels, class_weight=class_weights, lam=powers(-3, 2), loss=losses)
 @short_or_profile()
-def test_fuzz_adaptive_margin_svc(problem, kernel, class_weight, lam):
-    model = AdaptiveMarginSVC(lam=lam, class_weight=class_weight, **kernel)
+def test_fuzz_adaptive_margin_svc(problem, kernel, class_weight, lam, loss):
+    model = AdaptiveMarginSVC(lam=lam, loss=loss, class_weight=class_weight, **kernel)
     judged(model, problem, truth_of, lam=lam)
 
 

@@ -74,6 +74,7 @@ MACHINES: dict[str, Golden] = {
     "reduced_hull": Golden(_machine(wm.ReducedHullSVC())),
     "reduced_hull_three": Golden(_machine(wm.ReducedHullSVC(kernel="linear", k=0.6)), "three"),
     "loosvc": Golden(_machine(wm.LOOSVC())),
+    "loosvc_squared": Golden(_machine(wm.LOOSVC(loss="squared_hinge"))),
     "adaptive": Golden(_machine(wm.AdaptiveMarginSVC(lam=0.5)), "three"),
     "lpsvc": Golden(_machine(wm.LPSVC(lam=0.3))),
     "nulpsvc": Golden(_machine(wm.NuLPSVC(nu=0.4)), "three"),

@@ -263,6 +263,10 @@ MACHINES = {
     "NuLPSVC": Machine(_kernel_machine(wm.NuLPSVC, nu=_nu), _lp),
     "LOOSVC": Machine(_kernel_machine(wm.LOOSVC), _lp),
     "AdaptiveMarginSVC": Machine(_kernel_machine(wm.AdaptiveMarginSVC, lam=_lam), _lp),
+    "LOOSVC squared": Machine(_kernel_machine(wm.LOOSVC, loss="squared_hinge"), _lp),
+    "AdaptiveMarginSVC squared": Machine(
+        _kernel_machine(wm.AdaptiveMarginSVC, lam=_lam, loss="squared_hinge"), _lp
+    ),
     "LPBoost": Machine(_plane(wm.LPBoostClassifier, nu=_share), exact_votes.votes),
     "OrdinalSVC": Machine(_kernel_machine(wm.OrdinalSVC, **_ordinal), exact_ranks.ranks, "many"),
     "OrdinalSVC ranking": Machine(

@@ -1,6 +1,6 @@
 """Truth about the machines that are no box-constrained quadratic program with a threshold.
 
-Linear programs over expansions, l1 and Crammer-Singer planes and margins in l_p. Published
+Programs over expansions, l1 and Crammer-Singer planes and margins in l_p. Published
 models: `dual_coef_` on `support_` (NuLPSVC: divided by its exact sum, with the best rho), `coef_`
 and `intercept_`.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import clarabel
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from tests.helpers.exact_numbers import (
@@ -27,6 +29,8 @@ from tests.helpers.exact_quadratic import Merged, plane_costs, sides_of
 from tests.helpers.exact_verdict import Truth, largest, least
 
 ZERO, ONE = Fraction(0), Fraction(1)
+HUGE, NOTHING = Fraction(10**300), Fraction(1, 10**250)
+"""What floats can hold, and kernel values below which a sample has no coefficient (documented)."""
 LIMIT = Fraction(10**8)
 """Largest alpha k(x, x), for coefficients that are limited."""
 LIMITED = "limited coefficients"
@@ -89,6 +93,7 @@ class _Program:
         for i in range(n):
             self.G[i][i] -= shift[i]
         self.price = rational(model.lam) if name == "LPSVC" else ZERO
+        self.squared = getattr(model, "loss", "hinge") == "squared_hinge"
         self.weight, self.nu = weight, None
         if name == "NuLPSVC":
             total = sum(weight, ZERO)
@@ -97,13 +102,14 @@ class _Program:
         top = max(K[i][i] for i in range(n))
         sizes = [root(max(K[i][i], ZERO) * max(top, ZERO)) for i in range(n)]
         sizes = [max(abs(v) for v in [*K[i], sizes[i]]) for i in range(n)]
-        self.limit = [LIMIT / size if size else ZERO for size in sizes]
+        self.limit = [LIMIT / size if size > NOTHING else ZERO for size in sizes]
 
     def primal(self, alpha: list[Fraction]) -> Fraction:
         """Return the objective of coefficients; for the nu program, of their direction."""
         if self.nu is None:
             margins = product(self.G, alpha)
             slack = [max(ZERO, 1 - m) for m in margins]
+            slack = [xi * xi for xi in slack] if self.squared else slack
             return dot(self.weight, slack) + self.price * sum(alpha, ZERO)
         total = sum(alpha, ZERO)
         alpha = [a / total for a in alpha] if total else [Fraction(1, len(alpha))] * len(alpha)
@@ -120,6 +126,12 @@ class _Program:
         if self.nu is not None:
             return -max(image)
         excess = [max(ZERO, g - self.price) for g in image]
+        if self.squared:
+            gain = (
+                sum(z, ZERO)
+                - sum((v * v / w for v, w in zip(z, self.weight, strict=True)), ZERO) / 4
+            )
+            return gain - dot(self.limit, excess)
         bound = sum(z, ZERO) - dot(self.limit, excess)
         shrink = self.price / max([self.price, *image]) if self.price else ZERO
         return max(bound, shrink * sum(z, ZERO))
@@ -130,8 +142,9 @@ class _Program:
         Unless the stated problem limits the coefficients, those beyond the limits count as well.
         """
         primal = self.primal(alphas[0])
-        capped, z = self._by_highs(True)
-        free, _ = ([], []) if self.nu is not None else self._by_highs(False)
+        reference = self._by_clarabel if self.squared else self._by_highs
+        capped, z = reference(True)
+        free, _ = ([], []) if self.nu is not None else reference(False)
         upper = [primal]
         for alpha in [*alphas, *capped, *free]:
             for scale in SCALES:
@@ -151,7 +164,7 @@ class _Program:
         G = np.array([[float(v) for v in row] for row in self.G])
         w = np.array([float(v) for v in self.weight])
         scale = np.abs(G).max() or 1.0
-        caps = [float(u) * scale for u in self.limit]
+        caps = [float(min(u * rational(scale), HUGE)) for u in self.limit]
         nu = self.nu is not None
         cost = np.concatenate([np.full(n, 0.0 if nu else float(self.price) / scale), w])
         A = np.hstack([-G / scale, -np.eye(n)])
@@ -165,12 +178,37 @@ class _Program:
         found = linprog(cost, A_ub=A, bounds=bounds, method="highs", **options)
         if found.x is None:
             return [], []
-        alpha = vector(np.maximum(found.x[:n], 0.0) / (1.0 if nu else scale))
+        unit = ONE if nu else rational(scale)
+        alpha = [a / unit for a in vector(np.maximum(found.x[:n], 0.0))]
         z = vector(np.clip(-found.ineqlin.marginals, 0.0, w))
         z = [min(v, w) for v, w in zip(z, self.weight, strict=True)]
         if nu:
             z = self._with_sum(z)
         return [alpha], [z]
+
+    def _by_clarabel(self, capped: bool) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
+        """Return coefficients and dual variables that Clarabel finds for squared slack."""
+        n = len(self.weight)
+        G = np.array([[float(v) for v in row] for row in self.G])
+        scale = np.abs(G).max() or 1.0
+        P = sp.diags(np.append(np.zeros(n), [2 * float(v) for v in self.weight]), format="csc")
+        A = -np.block([[G / scale, np.eye(n)], [np.eye(2 * n)]])
+        side = np.append(-np.ones(n), np.zeros(2 * n))
+        if capped:
+            A = np.vstack([A, np.eye(n, 2 * n)])
+            side = np.append(side, [float(min(u * rational(scale), HUGE)) for u in self.limit])
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        cones = [clarabel.NonnegativeConeT(len(side))]
+        problem = (P, np.zeros(2 * n), sp.csc_matrix(A), side, cones, settings)
+        found = clarabel.DefaultSolver(*problem).solve()
+        x, z = np.array(found.x)[:n], np.array(found.z)[:n]
+        if not (np.isfinite(x).all() and np.isfinite(z).all()):
+            return [], []
+        alpha = [a / rational(scale) for a in vector(np.maximum(x, 0.0))]
+        slack = [max(ZERO, 1 - m) for m in product(self.G, alpha)]
+        of_slack = [2 * w * xi for w, xi in zip(self.weight, slack, strict=True)]
+        return [alpha], [vector(np.maximum(z, 0.0)), of_slack]
 
     def _with_sum(self, z: list[Fraction]) -> list[Fraction]:
         """Return variables within their boxes whose sum is nu, near the given ones."""

@@ -42,6 +42,8 @@ NEVER_WORSE = (
     "NuLPSVC",
     "LOOSVC",
     "AdaptiveMarginSVC",
+    "LOOSVC squared",
+    "AdaptiveMarginSVC squared",
     "CumulativeLink",
     "MeanFieldGP",
     "LPBoost",

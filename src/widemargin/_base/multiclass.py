@@ -14,15 +14,28 @@ Sides: TypeAlias = tuple[int, int | None]
 """Positive and negative class of a binary problem; None: all other classes."""
 
 
+def class_codes(y: Any) -> tuple[Any, IntArray]:
+    """Return the sorted classes and the class code of each sample."""
+    if y.dtype.kind in "iu" and len(y):
+        first, last = int(y.min()), int(y.max())
+        if last - first < 2 * len(y) and last < 2**62:  # counted in less time than sorted
+            shifted = y.astype(np.intp) - first
+            present = np.bincount(shifted) > 0
+            classes = np.flatnonzero(present) + first
+            return classes.astype(y.dtype), (np.cumsum(present) - 1)[shifted]
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes.astype(np.intp)
+
+
 def check_classes(y: Any) -> tuple[Any, IntArray]:
     """Return the classes and the class code of each sample; raise if there is only one class."""
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, codes = class_codes(y)
     if len(classes) < 2:
         raise ValueError(
             f"y must hold at least two classes; got one class, {classes.tolist()[0]!r} "
             "(rows of zero sample_weight do not count)"
         )
-    return classes, codes.astype(np.intp)
+    return classes, codes
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from widemargin._base.multiclass import class_codes
+
 PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -32,7 +34,7 @@ def is_plain_target(y: Any, n: int, real: bool) -> bool:
     if type(y) is not np.ndarray or y.shape != (n,):
         return False
     if y.dtype.kind in "iub":
-        return real or 2 * len(np.unique(y)) <= n
+        return real or 2 * len(class_codes(y)[0]) <= n
     return real and y.dtype == np.float64 and bool(np.isfinite(y).all())
 
 

@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from widemargin._base.double_double import U
+from widemargin._base.multiclass import class_codes
 from widemargin._base.plain import is_plain, is_plain_target, remember_features
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 
@@ -183,7 +184,7 @@ def check_scale(
     values = X.data if sp.issparse(X) else X
     flat = values.ravel()
     with np.errstate(over="ignore", under="ignore"):
-        squares = float(flat @ flat)
+        squares = float(np.einsum("i,i->", flat, flat))  # BLAS would start threads
     if FAR_FROM_ALL_LIMITS[0] < squares < FAR_FROM_ALL_LIMITS[1]:
         return  # one dot product settles nearly all data sets
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
@@ -282,7 +283,7 @@ def canonical(
     if not merge or (len(used) > CANONICAL_ROWS and not always):
         member[used] = np.arange(len(used))
         return TrainingSet(X, y, weight, used, member, given_y, given_weight, outside)
-    codes = np.unique(y, return_inverse=True)[1]
+    codes = class_codes(y)[1]
     if group is not None:
         codes = codes + group[used] * (int(codes.max()) + 1)
     hashes = row_hash(X)

@@ -36,6 +36,9 @@ def warm_up() -> Iterator[tuple[str, float]]:
         for n_rows, dtype, sparse in kinds:
             _fit_and_evaluate(machine, n_rows, dtype, sparse=sparse)
         yield repr(machine).removesuffix("()"), time.perf_counter() - started
+    started = time.perf_counter()
+    _prove()
+    yield "certificates", time.perf_counter() - started
 
 
 def _machines() -> list[Any]:
@@ -79,6 +82,21 @@ def _machines() -> list[Any]:
     ]
 
 
+def _prove() -> None:
+    """Compute sums of kernel values in more digits, which only ill-conditioned fits need."""
+    from scipy.sparse import csr_array
+
+    from widemargin.kernels import Kernel, Rows
+    from widemargin.kernels.sums import enclosed_diagonal, enclosed_sum
+
+    X, at = np.random.default_rng(0).normal(size=(SMALL, 2)), np.arange(SMALL)
+    for kernel in (Kernel("linear"), Kernel("rbf", gamma=1.0), Kernel("poly", gamma=1.0, degree=2)):
+        for samples in (X, X.astype("float32"), csr_array(X)):
+            rows = Rows(kernel, samples)
+            enclosed_sum(rows, at, at, np.ones(SMALL), precise=True)
+            enclosed_diagonal(rows, at, precise=True)
+
+
 def _fit_and_evaluate(machine: Any, n_rows: int, dtype: str, *, sparse: bool) -> None:
     from scipy.sparse import csr_array
     from sklearn.base import clone, is_classifier
@@ -99,6 +117,7 @@ def _fit_and_evaluate(machine: Any, n_rows: int, dtype: str, *, sparse: bool) ->
         warnings.simplefilter("ignore")  # the quality of the fit does not matter
         fitted = clone(machine).fit(X, y)
         fitted.predict(X)
+        _ = getattr(fitted, "certificate_", None)  # computed when it is first read
         for evaluate in ("predict_proba", "loo_error") if n_rows == SMALL else ():
             if hasattr(fitted, evaluate):
                 with suppress(ValueError):  # some options have none

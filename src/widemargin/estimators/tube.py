@@ -17,8 +17,8 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, check_X, require, require_number, seed_of
 from widemargin.certificate import Bracket
 from widemargin.estimators._base.kernel import CentredSamples
+from widemargin.estimators._base.proof import Proof
 from widemargin.estimators.svm.expansion import Expansion
-from widemargin.estimators.svm.proof import Proof
 from widemargin.estimators.svm.support import SupportRegressor
 from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Rows
@@ -250,6 +250,12 @@ class TubeSVR(CentredSamples, SupportRegressor):
                 tube_hulls(D), lifted, tol=self.tol, budget=budget, seed=seed, unit=sigma
             )
             unfinished = found.status in ("max_iter", "stopped")
+            # Hulls so near each other that the default number of steps does not tell them apart
+            # are as good as hulls that meet.
+            near = found.status == "max_iter" and self.max_iter == -1 and not found.separable
+            if automatic and near:
+                epsilon *= 2.0
+                continue
             if sigma(found.alpha, found.points) > 0 and (found.separable or unfinished):
                 return epsilon, z, lifted, found
             if unfinished:

@@ -1,7 +1,8 @@
 """Kernel rows computed one at a time, for solvers that need few of them.
 
-The compiled loop is in :mod:`widemargin.kernels.row_loops`. It serves dense samples with few
-features and a linear, rbf or polynomial kernel; blocks of kernel values (`Rows`) serve the others.
+The compiled loop is in :mod:`widemargin.kernels.row_loops`. It serves samples with few features and
+a linear, rbf or polynomial kernel; blocks of kernel values (`Rows`) serve the others. Sparse
+samples are copied to an array, so that they are treated as the same numbers in an array are.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # With more features, blocks of the whole matrix are faster: they are products in BLAS.
 MOST_FEATURES = 128
+MOST_SPARSE = 50_000  # more sparse samples are not copied to an array
 MOST_FACTORS = 20  # largest degree of a polynomial that is computed by multiplication
 
 
@@ -112,10 +114,12 @@ def single_rows(rows: Rows) -> SingleRows | None:
     inaccurate: blocks compute it from differences.
     """
     kernel, X = rows.kernel, rows.X
-    if sp.issparse(X) or X.shape[1] > MOST_FEATURES:
+    if X.shape[1] > MOST_FEATURES or kernel.name not in ("linear", "poly", "rbf"):
         return None
-    if kernel.name not in ("linear", "poly", "rbf"):
-        return None
+    if sp.issparse(X):
+        if X.shape[0] > MOST_SPARSE:
+            return None
+        X = X.toarray()
     with np.errstate(over="ignore"):
         samples = scaled(rows, X)
         largest = 0.5 * float(np.einsum("ij,ij->i", samples, samples).max())
@@ -137,8 +141,8 @@ def scaled(rows: Rows, X: RealArray) -> FloatArray:
     samples = np.zeros((n, d + -d % 4))
     inside = samples[:, :d]
     if rows.kernel.name == "rbf":
-        assert rows.centre is not None
-        np.subtract(X, rows.centre, out=inside)
+        centre = X.mean(axis=0, dtype=np.float64) if rows.centre is None else rows.centre
+        np.subtract(X, centre, out=inside)
         inside *= np.sqrt(2.0 * np.asarray(rows.kernel.gamma, dtype=np.float64))
     else:
         inside[:] = X

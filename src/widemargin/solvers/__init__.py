@@ -18,9 +18,10 @@ soft_margin      active set, warm-started from subsamples that      SVC, NuSVC, 
                  "smo": active set from zero. "sampling": active
                  set from a subsample to which violators are
                  added. "adatron": never
-linear           "smoothed_newton": always, except for the hinge    LinearSVC, LinearSVR;
-                 with dense samples, n >= 500,000 and d <= 30:      MaxMarginClassifier with norm=2
-                 "out_of_core"
+linear           "coordinate_descent": sparse samples, and the      LinearSVC, LinearSVR;
+                 hinge with at most 3,000 values. "out_of_core":    MaxMarginClassifier with norm=2
+                 the hinge with dense samples, n >= 500,000 and
+                 d <= 30. Otherwise "smoothed_newton"
 l1_margin        proximal Newton steps on working sets of features  LinearSVC with penalty="l1"
 crammer_singer   Newton's method on a smoothed loss                 LinearSVC with
                                                                     multi_class="crammer_singer"
@@ -30,7 +31,8 @@ reduced_hull     "qp": linear kernel, dense, d <= 100 and           ReducedHullS
                  n <= 5,000. "implicit": the same, more samples.
                  "smo": all others. "sampling": never
 linear_program   "interior": n >= 2,500 and a kernel matrix of low  LOOSVC, AdaptiveMarginSVC,
-                 rank. "simplex": all others                        LPSVC, NuLPSVC
+                 rank. "simplex": all others. Squared slack:        LPSVC, NuLPSVC
+                 Newton steps from the linear program's optimum
 norm_margin      by the norm p and C: linear programs (HiGHS) for   MaxMarginClassifier
                  1 and inf; the solvers of linear and reduced_hull
                  for 2; power cones (Clarabel) for any other

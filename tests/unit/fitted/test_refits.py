@@ -24,9 +24,10 @@ MACHINES = [
     AdaptiveMarginSVC(lam=2.0, gamma=0.7),
     LPSVC(lam=0.5, gamma=1.0),
     NuLPSVC(nu=0.4, gamma=1.0),
+    AdaptiveMarginSVC(lam=2.0, gamma=0.7, loss="squared_hinge"),
 ]
-NAMES = [type(machine).__name__ for machine in MACHINES]
-four = pytest.mark.parametrize("machine", MACHINES, ids=NAMES)
+NAMES = [*(type(machine).__name__ for machine in MACHINES[:-1]), "squared slack"]
+each = pytest.mark.parametrize("machine", MACHINES, ids=NAMES)
 
 
 def without(model, X, y, row, weight=None):
@@ -40,7 +41,7 @@ def without(model, X, y, row, weight=None):
 # -- values -----------------------------------------------------------------------------------
 
 
-@four
+@each
 def test_exact_is_what_training_without_the_row_gives(machine):
     model = clone(machine).fit(X, Y)
     result = loo.result(model)
@@ -55,7 +56,7 @@ def test_exact_is_what_training_without_the_row_gives(machine):
     assert result.cost["unfinished"] == 0
 
 
-@four
+@each
 def test_weights(machine):
     rng = np.random.default_rng(0)
     weight = rng.choice([0.0, 0.4, 1.0, 2.5], len(Y))
@@ -65,7 +66,7 @@ def test_weights(machine):
         assert values[row] == pytest.approx(without(model, X, Y, row, weight), rel=1e-5, abs=1e-6)
 
 
-@four
+@each
 def test_a_weight_means_copies(machine):
     count = np.random.default_rng(1).integers(1, 4, len(Y))
     weighted = clone(machine).fit(X, Y, sample_weight=count)
@@ -77,7 +78,7 @@ def test_a_weight_means_copies(machine):
         assert loo.error(copied, method) == pytest.approx(loo.error(weighted, method), abs=1e-12)
 
 
-@four
+@each
 def test_rows_that_do_not_matter_change_nothing(machine):
     model = clone(machine).fit(X, Y)
     training = record_of(model).model
@@ -199,7 +200,7 @@ def test_folds_are_stratified_complete_and_seeded():
     assert (fold != _refits.folds(y, seed=2)).any()
 
 
-@four
+@each
 def test_folds_are_refits_without_a_tenth(machine):
     model = clone(machine).set_params(random_state=5).fit(X, Y)
     result = loo.result(model, "folds")
@@ -222,7 +223,7 @@ def test_many_rows_are_left_out_by_folds(monkeypatch):
     assert loo.result(model, "exact").kind == "exact"  # when asked by name
 
 
-@four
+@each
 def test_the_rows_that_matter_bound_the_error(machine):
     for seed in range(3):
         X, y = make_moons(40, noise=0.5, random_state=seed)
@@ -270,7 +271,7 @@ def test_compact_models_remember():
         loo.error(small, "folds")
 
 
-@four
+@each
 def test_suspects_find_a_wrong_label(machine):
     X, y = make_moons(60, noise=0.1, random_state=0)
     y = np.array(["no", "yes"])[y]

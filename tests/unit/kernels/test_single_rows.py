@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from widemargin.kernels import Kernel, Rows
+from widemargin.kernels import Kernel, Rows, single_rows
 from widemargin.kernels.row_loops import LANES, kernel_row, own_row
 from widemargin.kernels.single_rows import FewPoints
 
@@ -56,9 +56,21 @@ def test_the_exponential_is_accurate_to_a_few_units():
         assert relative <= (4 * point**2 + 4) * np.finfo(float).eps
 
 
+@pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("rbf", 0.3), Kernel("poly", 0.1, 2)])
+def test_sparse_samples_are_those_of_an_array(kernel):
+    X = np.random.default_rng(0).normal(size=(20, 4)).round()
+    dense, sparse = Rows(kernel, X).single_rows, Rows(kernel, sp.csr_array(X)).single_rows
+    np.testing.assert_array_equal(dense.samples, sparse.samples)
+    assert dense.form == sparse.form
+
+
+def test_many_sparse_samples_stay_sparse(monkeypatch):
+    monkeypatch.setattr(single_rows, "MOST_SPARSE", 19)
+    assert Rows(Kernel("linear"), sp.csr_array(np.ones((20, 4)))).single_rows is None
+
+
 def test_what_single_rows_are_not_for():
     X = np.random.default_rng(0).normal(size=(20, 4))
-    assert Rows(Kernel("linear"), sp.csr_array(X)).single_rows is None
     assert Rows(Kernel("sigmoid", 0.1), X).single_rows is None
     assert Rows(Kernel("poly", 0.1, 2.5, 30.0), X).single_rows is None
     assert Rows(Kernel("rbf", 1e9), X).single_rows is None

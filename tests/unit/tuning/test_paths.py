@@ -15,6 +15,7 @@ X, Y = make_moons(80, noise=0.4, random_state=1)
 CASES = [
     (AdaptiveMarginSVC(gamma=1.0), "lam", [2.0, 0.5, 1.0, 4.0]),
     (LPSVC(gamma=1.0), "lam", [2.0, 0.1, 10.0]),
+    (AdaptiveMarginSVC(gamma=1.0, loss="squared_hinge"), "lam", [2.0, 0.5, 4.0]),
     (NuLPSVC(gamma=1.0), "nu", [0.5, 0.3, 0.7]),
 ]
 cases = pytest.mark.parametrize(("machine", "name", "values"), CASES)

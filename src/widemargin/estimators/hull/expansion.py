@@ -9,9 +9,9 @@ import numpy as np
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray
 from widemargin.certificate import Certificate
+from widemargin.estimators._base.proof import Proof
 from widemargin.estimators.hull.sizes import Sizes
 from widemargin.estimators.svm.expansion import Expansion
-from widemargin.estimators.svm.proof import Proof
 from widemargin.fitted.by_path import Machine
 from widemargin.problems.reduced_hull import NearestPoints, equivalent_cost
 from widemargin.problems.soft_margin import SoftMargin, c_classification

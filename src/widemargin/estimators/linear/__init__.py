@@ -28,13 +28,14 @@ from widemargin._base.validation import (
     require_number,
     seed_of,
 )
-from widemargin.certificate import Certificate, warn_unconverged, worst
+from widemargin.certificate import warn_unconverged
 from widemargin.estimators._base.classification import (
     RestOrPairsClassifier,
     ScoredClassifier,
     hyperplane_values,
 )
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
+from widemargin.estimators._base.proof import Certified, Proof
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.linear.memory import Plan, fit_in_memory, linear_kernel
 from widemargin.estimators.linear.parts import calibrations_of, check_labels, fit_in_parts
@@ -48,7 +49,9 @@ MULTI_CLASS = ("ovr", "ovo", "crammer_singer")
 BEFORE = {"penalty": "l2", "dual": "auto", "multi_class": "ovo", "intercept_scaling": None}
 
 
-class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, BaseEstimator):
+class LinearSVC(
+    RestOrPairsClassifier, ScoredClassifier, Certified, Diagnosed, Displayed, BaseEstimator
+):
     r"""Linear support vector classification for many samples or many features.
 
     Minimises :math:`\frac12 |w|^2 + C \sum_i s_i \ell(1 - y_i (w \cdot x_i + b))` with the squared
@@ -93,14 +96,16 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         Seed for the subsamples used for warm starts on large data; it changes the result only
         within the tolerance. None is a fixed seed.
     max_iter : int, default=1000
-        Maximum number of Newton steps (or rounds of "sampling") per hyperplane.
+        Maximum number of steps per hyperplane: sweeps of coordinate descent and Newton steps
+        together, or rounds of "sampling".
     solver : {"auto", "newton", "sampling"}, default="auto"
         "newton" is Newton's method on a smoothed hinge, whose smoothing width is decreased; it
         requires data in memory. "sampling" screens samples far from the margin by means of a
         subsample and solves for the others exactly, in about four passes over the data (hinge
         loss, dense samples); with the squared hinge, for data in parts only, each Newton step is
         one pass. "auto" is "sampling" for data in parts, and in memory for the hinge loss and at
-        least 500,000 dense samples of at most 30 features; otherwise "newton".
+        least 500,000 dense samples of at most 30 features; otherwise "newton". For sparse or very
+        few samples it first tries some sweeps of dual coordinate descent.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         As for :class:`SVC`. Data in parts are calibrated on the decision values of a subsample.
     time_limit : float, default=None
@@ -125,7 +130,7 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
         Certificates of optimality, one per hyperplane. For data in parts, the objectives and the
         KKT violation are those of the last pass; with the squared hinge the violation is NaN.
     n_iter_ : int
-        Maximum number of Newton steps (or rounds) over the hyperplanes.
+        Maximum number of steps over the hyperplanes.
     history_ : list of list of dict
         Rounds of "sampling" per hyperplane: passes, explicit samples, violators and bounds on the
         optimum.
@@ -262,9 +267,9 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
             Watch("LinearSVC", self.tol, self.verbose, self.time_limit, len(plan.sides)) as watch,
             worker_threads() as threads,
         ):
-            results, certificates, model = fit_in_memory(plan, data, codes, watch, threads)
+            results, proofs, model = fit_in_memory(plan, data, codes, watch, threads)
         self._record_ = Record(model)
-        self._keep(results, certificates, data.X)
+        self._keep(results, proofs, data.X)
         return self
 
     def _fit_dataset(self, dataset: Dataset) -> LinearSVC:
@@ -291,7 +296,7 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
             results, certificates, read = fit_in_parts(
                 plan, tolerances, dataset, found, self.class_weight, self.checkpoint, watch
             )
-        self._keep(results, certificates, found.scale[None, :])
+        self._keep(results, [*map(Proof.of, certificates)], found.scale[None, :])
         calibrate = partial(calibrations_of, read, self.coef_, self.intercept_)
         self._record_ = Record(ReadTraining(calibrate))
         return self
@@ -328,20 +333,18 @@ class LinearSVC(RestOrPairsClassifier, ScoredClassifier, Diagnosed, Displayed, B
             seed=seed,
         )
 
-    def _keep(
-        self, results: list[LinearResult], certificates: list[Certificate], X: Matrix
-    ) -> None:
-        """Store hyperplanes, history and certificates; warn if one has not converged."""
+    def _keep(self, results: list[LinearResult], proofs: list[Proof], X: Matrix) -> None:
+        """Store hyperplanes, history and proofs; warn if one has not converged."""
         self._one_vs_one_ = self.multi_class == "ovo"
         self.coef_: Any = np.array([result.coef for result in results])
         self.history_ = [list(result.history) for result in results]
         self.passes_ = float(sum(result.passes for result in results))
-        self.n_iter_ = max(c.n_iter for c in certificates)
-        statuses = [result.status for result in results]
+        self.n_iter_ = max(proof.n_iter for proof in proofs)
         self.intercept_ = np.array([result.intercept for result in results])
-        self.certificates_ = certificates
-        self.certificate_ = worst(certificates)
-        warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, X, "gap")
+        self._keep_proofs(proofs)
+        if not all(proof.converged for proof in proofs):
+            statuses = [result.status for result in results]
+            warn_unconverged("LinearSVC", self.certificate_, statuses, self.tol, X, "gap")
 
     def _machine_values(self, X: Any) -> FloatArray:
         return hyperplane_values(self, X)

@@ -1,7 +1,7 @@
 """Fit LinearSVC to samples in memory.
 
 `fit_in_memory` selects the function for the penalty and the decomposition. Each of them returns one
-result and one certificate per hyperplane, and the fitted model for leave-one-out.
+result and one proof per hyperplane, and the fitted model for leave-one-out.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
 from widemargin._base.features import with_constant
 from widemargin._base.multiclass import Sides, pair_factors, pair_rows
 from widemargin._base.progress import Watch
-from widemargin._base.typing import FloatArray, IntArray
+from widemargin._base.threads import for_each
+from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, require
 from widemargin.certificate import Certificate
+from widemargin.estimators._base.proof import Proof
 from widemargin.fitted.base import FittedModel
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.crammer_singer import CrammerSingerMachine, CrammerSingerTraining
@@ -27,15 +30,17 @@ from widemargin.kernels import Kernel
 from widemargin.problems.crammer_singer import CrammerSinger
 from widemargin.problems.l1_margin import L1Margin
 from widemargin.problems.soft_margin import SoftMargin, c_classification
-from widemargin.problems.soft_margin.linear import linear_certificate
+from widemargin.problems.soft_margin.linear import linear_certificate, surely_within
 from widemargin.solvers import crammer_singer, l1_margin
 from widemargin.solvers.base import Budget
 from widemargin.solvers.linear import LinearResult, LinearRows, can_read, solve
 
+WORTH_A_THREAD = 300_000  # stored values; below that a thread costs more than it saves
+
 METHODS = {"auto": "auto", "newton": "smoothed_newton", "sampling": "out_of_core"}
 
-Fitted: TypeAlias = tuple[list[LinearResult], list[Certificate], FittedModel]
-"""Results and certificates of the hyperplanes, and the fitted model for leave-one-out."""
+Fitted: TypeAlias = tuple[list[LinearResult], list[Proof], FittedModel]
+"""Results and proofs of the hyperplanes, and the fitted model for leave-one-out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,45 +185,75 @@ def _side_costs(label: FloatArray, cost: FloatArray) -> tuple[float, float]:
 def _fit_l2(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int) -> Fitted:
     """Fit one hyperplane per pair of classes or per class, with the l2 penalty."""
     X, blur = with_constant(data.X, plan.constant), data.cost_error
-    results, certificates, machines = [], [], []
-    for pair in plan.sides:
+    found: list[Any] = [None] * len(plan.sides)
+
+    def fit(k: int) -> None:
         watch.next_part()
-        rows, label = pair_rows(codes, pair)
+        rows, label = pair_rows(codes, plan.sides[k])
+        cost = (plan.C * data.weight * pair_factors(plan.factors, codes, plan.sides[k]))[rows]
         part = X if len(rows) == len(codes) else X[rows]
-        cost = (plan.C * data.weight * pair_factors(plan.factors, codes, pair))[rows]
-        problem = c_classification(
-            label, cost, squared=plan.loss == "squared_hinge", intercept=plan.intercept
-        )
-        tol = plan.tolerance(*_side_costs(label, cost))
-        require(
-            plan.solver != "sampling" or can_read(problem, part), "solver", plan.solver,
-            '"auto" or "newton" for the squared hinge and for sparse rows in memory',
-        )  # fmt: skip
-        result = solve(
-            problem, part, tol=tol, budget=Budget(plan.max_iter, watch),
-            method=METHODS[plan.solver], seed=plan.seed, constant=plan.constant is not None,
-        )  # fmt: skip
-        assert result.alpha is not None
-        model = plan.split(result)
-        certify = partial(
-            linear_certificate, problem, LinearRows(part, threads=threads), alpha=result.alpha,
-            tol=tol, n_iter=result.n_iter, constant=plan.constant, blur=blur,
-        )  # fmt: skip
-        *plane, certificate = not_worse_than_constant(
-            certify, model.coef, model.intercept, constant_of(problem)
-        )
-        model = with_plane(model, *plane)
-        results.append(model)
-        certificates.append(plan.named(certificate))
-        machines.append(Machine(rows, problem, result.alpha, result.intercept))
+        found[k] = rows, *_hyperplane(plan, part, label, cost, blur, watch, threads)
+
+    values = X.nnz if sp.issparse(X) else X.size
+    at_once = threads if sp.issparse(X) and values > WORTH_A_THREAD else 1
+    for_each(fit, range(len(found)), at_once)
+    results = [model for *_, model, _ in found]
+    proofs = [proof for *_, proof in found]
+    machines = [
+        Machine(rows, problem, result.alpha, result.intercept)
+        for rows, problem, result, *_ in found
+    ]
     kernel = linear_kernel(plan.constant)
-    return results, certificates, Training(data, kernel, None, plan.sides, machines, plan.intercept)
+    return results, proofs, Training(data, kernel, None, plan.sides, machines, plan.intercept)
+
+
+def _hyperplane(
+    plan: Plan, X: Matrix, label: FloatArray, cost: FloatArray, blur: float, watch: Watch,
+    threads: int,
+) -> tuple[SoftMargin, LinearResult, LinearResult, Proof]:  # fmt: skip
+    """Fit one hyperplane; return its problem, the solver's result, the model and its proof."""
+    problem = c_classification(
+        label, cost, squared=plan.loss == "squared_hinge", intercept=plan.intercept
+    )
+    tol = plan.tolerance(*_side_costs(label, cost))
+    require(
+        plan.solver != "sampling" or can_read(problem, X), "solver", plan.solver,
+        '"auto" or "newton" for the squared hinge and for sparse rows in memory',
+    )  # fmt: skip
+    result = solve(
+        problem, X, tol=tol, budget=Budget(plan.max_iter, watch),
+        method=METHODS[plan.solver], seed=plan.seed, constant=plan.constant is not None,
+    )  # fmt: skip
+    assert result.alpha is not None
+    model, rows = plan.split(result), LinearRows(X, threads=threads)
+    certify = partial(
+        linear_certificate, problem, rows, alpha=result.alpha,
+        tol=tol, n_iter=result.n_iter, constant=plan.constant, blur=blur,
+    )  # fmt: skip
+    objectives = result.primal, result.dual
+    if result.status == "converged" and surely_within(
+        problem, rows, result.coef, result.intercept, result.alpha, objectives, tol
+    ):
+        compute = partial(_named, plan, certify, model)
+        return problem, result, model, Proof(result.n_iter, result.primal, True, compute)
+    *plane, certificate = not_worse_than_constant(
+        certify, model.coef, model.intercept, constant_of(problem)
+    )
+    proof = Proof.of(plan.named(certificate))
+    return problem, result, with_plane(model, *plane), proof
+
+
+def _named(
+    plan: Plan, certify: Callable[[FloatArray, Any], Certificate], model: LinearResult
+) -> Certificate:
+    """Return the certificate of a model under the name of its problem."""
+    return plan.named(certify(model.coef, model.intercept))
 
 
 def _fit_l1(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, threads: int) -> Fitted:
     """Fit one hyperplane per pair of classes or per class, with the l1 penalty."""
     X, blur = with_constant(data.X, plan.constant), data.cost_error
-    results, certificates, machines = [], [], []
+    results, proofs, machines = [], [], []
     for pair in plan.sides:
         watch.next_part()
         rows, label = pair_rows(codes, pair)
@@ -240,11 +275,11 @@ def _fit_l1(plan: Plan, data: TrainingSet, codes: IntArray, watch: Watch, thread
         )
         model = with_plane(model, *chosen)
         results.append(model)
-        certificates.append(plan.named(certificate))
+        proofs.append(Proof.of(plan.named(certificate)))
         machines.append(L1Machine(rows, problem, result, tol, plan.max_iter))
     return (
         results,
-        certificates,
+        proofs,
         PlaneTraining(data, plan.sides, machines, plan.seed, plan.constant),
     )
 
@@ -288,4 +323,4 @@ def _fit_crammer_singer(plan: Plan, data: TrainingSet, codes: IntArray, watch: W
         for r, w, b in zip(planes, coef, intercepts, strict=True)
     ]
     model = CrammerSingerTraining(data, [machine], plan.seed, plan.constant)
-    return results, [plan.named(certificate)], model
+    return results, [Proof.of(plan.named(certificate))], model

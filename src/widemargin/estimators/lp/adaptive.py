@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from widemargin._base.typing import FloatArray
+from widemargin._base.validation import require_choice
 from widemargin.estimators.lp.fit import KernelData
 from widemargin.estimators.lp.program import ProgramClassifier, check_lam
 from widemargin.problems.linear_program import MarginProgram, adaptive_margin
+
+LOSSES = ("hinge", "squared_hinge")
 
 
 class LOOSVC(ProgramClassifier):
@@ -20,7 +23,9 @@ class LOOSVC(ProgramClassifier):
 
     each sample has to be classified correctly by the others (Smola et al. 2000, (2.7)-(2.9)). A
     large coefficient does not help a sample to meet its own constraint, so that outliers have
-    little influence. The values k(x_i, x_i) do not enter the problem, but they enter f.
+    little influence. The values k(x_i, x_i) do not enter the problem, but they enter f. With
+    ``loss="squared_hinge"`` the objective is :math:`\sum_i \xi_i^2`, (2.4) with
+    :math:`\delta = 2`.
 
     Parameters
     ----------
@@ -33,6 +38,9 @@ class LOOSVC(ProgramClassifier):
         Coefficient of "rbf", "poly" and "sigmoid", as for :class:`SVC`.
     coef0 : float, default=0.0
         Constant term of "poly" and "sigmoid". Other kernels ignore it.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Loss function: linear in the slack, or its square. With squares large slacks weigh more,
+        and the slacks are unique.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         Map from decision values to probabilities in `predict_proba`, as for :class:`SVC`.
     tol : float, default=1e-6
@@ -120,6 +128,9 @@ class LOOSVC(ProgramClassifier):
     >>> model = LOOSVC().fit(scale(X), y)
     >>> model.certificate_.converged, round(model.score(scale(X), y), 3)
     (True, 0.996)
+    >>> squared = LOOSVC(loss="squared_hinge").fit(scale(X), y)
+    >>> squared.certificate_.converged, round(squared.score(scale(X), y), 3)
+    (True, 0.995)
     """
 
     _lam_times_diagonal = True
@@ -131,6 +142,7 @@ class LOOSVC(ProgramClassifier):
         degree: float = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
+        loss: str = "hinge",
         calibration: str = "sigmoid",
         tol: float = 1e-6,
         class_weight: Any = None,
@@ -144,14 +156,22 @@ class LOOSVC(ProgramClassifier):
             kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, tol=tol, cache_size=cache_size,
             max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
         )  # fmt: skip
+        self.loss = loss
         self.calibration = calibration
         self.class_weight = class_weight
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_choice("loss", self.loss, LOSSES)
 
     def _lam(self) -> float:
         return 1.0
 
     def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
-        return adaptive_margin(y, weight, kernel.diagonal, kernel.limit, 1.0, "leave-one-out")
+        squared = self.loss == "squared_hinge"
+        return adaptive_margin(
+            y, weight, kernel.diagonal, kernel.limit, 1.0, "leave-one-out", squared=squared
+        )
 
 
 class AdaptiveMarginSVC(ProgramClassifier):
@@ -165,14 +185,15 @@ class AdaptiveMarginSVC(ProgramClassifier):
     (Smola et al. 2000, (2.10)-(2.12)): the margin required of a sample grows with its own
     contribution to f, which limits the influence of outliers. This is the only regularisation.
     lam = 1 is :class:`LOOSVC`, lam = 0 minimises the training loss alone, and with lam of at least
-    `lam_max_` all coefficients are zero.
+    `lam_max_` all coefficients are zero. With ``loss="squared_hinge"`` the objective is
+    :math:`\sum_i \xi_i^2`.
 
     Parameters
     ----------
     lam : float, default=1.0
         Factor of the sample's own contribution in its margin, not negative; larger values
         regularise more.
-    kernel, degree, gamma, coef0, calibration, tol, class_weight
+    kernel, degree, gamma, coef0, loss, calibration, tol, class_weight
         As for :class:`LOOSVC`.
     cache_size, max_iter, time_limit, random_state, verbose
         As for :class:`LOOSVC`.
@@ -216,6 +237,7 @@ class AdaptiveMarginSVC(ProgramClassifier):
         degree: float = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
+        loss: str = "hinge",
         calibration: str = "sigmoid",
         tol: float = 1e-6,
         class_weight: Any = None,
@@ -230,15 +252,20 @@ class AdaptiveMarginSVC(ProgramClassifier):
             max_iter=max_iter, time_limit=time_limit, random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.lam = lam
+        self.loss = loss
         self.calibration = calibration
         self.class_weight = class_weight
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_lam(self.lam)
+        require_choice("loss", self.loss, LOSSES)
 
     def _lam(self) -> float:
         return float(self.lam)
 
     def _program(self, y: FloatArray, weight: FloatArray, kernel: KernelData) -> MarginProgram:
-        return adaptive_margin(y, weight, kernel.diagonal, kernel.limit, float(self.lam))
+        squared = self.loss == "squared_hinge"
+        return adaptive_margin(
+            y, weight, kernel.diagonal, kernel.limit, float(self.lam), squared=squared
+        )

@@ -14,9 +14,10 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin._base.validation import TrainingSet, seed_of
 from widemargin.certificate import USEFUL_GAP, Bracket, Certificate, warn_unconverged
+from widemargin.estimators._base.proof import Proof
 from widemargin.estimators.svm import hard
 from widemargin.estimators.svm.certified import CertifiedModel, not_worse_than_constant
-from widemargin.estimators.svm.proof import Proof, Solution, without_doubt
+from widemargin.estimators.svm.proof import Solution, without_doubt
 from widemargin.fitted.by_path import Machine, Training
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows

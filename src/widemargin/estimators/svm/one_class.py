@@ -14,10 +14,10 @@ from widemargin._base.typing import FloatArray, IntArray
 from widemargin._base.validation import TrainingSet, require_bool, seed_of
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
+from widemargin.estimators._base.proof import Certified
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
 from widemargin.estimators.svm.nu import check_nu
-from widemargin.estimators.svm.proof import Certified
 from widemargin.estimators.svm.support import LinearCoefficients, SingleExpansion
 from widemargin.estimators.svm.values import ClassSums
 from widemargin.fitted.one_class import (

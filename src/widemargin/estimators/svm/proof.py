@@ -1,26 +1,21 @@
-"""Certificates that are computed when they are first read.
+"""Solutions of kernel machines whose certificates are computed when they are first read.
 
-A certificate needs the kernel values between all samples and all support vectors in float64, which
-takes as long as a small fit. If float64 estimates of its bounds leave no doubt that the fit has
-converged, it is computed only when it is read, from the published coefficients and the data.
+A certificate needs the kernel values between all samples and all support vectors in float64.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.double_double import U
 from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray
-from widemargin.certificate import USEFUL_GAP, Certificate, gap_scale, worst
+from widemargin.certificate import USEFUL_GAP, Certificate, gap_scale
 from widemargin.kernels import Rows
-from widemargin.kernels.sums import majorants
+from widemargin.kernels.sums import majorants, roundings
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.problems.soft_margin.bounds import Point, bracket, kernel_values
 from widemargin.problems.soft_margin.loops import estimates
@@ -28,92 +23,6 @@ from widemargin.problems.soft_margin.loops import estimates
 # An estimate of the relative gap below this, and rounding errors of the objectives below that,
 # leave no doubt that the gap is at most USEFUL_GAP.
 CLEAR_GAP, CLEAR_ROUNDING = 0.9 * USEFUL_GAP, 1e-2 * USEFUL_GAP
-
-
-class Proof:
-    """Certificate of one solution, and what is known of it before it is computed.
-
-    Parameters
-    ----------
-    n_iter : int
-        Number of steps of the solver.
-    primal : float
-        Primal objective, up to rounding.
-    converged : bool
-        Whether the fit has converged.
-    compute : callable
-        Returns the certificate.
-    """
-
-    def __init__(
-        self, n_iter: int, primal: float, converged: bool, compute: Callable[[], Certificate]
-    ) -> None:
-        self.n_iter = n_iter
-        self.primal = primal
-        self.converged = converged
-        self._compute: Callable[[], Certificate] | None = compute
-        self._certificate: Certificate | None = None
-        self._lock = threading.Lock()
-
-    @classmethod
-    def of(cls, certificate: Certificate) -> Proof:
-        """Return the proof of a certificate that is known."""
-        c = certificate
-        return cls(c.n_iter, c.primal, c.converged, lambda: certificate)
-
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate; computed once, also if several threads read it."""
-        with self._lock:
-            if self._certificate is None:
-                assert self._compute is not None
-                self._certificate = self._compute()
-                self._compute = None  # it holds the data
-            return self._certificate
-
-
-class Certified:
-    """Mixin that adds `certificate_` and `certificates_` to estimators that keep proofs."""
-
-    _proofs_: list[Proof]
-
-    def _keep_proofs(self, proofs: list[Proof]) -> None:
-        """Store the proofs of a fit, instead of the certificates that a loaded model holds."""
-        self._proofs_ = proofs
-        for name in ("certificates_", "certificate_"):
-            vars(self).pop(name, None)
-
-    @property
-    def certificates_(self) -> list[Certificate]:
-        """Certificates of optimality, one per binary problem; computed when first read."""
-        stored: list[Certificate] | None = vars(self).get("certificates_")
-        if stored is not None:
-            return stored
-        check_is_fitted(self)
-        return [proof.certificate for proof in self._proofs_]
-
-    @certificates_.setter
-    def certificates_(self, found: list[Certificate]) -> None:
-        vars(self)["certificates_"] = found
-
-    @property
-    def certificate_(self) -> Certificate:
-        """The worst of `certificates_`: unconverged ones first, then the largest relative gap."""
-        stored: Certificate | None = vars(self).get("certificate_")
-        return worst(self.certificates_) if stored is None else stored
-
-    @certificate_.setter
-    def certificate_(self, found: Certificate) -> None:
-        vars(self)["certificate_"] = found
-
-    def __getstate__(self) -> dict[str, Any]:
-        inherited: Any = super()
-        state: dict[str, Any] = inherited.__getstate__().copy()
-        state.pop("_few_", None)  # made again when it is needed
-        if "_proofs_" in state:  # copies and files hold the certificates themselves
-            del state["_proofs_"]
-            state |= {"certificates_": self.certificates_, "certificate_": self.certificate_}
-        return state
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +92,7 @@ def without_doubt(
     )  # fmt: skip
     bounded = rows.kernel.name == "rbf"
     size = 1.0 if bounded else float(np.sqrt(np.abs(rows.diagonal()).max()))
-    rounding = (problem.n_variables + rows.X.shape[1] + 100) * U * mass * size
+    rounding = (roundings(rows.stated, problem.n_rows) + 100.0) * U * mass * size
     rounding *= (mass + spent) * size + abs(shifts).max()
     scale = gap_scale(primal)
     clear = primal - dual <= CLEAR_GAP * scale and rounding <= CLEAR_ROUNDING * scale

@@ -21,9 +21,9 @@ from widemargin.estimators._base.classification import (
 )
 from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
 from widemargin.estimators._base.kernel import KernelEstimator
+from widemargin.estimators._base.proof import Certified
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.svm.expansion import Expansion, SoftMarginFit
-from widemargin.estimators.svm.proof import Certified
 from widemargin.estimators.svm.values import ClassSums, FewSamplesCache, dense
 from widemargin.fitted.by_path import Machine
 from widemargin.kernels import Kernel, Rows

@@ -1,4 +1,4 @@
-r"""Linear programs over kernel expansions: LOOSVC, AdaptiveMarginSVC, LPSVC and NuLPSVC.
+r"""Programs over kernel expansions: LOOSVC, AdaptiveMarginSVC, LPSVC and NuLPSVC.
 
 The decision function is :math:`f(x) = \sum_j \alpha_j y_j k(x_j, x)`, (2.1) of Smola et al. (2000),
 without intercept. The **primal** is
@@ -37,6 +37,17 @@ LP                   lam, 0                          (2.18)
 A sample of weight w represents w equal samples. Their coefficients sum to alpha_i, and the margin
 of each is reduced by its own coefficient alpha_i / w only, hence the w in d.
 
+With **squared slack**, :math:`\delta = 2` in (2.4), the program is quadratic: the primal has
+:math:`w_i \xi_i^2` in place of :math:`w_i \xi_i`, and the dual, at :math:`z_i = 2 w_i \xi_i`, is
+
+.. math::
+
+    \max_z\; \sum_i z_i - \sum_i \frac{z_i^2}{4 w_i} - \sum_i u_i \max(0, (G z)_i - c)
+    \quad\text{s.t.}\quad z \ge 0 .
+
+If all samples can reach their margin, both losses are 0 and have the same optima. Otherwise the
+slacks are unique, and every sample with a slack has a multiplier.
+
 The upper bounds u follow from :data:`LIMIT`: for a sample so far from all others that their kernel
 values are zero up to rounding, the optimal coefficient would be unbounded. With u the dual
 objective is a lower bound for every z in the box, without further constraints; solvers use it. The
@@ -57,7 +68,7 @@ lam = m max_i (G z)_i.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,7 +94,7 @@ NOTHING = 1e-250
 
 @dataclass(frozen=True, eq=False)
 class MarginProgram:
-    """Linear program of the family stated in the module docstring.
+    """Linear or quadratic program of the family stated in the module docstring.
 
     Attributes
     ----------
@@ -104,6 +115,8 @@ class MarginProgram:
         nu > 0 of the nu machine, None for the others.
     lam : float
         Factor of k(x_i, x_i) / w_i in the shift d.
+    squared : bool
+        Whether the slacks are squared.
     """
 
     name: str
@@ -114,6 +127,7 @@ class MarginProgram:
     limit: FloatArray
     nu: float | None = None
     lam: float = 0.0
+    squared: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -122,8 +136,27 @@ class MarginProgram:
 
     @property
     def cost(self) -> FloatArray:
-        """Cost of a unit of slack, and upper bound of z: w, or w / m for the nu machine."""
+        """Cost of slack: w, or w / m for the nu machine; upper bound of z if slack is linear."""
         return self.weight if self.nu is None else self.weight / self.weight.sum()
+
+    @property
+    def cap(self) -> FloatArray:
+        """Upper bound of z: the cost of slack; infinite if slack is squared."""
+        return np.full(self.n_rows, np.inf) if self.squared else self.cost
+
+    def loss(self, slack: FloatArray) -> float:
+        """Return the cost of slacks."""
+        return float(self.cost @ (slack * slack if self.squared else slack))
+
+    @property
+    def linear(self) -> MarginProgram:
+        """The program with linear slack."""
+        return replace(self, squared=False)
+
+    @property
+    def steepness(self) -> float:
+        """Derivative of the loss per weight at a slack of 1: alpha = 0 has multipliers of it."""
+        return 2.0 if self.squared else 1.0
 
     def product(self, v: FloatArray, values: FloatArray) -> FloatArray:
         """Return G v, given values = K (y v)."""
@@ -158,7 +191,7 @@ class MarginProgram:
 
     def objective(self, alpha: FloatArray, slack: FloatArray, rho: float = 1.0) -> float:
         """Return the primal objective of coefficients, slacks and margin rho (nu machine)."""
-        loss = float(self.cost @ slack)
+        loss = self.loss(slack)
         return loss + self.price * float(alpha.sum()) if self.nu is None else loss - self.nu * rho
 
     def dual(self, z: FloatArray, g: FloatArray) -> float:
@@ -166,25 +199,30 @@ class MarginProgram:
 
         For the nu machine z sums to nu.
         """
-        return self.lower_bound(float(z.sum()), self.product(z, g) - self.price)
+        return self.lower_bound(self.gain(z), self.product(z, g) - self.price)
 
-    def lower_bound(self, total: float, excess: FloatArray) -> float:
-        """Return the dual objective at z, given its sum `total` and excess = G z - c."""
+    def gain(self, z: FloatArray) -> float:
+        """Return the dual objective of multipliers z without the cost of their excess."""
+        total = float(z.sum())
+        return total - 0.25 * float(z @ (z / self.weight)) if self.squared else total
+
+    def lower_bound(self, gain: float, excess: FloatArray) -> float:
+        """Return the dual objective at z, given its `gain` and excess = G z - c."""
         if self.nu is not None:
             return -float(excess.max())
-        return total - float(self.limit @ np.maximum(0.0, excess))
+        return gain - float(self.limit @ np.maximum(0.0, excess))
 
     def kernel_sizes(self) -> FloatArray:
         """Return the bound on each sample's kernel values from which `limit` was computed."""
         return np.divide(LIMIT, self.limit, out=np.zeros(self.n_rows), where=self.limit > 0)
 
-    def rounding(self, total: float, count: float) -> FloatArray:
-        """Return a bound on the rounding error of (G v)_i, for 0 <= v <= w with the sum `total`.
+    def rounding(self, total: float, largest: FloatArray, count: float) -> FloatArray:
+        """Return a bound on the rounding error of (G v)_i, for 0 <= v <= largest of sum `total`.
 
         `count` is the number of rounding errors in a sum of kernel values, see
         :func:`widemargin.kernels.sums.roundings`.
         """
-        return gamma(count) * (total * self.kernel_sizes() + self.shift * self.weight)
+        return gamma(count) * (total * self.kernel_sizes() + self.shift * largest)
 
     def scale(self, alpha: FloatArray, f: FloatArray) -> float:
         """Return the scale to which the tolerance of the gap is relative, given f = K (y alpha).
@@ -259,9 +297,13 @@ def adaptive_margin(
     limit: FloatArray,
     lam: float,
     name: str = "adaptive margin",
+    *,
+    squared: bool = False,
 ) -> MarginProgram:
     """Return the adaptive margin problem, (2.10)-(2.12); lam = 1 is the leave-one-out machine."""
-    return MarginProgram(name, y, weight, lam * diagonal / weight, 0.0, limit, lam=lam)
+    name += ", squared slack" * squared
+    shift = lam * diagonal / weight
+    return MarginProgram(name, y, weight, shift, 0.0, limit, lam=lam, squared=squared)
 
 
 def lp_machine(y: FloatArray, weight: FloatArray, limit: FloatArray, lam: float) -> MarginProgram:

@@ -1,4 +1,4 @@
-r"""Bounds on the optimum of a linear program that hold in exact arithmetic.
+r"""Bounds on the optimum of a margin program that hold in exact arithmetic.
 
 Given are the published coefficients :math:`\alpha`, multipliers z, and enclosures of
 :math:`G \alpha` and :math:`G z` (:mod:`widemargin.kernels.sums`). The **primal** is evaluated at
@@ -16,6 +16,9 @@ any c          :math:`\sum_i z_i - \sum_i u_i                :math:`\alpha \le u
                \max(0, (G z)_i - c)`                         Shcherbina (2004)
 nu             :math:`-t`                                    z has the sum :math:`\nu`
 =============  ============================================  =====================================
+
+With squared slack :math:`\sum_i z_i` stands for :math:`\sum_i z_i - z_i^2 / (4 w_i)`, at the
+scaled z.
 
 t is the largest upper end of the error bounds. Only the third bound uses the limits u. It is stated
 if the others do not reach the tolerance and it is the better one; the certificate then names the
@@ -36,7 +39,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from widemargin._base.double_double import U
-from widemargin._base.enclosure import Enclosure
+from widemargin._base.enclosure import Enclosure, Operand
 from widemargin._base.typing import FloatArray, IntArray
 from widemargin.certificate import Bracket, gap_scale, tightest
 from widemargin.kernels import Rows
@@ -89,7 +92,7 @@ class Evaluation:
         """Multipliers in the scale of the weights."""
         w = self.problem.weight
         if self.problem.nu is None:
-            return np.clip(self.z, 0.0, w)
+            return np.clip(self.z, 0.0, self.problem.cap)
         return np.where(self.z >= self.problem.cost, w, np.clip(self.z * w.sum(), 0.0, w))
 
     @cached_property
@@ -184,7 +187,7 @@ class Evaluation:
             return (loss - self._required * rho) / (self._mass * total)
         loss = Enclosure.exact(0.0)
         if slack.hi.any() or slack.error.any():
-            loss = slack.dot(problem.weight).blurred(blur)
+            loss = (slack * slack if problem.squared else slack).dot(problem.weight).blurred(blur)
         return loss + total * problem.price if problem.price and self.alpha.any() else loss
 
     # -- lower bounds ------------------------------------------------------------------------
@@ -198,7 +201,7 @@ class Evaluation:
         if free[1] >= enough:
             return free, False
         over = (pulls - problem.price).positive_part() * (problem.limit * (1.0 + LIMIT_ERROR))
-        capped = self._total - over.sum()
+        capped = self._gain(1.0) - over.sum()
         if capped.lower() <= free[1]:
             return free, False
         return (float(capped.hi), capped.lower()), True
@@ -206,23 +209,35 @@ class Evaluation:
     @cached_property
     def _total(self) -> Enclosure:
         """The sum of the multipliers, scaled into boxes known up to the error of the weights."""
-        return Enclosure.exact(self.multipliers).sum() * (1.0 - 2.0 * self.weight_error)
+        total = Enclosure.exact(self.multipliers).sum()
+        return total if self.problem.squared else total * (1.0 - 2.0 * self.weight_error)
+
+    @cached_property
+    def _bend(self) -> Enclosure:
+        """The quadratic part of the dual objective, for squared slack."""
+        z = Enclosure.exact(self.multipliers)
+        return (z / (4.0 * self.problem.weight)).dot(z).blurred(2.0 * self.weight_error)
+
+    def _gain(self, scale: Operand) -> Enclosure:
+        """Return the dual objective of `scale` times the multipliers, without their excess."""
+        gain = self._total * scale
+        return gain - self._bend * scale * scale if self.problem.squared else gain
 
     def _free_bounds(self, pulls: Enclosure) -> tuple[float, float]:
         """Return the lower bound that needs no limits, without and with rounding."""
         seen = self.problem.limit > 0
         tops = (np.max(p[seen], initial=-np.inf) for p in (pulls.hi, pulls.upper()))
-        estimate, lower = (self._scaled(self._total, float(top)) for top in tops)
+        estimate, lower = (self._scaled(float(top)) for top in tops)
         return estimate, lower
 
-    def _scaled(self, total: Enclosure, top: float) -> float:
+    def _scaled(self, top: float) -> float:
         """Return the bound from z scaled until the largest (G z)_i is at most c."""
         price = self.problem.price
         if top <= price:
-            return float(total.lower())
+            return float(self._gain(1.0).lower())
         if price == 0.0 or not np.isfinite(top):
             return 0.0
-        return float((total * (Enclosure.exact(price) / top)).lower())
+        return float(self._gain(Enclosure.exact(price) / top).lower())
 
     @cached_property
     def _mass(self) -> Enclosure:

@@ -190,7 +190,7 @@ class SoftMargin:
             before = np.concatenate([[0.0], taken[:-1]])
             share = np.clip(lack - before, np.minimum(room, 0), np.maximum(room, 0))
             alpha[members] += share
-        return alpha
+        return np.clip(alpha, self.lower, self.upper)  # sums may round beyond a bound
 
     def dual(self, alpha: FloatArray, norm2: float) -> float:
         """Return the dual objective; ``norm2`` is beta'K beta."""

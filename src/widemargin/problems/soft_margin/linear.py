@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from widemargin._base.double_double import U
-from widemargin._base.products import times
+from widemargin._base.products import row_norms, times
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin.certificate import Bracket, Certificate, relative_gap, tightest
+from widemargin.certificate import Bracket, Certificate, gap_scale, relative_gap, tightest
 from widemargin.problems.linear_bounds import (
     NOTHING,
     PLAIN_COST_ERROR,
@@ -86,6 +86,30 @@ def linear_certificate(
         n_iter=n_iter,
         rounding=bracket.rounding,
     )
+
+
+def surely_within(
+    problem: SoftMargin,
+    rows: Products,
+    coef: FloatArray,
+    intercept: float,
+    alpha: FloatArray,
+    objectives: tuple[float, float],
+    tol: float,
+) -> bool:
+    """Return whether the certificate of a linear model surely has a relative gap of at most tol.
+
+    `objectives` are the primal and the dual objective in float64. An error of a decision value
+    changes the primal by at most alpha times itself, up to second order, and the errors of the
+    other terms are no larger.
+    """
+    primal, dual = objectives
+    mass, longest = float(np.abs(alpha).sum()), float(row_norms(rows.X).max(initial=0.0))
+    largest = longest * float(np.sqrt(coef @ coef)) + abs(intercept)
+    largest += float(np.abs(problem.target).max(initial=0.0))
+    steps = 10.0 * (rows.X.shape[0] + rows.X.shape[1] + 100.0) * U
+    rounding = steps * (mass * largest + abs(primal))
+    return primal - dual + rounding <= tol * gap_scale(primal)
 
 
 def _bracket(

@@ -4,16 +4,21 @@ Problem: ``c_classification`` or ``epsilon_tube`` of :mod:`widemargin.problems.s
 linear kernel, the loss linear or squared, any costs, without intercept or with an intercept that is
 not regularised.
 
-=================  ================================================================================
-method             for
-=================  ================================================================================
-"smoothed_newton"  all problems, dense or sparse samples: to a duality gap of tol
-"out_of_core"      hinge loss of a classifier, dense samples, by
-                   :mod:`widemargin.solvers.out_of_core`
-"auto"             "out_of_core" if it applies and there are at least 500,000 samples and at most 30
-                   features: it takes no longer there than a gap of 1e-4 by "smoothed_newton"
-                   (``python -m benchmarks sampling``). Otherwise "smoothed_newton"
-=================  ================================================================================
+====================  =============================================================================
+method                for
+====================  =============================================================================
+"smoothed_newton"     all problems, dense or sparse samples: to a duality gap of tol
+"coordinate_descent"  all problems that some tens of sweeps solve, by
+                      :mod:`widemargin.solvers.linear.coordinate_descent`; "smoothed_newton"
+                      continues where they do not
+"out_of_core"         hinge loss of a classifier, dense samples, by
+                      :mod:`widemargin.solvers.out_of_core`
+"auto"                "coordinate_descent" for sparse samples, and for the hinge loss and few
+                      values. "out_of_core" if it applies and there are at least 500,000 samples and
+                      at most 30 features: it takes no longer there than a gap of 1e-4 by
+                      "smoothed_newton" (``python -m benchmarks sampling``). Otherwise
+                      "smoothed_newton"
+====================  =============================================================================
 
 Algorithm of "smoothed_newton":
 
@@ -28,9 +33,6 @@ Algorithm of "smoothed_newton":
 
 A Newton step factorises a matrix of order at most 2,000 or uses conjugate gradients, whichever is
 cheaper. Up to an eighth of the data (or 32 MB) is copied at a time; no n x n matrix is formed.
-
-Dual coordinate descent, the alternative, needs many more passes if C is large, and with an
-intercept would have to update pairs of variables to preserve their sum.
 """
 
 from __future__ import annotations
@@ -48,12 +50,15 @@ from widemargin.problems.linear_scan import LinearProblem
 from widemargin.problems.soft_margin import SoftMargin
 from widemargin.solvers import out_of_core
 from widemargin.solvers.base import Budget, LinearResult, Status
+from widemargin.solvers.linear import coordinate_descent
 from widemargin.solvers.linear.levels import Search, Stopped, Supervisor
 from widemargin.solvers.linear.smoothed_newton import Level
 from widemargin.solvers.numerics.data_products import LinearRows
 from widemargin.sources.memory import Memory
 
 __all__ = ["LinearResult", "LinearRows", "can_read", "solve"]
+
+METHODS = ("auto", "smoothed_newton", "coordinate_descent", "out_of_core")
 
 # "auto" chooses "out_of_core" from this many samples on, up to this many features.
 MANY_ROWS = 500_000
@@ -86,7 +91,7 @@ def solve(
         monitor, which is called between sweeps with (steps, relative gap).
     start : LinearResult, optional
         Model for a warm start.
-    method : {"auto", "smoothed_newton", "out_of_core"}
+    method : {"auto", "smoothed_newton", "coordinate_descent", "out_of_core"}
         See the table of this module. If the linear systems of "out_of_core" fail, because features
         have very different scales, "smoothed_newton" is used instead.
     seed : int
@@ -112,11 +117,16 @@ def solve(
     >>> found.coef.round(6), round(found.intercept, 6), found.status
     (array([2.]), -1.0, 'converged')
     """
-    require_choice("method", method, ("auto", "smoothed_newton", "out_of_core"))
+    require_choice("method", method, METHODS)
     possible = can_read(problem, data)
-    if method == "auto" and possible:
-        many = data.shape[0] >= MANY_ROWS and data.shape[1] <= FEW_FEATURES
-        method = "out_of_core" if many else "smoothed_newton"
+    if method == "auto":
+        method = _chosen(problem, data, tol, possible=possible, fresh=start is None)
+    if method == "coordinate_descent":
+        with worker_threads() as threads:
+            rows = LinearRows(data, threads=threads, constant=constant)
+            start = coordinate_descent.solve(problem, rows, tol=0.999 * tol, budget=budget)
+        if start.status != "stalled":
+            return start
     if method == "out_of_core":
         if not possible:
             raise ValueError('method must not be "out_of_core": it is for the hinge, dense samples')
@@ -128,6 +138,14 @@ def solve(
             pass
         budget = Budget(budget.max_iter, budget.monitor, budget.cache_bytes)
     return _solve_smoothed(problem, data, tol, budget, start, seed, constant)
+
+
+def _chosen(problem: SoftMargin, X: Matrix, tol: float, *, possible: bool, fresh: bool) -> str:
+    """Return the method that "auto" stands for; `possible`: "out_of_core" applies."""
+    if fresh and coordinate_descent.fits(problem, X, tol):
+        return "coordinate_descent"
+    many = X.shape[0] >= MANY_ROWS and X.shape[1] <= FEW_FEATURES
+    return "out_of_core" if possible and many else "smoothed_newton"
 
 
 def can_read(problem: SoftMargin, data: Matrix) -> bool:
@@ -217,10 +235,7 @@ def _result(search: Search, problem: SoftMargin, tol: float) -> LinearResult:
     rows = search.level.rows
     alpha = _signed(problem, search.a)
     if problem.n_groups:
-        # The variable farthest from its bounds absorbs the rounding error of the sum.
-        room = np.minimum(alpha - problem.lower, problem.upper - alpha)
-        widest = int(np.argmax(room))
-        alpha[widest] -= min(max(float(alpha.sum()), -room[widest]), room[widest])
+        alpha = coordinate_descent.balanced(problem, alpha)
     expansion = rows.combine(problem.coefficients(alpha))
     dual = problem.dual(alpha, float(expansion @ expansion))
     f = rows.dot(search.w)

@@ -11,9 +11,12 @@ method      algorithm
             least sum alpha_i k(x_i, x_i) if the optimum has no slack and is not unique
 ==========  =====================================================================================
 
+Programs with squared slack have one algorithm, active-set Newton steps from the optimum with linear
+slack (`linear_program.squared`).
+
 If G w <= c, alpha = 0 and z = w are optimal and no method is run.
 
-If they stall far from the optimum, programs with larger prices lead to it
+If the methods stall far from the optimum, programs with larger prices lead to it
 (`linear_program.continuation`).
 
 Both methods have their result re-evaluated with the exact kernel, and its objective is never above
@@ -42,6 +45,7 @@ from widemargin.solvers.linear_program.continuation import from_larger_prices, h
 from widemargin.solvers.linear_program.interior import solve_interior
 from widemargin.solvers.linear_program.result import ProgramResult
 from widemargin.solvers.linear_program.simplex import Vertices, solve_simplex
+from widemargin.solvers.linear_program.squared import solve_squared
 
 __all__ = ["ProgramResult", "solve", "zero_result"]
 
@@ -108,10 +112,25 @@ def solve(
             weight_values = data.symmetric_sum(np.arange(data.n), problem.y * problem.weight)
         # If G w <= c, z = w is dual feasible and proves that alpha = 0 is optimal. An excess within
         # the rounding error of G w does not count.
-        excess = problem.product(problem.weight, weight_values) - problem.price
+        excess = problem.product(problem.weight, weight_values) - problem.price / problem.steepness
         size = np.maximum(problem.weight * problem.shift, np.abs(weight_values))
         if not (excess > 4 * np.finfo(float).eps * size).any():
             return zero_result(problem, weight_values)
+
+    if problem.squared:
+
+        def linear() -> ProgramResult:
+            return solve(
+                problem.linear,
+                data,
+                tol=tol,
+                budget=budget,
+                method=method,
+                seed=seed,
+                weight_values=weight_values,
+            )
+
+        return solve_squared(problem, data, tol=tol, budget=budget, start=start, linear=linear)
 
     def from_start(program: MarginProgram, near: ProgramResult | None) -> ProgramResult:
         return _solve_from(program, data, tol, budget, near, method, seed)
@@ -155,9 +174,9 @@ def zero_result(problem: MarginProgram, weight_values: FloatArray) -> ProgramRes
     zero = np.zeros(problem.n_rows)
     return ProgramResult(
         alpha=zero,
-        z=problem.weight.copy(),
+        z=problem.steepness * problem.weight,
         f=zero.copy(),
-        g=weight_values,
+        g=problem.steepness * weight_values,
         n_iter=1,
         status="converged",
         method="none",

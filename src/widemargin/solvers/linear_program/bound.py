@@ -38,7 +38,9 @@ def best_bound(
     points = list(candidates)
     if problem.nu is None:
         points.append((np.zeros(problem.n_rows), np.zeros(problem.n_rows)))
-    if not np.isfinite(problem.rounding(float(problem.weight.sum()), roundings)).all():
+    if not np.isfinite(
+        problem.rounding(float(problem.weight.sum()), problem.weight, roundings)
+    ).all():
         roundings = 0.0  # no multipliers survive unknown rounding errors: take the computed values
     blends = [_Blend(problem, *point, roundings) for point in points]
     best = max(blends, key=lambda blend: blend.value())
@@ -63,10 +65,11 @@ class _Blend:
         self, problem: MarginProgram, z: FloatArray, g: FloatArray, roundings: float
     ) -> None:
         self.problem, self.z, self.g, self.roundings = problem, z, g, roundings
-        self.total = float(z.sum())
+        self.gain = problem.gain(z)
         self.over = problem.product(z, g)
         if problem.nu is None:
-            self.over = self.over - problem.price + problem.rounding(self.total, roundings)
+            error = problem.rounding(float(z.sum()), z, roundings)
+            self.over = self.over - problem.price + error
 
     def value(self) -> float:
         """Return the lower bound with the allowance for rounding."""
@@ -75,13 +78,18 @@ class _Blend:
     def _along(self, other: _Blend, share: float) -> tuple[float, float]:
         """Return the bound and its slope at this point of the segment from self to other."""
         over = self.over + share * (other.over - self.over)
-        gain = other.total - self.total
-        value = self.problem.lower_bound(self.total + share * gain, over)
+        slope, bend = other.gain - self.gain, 0.0
+        if self.problem.squared:  # the gain is quadratic along the segment
+            away = other.z - self.z
+            bend = 0.25 * float(away @ (away / self.problem.weight))
+        gain = self.gain + share * (slope + (1.0 - share) * bend)
+        value = self.problem.lower_bound(gain, over)
         if self.problem.nu is not None:
             top = int(np.argmax(over))
             return value, float(self.over[top] - other.over[top])
         paid = np.where(over > 0, self.problem.limit, 0.0)
-        return value, gain - float(paid @ (other.over - self.over))
+        rise = slope + (1.0 - 2.0 * share) * bend
+        return value, rise - float(paid @ (other.over - self.over))
 
     def blended(self, other: _Blend) -> _Blend:
         """Return the point of the segment from self to other where the bound is largest."""
@@ -90,13 +98,13 @@ class _Blend:
         share = self._best_share(other)
         if share <= 0.0:
             return self
-        z = np.clip(self.z + share * (other.z - self.z), 0.0, self.problem.cost)
+        z = np.clip(self.z + share * (other.z - self.z), 0.0, self.problem.cap)
         blend = _Blend(self.problem, z, self.g + share * (other.g - self.g), self.roundings)
         # The clipping and the rounding of the combination may cost more than it gains.
         return blend if blend.value() > self.value() else self
 
     def _best_share(self, other: _Blend) -> float:
-        """Maximise the concave, piecewise linear bound over [0, 1] by cutting planes.
+        """Maximise the concave bound over [0, 1] by cutting planes; linear slack is exact.
 
         A rising and a falling tangent intersect on or above the maximum. If the bound attains the
         intersection, it is the maximum; otherwise the tangent there replaces one of the two.

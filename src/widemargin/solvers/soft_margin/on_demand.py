@@ -80,7 +80,7 @@ def solve(
         while budget.status == "converged":
             if budget.used > most:
                 run.sum_again()
-                return run.result(budget, stalled=True)
+                return run.result(budget, stalled=run.current_violation() > tol)
             steps = min(budget.left, per_call, most + 1)
             per_call = max(FIRST_STEPS, WORK_PER_CALL // n_variables)
             reason, taken = run.take_steps(beyond * tol, steps, patience)

@@ -52,6 +52,59 @@ def test_lam_one_is_the_leave_one_out_machine() -> None:
     assert one.certificate_.problem == "leave-one-out"
 
 
+@by_name("lam", [0.5, 1.0, 4.0])
+def test_squared_slack_minimises_the_sum_of_squares(lam: float) -> None:
+    """Less of it than the linear program leaves, and more of the sum of slacks."""
+    X, y = overlap()
+    linear = AdaptiveMarginSVC(lam=lam).fit(X, y)
+    squared = AdaptiveMarginSVC(lam=lam, loss="squared_hinge").fit(X, y)
+    assert squared.certificate_.converged
+    assert squared.certificate_.problem == "adaptive margin, squared slack"
+    assert squared.certificate_.primal == pytest.approx(squared.slack_ @ squared.slack_, rel=1e-9)
+    assert squared.slack_ @ squared.slack_ < linear.slack_ @ linear.slack_
+    assert squared.slack_.sum() > linear.slack_.sum()
+    assert squared.lam_max_ == linear.lam_max_
+    if lam == 1.0:
+        same = LOOSVC(loss="squared_hinge").fit(X, y)
+        np.testing.assert_array_equal(same.alpha_, squared.alpha_)
+        assert same.certificate_.problem == "leave-one-out, squared slack"
+
+
+def test_without_slack_both_losses_have_the_same_model() -> None:
+    X, y = overlap(shift=4.0)
+    linear, squared = LOOSVC().fit(X, y), LOOSVC(loss="squared_hinge").fit(X, y)
+    np.testing.assert_array_equal(linear.alpha_, squared.alpha_)
+    assert squared.certificate_.primal == 0.0
+
+
+def test_squared_slack_counts_weights_as_copies_in_several_classes() -> None:
+    X, y = overlap(45, n_classes=3)
+    weight = 1 + np.arange(len(y)) % 3
+    heavy = LOOSVC(loss="squared_hinge", gamma=1.0).fit(X, y, sample_weight=weight)
+    copies = LOOSVC(loss="squared_hinge", gamma=1.0).fit(X.repeat(weight, 0), y.repeat(weight))
+    assert all(c.converged for c in heavy.certificates_)
+    values = heavy.decision_function(X), copies.decision_function(X)
+    np.testing.assert_allclose(*values, atol=1e-8)
+
+
+@by_name("machine", [LOOSVC, AdaptiveMarginSVC])
+def test_the_loss_is_one_of_two(machine) -> None:
+    with pytest.raises(ValueError, match="loss"):
+        machine(loss="cubed").fit(*overlap())
+
+
+@by_name("loss", ["hinge", "squared_hinge"])
+def test_from_the_largest_lam_on_either_loss_has_no_coefficient(loss: str) -> None:
+    X, y = overlap()
+    largest = AdaptiveMarginSVC(loss=loss).fit(X, y).lam_max_
+    with pytest.warns(UserWarning, match="lam_max_"):
+        beyond = AdaptiveMarginSVC(lam=1.01 * largest, loss=loss).fit(X, y)
+    assert not beyond.alpha_.any()
+    assert beyond.certificate_.primal == len(y)
+    assert beyond.certificate_.dual == pytest.approx(len(y), rel=1e-14)
+    assert AdaptiveMarginSVC(lam=0.99 * largest, loss=loss).fit(X, y).alpha_.any()
+
+
 def test_every_row_is_classified_by_the_others() -> None:
     """The slack is what is missing to a margin of 1 without the row's own coefficient."""
     X, y = overlap()

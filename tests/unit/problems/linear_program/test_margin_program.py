@@ -1,11 +1,17 @@
-"""The linear programs as they are stated: objective, bound and scale of the gap, by hand."""
+"""The programs as they are stated: objective, bound and scale of the gap, by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from widemargin.problems.linear_program import LIMIT, limits, lp_machine, nu_lp_machine
+from widemargin.problems.linear_program import (
+    LIMIT,
+    MarginProgram,
+    limits,
+    lp_machine,
+    nu_lp_machine,
+)
 
 K = np.array([[2.0, 1.0], [1.0, 2.0]])
 Y = np.array([1.0, -1.0])  # G = [[2, -1], [-1, 2]]
@@ -44,3 +50,19 @@ def test_gaps_below_the_rounding_of_the_margins_are_none(n: int) -> None:
     tolerated = 1e-6 * problem.scale(alpha, zero)
     assert tolerated == pytest.approx(0.5 * 1e-15 * 7.0 * max(1.0, np.sqrt(n / 20)))
     assert tolerated >= 0.5 * np.finfo(float).eps * np.sqrt(n) * 7.0
+
+
+def test_objective_and_bound_with_squared_slack() -> None:
+    """G = [[0, 1], [1, 0]]: alpha = (0.5, 0) has the slacks 1 and 0.5; z = 2 w xi."""
+    ones, weight = np.ones(2), np.array([1.0, 3.0])
+    far = np.full(2, 10.0)
+    problem = MarginProgram("squared", ones, weight, ones, 0.0, far, squared=True)
+    alpha, K = np.array([0.5, 0.0]), np.ones((2, 2))
+    assert problem.primal(alpha, K @ alpha) == 1.0 + 3.0 * 0.25
+    z = 2.0 * weight * problem.slack(alpha, K @ alpha)
+    np.testing.assert_array_equal(z, [2.0, 3.0])
+    # G z = (3, 2), at the limits of the coefficients.
+    assert problem.gain(z) == 5.0 - 4.0 / 4.0 - 9.0 / 12.0
+    assert problem.dual(z, K @ z) == problem.gain(z) - 50.0
+    assert problem.primal(np.zeros(2), np.zeros(2)) == problem.gain(2.0 * weight) == 4.0
+    assert problem.linear.primal(alpha, K @ alpha) == 2.5

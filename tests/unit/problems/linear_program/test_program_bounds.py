@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,30 @@ def test_uncertain_weights_enlarge_the_gap() -> None:
     unsure = certified(problem, ROWS, [1.0, 0.0], [1.0, 2.0], weight_error=1e-9)
     assert unsure.primal >= sure.primal + 6e-9
     assert unsure.dual <= sure.dual - 0.5e-9
+
+
+def test_multipliers_of_squared_slack_are_scaled_until_they_are_feasible() -> None:
+    """A sixth of z = (1, 2) proves 3 / 6 - (1 / 4 + 4 / 12) / 36."""
+    weight = np.array([1.0, 3.0])
+    problem = replace(lp_machine(Y, weight, LARGEST, lam=0.5), squared=True)
+    found = certified(problem, ROWS, [1.0, 0.0], [1.0, 2.0])
+    assert found.dual == pytest.approx(0.5 - 7.0 / 12.0 / 36.0, rel=1e-14)
+    assert found.primal == pytest.approx(0.5 + 3.0 * 4.0, rel=1e-14)  # alpha = (1, 0), xi = (0, 2)
+    unsure = certified(problem, ROWS, [1.0, 0.0], [1.0, 2.0], weight_error=1e-9)
+    assert unsure.primal >= found.primal + 12e-9
+    assert unsure.dual < found.dual
+
+
+def test_multipliers_of_squared_slack_may_exceed_the_weights() -> None:
+    """G = [[0, -1], [-1, 0]]: nothing can be learnt, and z = 2 w proves the sum of the weights."""
+    other = Rows(Kernel("precomputed"), np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    ones = np.ones(2)
+    problem = adaptive_margin(ones, ones, ones, limits(ones, ones), lam=1.0, squared=True)
+    found = certified(problem, other, [0.0, 0.0], [2.0, 2.0])
+    assert found.converged
+    assert found.problem == "adaptive margin, squared slack"
+    assert found.primal == 2.0
+    assert found.dual == pytest.approx(2.0, rel=1e-14)
 
 
 def test_without_a_price_only_feasible_multipliers_prove_anything_without_limits() -> None:

@@ -17,10 +17,10 @@ DATA = {
 }
 
 
-def fitted(machine, lam, X, y):
+def fitted(machine, lam, X, y, **given):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return machine(lam=lam, gamma=0.5).fit(X, y)
+        return machine(lam=lam, gamma=0.5, **given).fit(X, y)
 
 
 @pytest.mark.parametrize("machine", [LPSVC, AdaptiveMarginSVC])
@@ -42,3 +42,12 @@ def test_tiny_prices_do_not_end_at_the_zero_function(lam):
     model = fitted(LPSVC, lam, X, y)
     assert model.slack_.sum() < 40.0  # 150 at the zero function
     assert model.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("name", [*DATA, "moons 6"])
+def test_squared_slack_starts_from_what_larger_prices_led_to(name):
+    X, y = DATA[name] if name in DATA else make_moons(150, noise=0.3, random_state=6)
+    linear = fitted(AdaptiveMarginSVC, 0.0, X, y)
+    squared = fitted(AdaptiveMarginSVC, 0.0, X, y, loss="squared_hinge")
+    assert squared.slack_ @ squared.slack_ <= linear.slack_ @ linear.slack_ + 1e-6
+    assert squared.alpha_.any()

@@ -79,7 +79,7 @@ def _solve(
         factor = factored(M)
         alpha = solved(factor, np.ones(k))
         # Strictly feasible by twice the rounding error, so that rounding costs the bound nothing.
-        inside = 2.0 * problem.rounding(fixed + k, roundings)[support]
+        inside = 2.0 * problem.rounding(fixed + k, problem.weight, roundings)[support]
         return alpha, solved(factor, problem.price - inside - pull, transposed=True)
     # The nu machine has the unknowns rho and sigma too, and the equations sum a = 1, sum z = nu.
     border = np.zeros((k + 1, k + 1))
