@@ -34,7 +34,7 @@ HERE = Path(__file__).parent
 PROMISED = {
     "widemargin.fitted.base.LOOResult",
     "widemargin.fitted.base.LeftOutValues",
-    "widemargin.fitted.by_formula.RegressionProcess",
+    "widemargin.fitted.by_formula.process.RegressionProcess",
     "widemargin.fitted.by_response.Reading",
     "widemargin.fitted.calibration.Calibration",
     "widemargin.fitted.latent.LatentFunctions",

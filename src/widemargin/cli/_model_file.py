@@ -14,7 +14,7 @@ from widemargin._base.messages import UserError, listing
 from widemargin.cli._model_guard import foreign_types
 from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEnsemble
 from widemargin.fitted.base import LeftOutValues
-from widemargin.fitted.by_formula import RegressionProcess
+from widemargin.fitted.by_formula.process import RegressionProcess
 from widemargin.fitted.by_response import Reading
 from widemargin.fitted.calibration import Calibration
 from widemargin.fitted.latent import LatentFunctions, Prior

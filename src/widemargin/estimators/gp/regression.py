@@ -25,7 +25,8 @@ from widemargin.estimators.gp.regression_fit import (
     problem_of,
     solve_problem,
 )
-from widemargin.fitted.by_formula import RegressionProcess, RegressionTraining
+from widemargin.fitted.by_formula import RegressionTraining
+from widemargin.fitted.by_formula.process import RegressionProcess
 from widemargin.fitted.latent import Prior
 from widemargin.fitted.record import Record, record_of
 from widemargin.kernels import Kernel, Rows

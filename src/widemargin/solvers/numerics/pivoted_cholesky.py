@@ -31,7 +31,7 @@ class LowRank:
     rank : int
         Number of columns so far.
     pivots : ndarray of shape (rank,)
-        Indices of the pivots in the order of the columns: V[pivots] is lower triangular.
+        The samples of the columns.
     rest : ndarray of shape (n,)
         Diagonal of the error K - V V', exact.
     exhausted : bool
