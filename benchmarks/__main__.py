@@ -27,6 +27,7 @@ BENCHMARKS = {
     "lp": "leave-one-out, adaptive-margin and LP machines against HiGHS and Clarabel",
     "ordinal": "rank machines against mord, skordinal, statsmodels and explicit pairs; Fig. 2.2",
     "gp": "mean-field Gaussian processes against scikit-learn's Laplace; the Wisconsin study",
+    "gp_regression": "Gaussian-process regression against scikit-learn's",
     "boosting": "boosted stumps against scikit-learn; boosted RBF networks on banana",
     "table21": "test errors of LOO-SVM, SVM and AdaBoost beside the published ones",
     "literature": "tables and figures of the literature: published, ours, difference, verdict",

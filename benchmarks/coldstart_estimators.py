@@ -19,8 +19,8 @@ from typing import Any
 ESTIMATORS = [
     "SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM", "LOOSVC", "LPSVC",
     "NuLPSVC", "AdaptiveMarginSVC", "TubeSVR", "ReducedHullSVC", "MaxMarginClassifier",
-    "OrdinalSVC", "CumulativeLinkClassifier", "MeanFieldGPClassifier", "PerceptronClassifier",
-    "AdaBoostClassifier", "LPBoostClassifier", "RBFNetClassifier",
+    "OrdinalSVC", "CumulativeLinkClassifier", "MeanFieldGPClassifier", "GPRegressor",
+    "PerceptronClassifier", "AdaBoostClassifier", "LPBoostClassifier", "RBFNetClassifier",
 ]  # fmt: skip
 
 FIRST_USE = """
@@ -37,7 +37,7 @@ if name in ("OrdinalSVC", "CumulativeLinkClassifier"):
     y = np.digitize(y, [-1, 0, 1])
 elif name == "MaxMarginClassifier":
     y = X[:, 0] > 0
-elif not name.endswith("SVR"):
+elif not name.endswith(("SVR", "GPRegressor")):
     y = y > 0
 model = getattr(widemargin, name)()
 start = time.process_time()

@@ -40,6 +40,7 @@ PAGES = (
     "adaptive_margins",
     "ordinal",
     "gaussian_processes",
+    "gp_regression",
     "margins_and_bounds",
     "large_data",
     "reliability",

@@ -8,6 +8,7 @@ from widemargin.estimators.boosting.lp_boost import LPBoostClassifier
 from widemargin.estimators.convert import to_sklearn
 from widemargin.estimators.cumulative import CumulativeLinkClassifier
 from widemargin.estimators.gp import MeanFieldGPClassifier
+from widemargin.estimators.gp.regression import GPRegressor
 from widemargin.estimators.hull import ReducedHullSVC
 from widemargin.estimators.linear import LinearSVC
 from widemargin.estimators.linear.regression import LinearSVR
@@ -37,6 +38,7 @@ __all__ = [
     "AdaptiveMarginSVC",
     "Certificate",
     "CumulativeLinkClassifier",
+    "GPRegressor",
     "LOOSearch",
     "LPBoostClassifier",
     "LinearSVC",

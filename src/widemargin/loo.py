@@ -31,6 +31,8 @@ The available methods, and the choice of "auto", depend on the estimator: each k
 - `fitted.by_response`: the mean-field equations have their own linear response, Opper and Winther
   (2000), (8.41), with one factorisation for all samples; the scale of the probabilities is not
   recomputed.
+- `fitted.by_formula`: the leave-one-out predictions of Gaussian-process regression are a closed
+  form, "exact"; amplitude and noise keep their values on all samples.
 - `fitted.by_reading`: data in parts are not kept, so leave-one-out is not available.
 
 Conventions: a sample of weight w loses min(1, w) of its weight; gamma="scale" and balanced class

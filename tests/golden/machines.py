@@ -83,6 +83,10 @@ MACHINES: dict[str, Golden] = {
     "max_margin_inf": Golden(_machine(wm.MaxMarginClassifier(norm=np.inf, C=10.0))),
     "gp": Golden(_machine(wm.MeanFieldGPClassifier(input_noise=0.5))),
     "gp_three": Golden(_machine(wm.MeanFieldGPClassifier(flip_noise=0.05)), "three"),
+    "gp_regression": Golden(_machine(wm.GPRegressor(amplitude=1.0, noise=0.1)), "number"),
+    "gp_regression_pivots": Golden(
+        _machine(wm.GPRegressor(rank=8, amplitude=1.0, noise=0.1)), "number"
+    ),
     "ordinal": Golden(_machine(wm.OrdinalSVC(C=2.0)), "three"),
     "cumulative": Golden(_machine(wm.CumulativeLinkClassifier()), "three"),
     "perceptron": Golden(_machine(wm.PerceptronClassifier(gamma=2.0)), "three"),

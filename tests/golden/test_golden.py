@@ -34,9 +34,11 @@ HERE = Path(__file__).parent
 PROMISED = {
     "widemargin.fitted.base.LOOResult",
     "widemargin.fitted.base.LeftOutValues",
+    "widemargin.fitted.by_formula.process.RegressionProcess",
     "widemargin.fitted.by_response.Reading",
     "widemargin.fitted.calibration.Calibration",
     "widemargin.fitted.latent.LatentFunctions",
+    "widemargin.fitted.latent.Prior",
     "widemargin.fitted.record.Record",
     "widemargin.certificate.Certificate",
     "widemargin.estimators.boosting.ensemble.ClassifierEnsemble",
@@ -47,6 +49,7 @@ PROMISED = {
     "widemargin.estimators.boosting.lp_boost.LPBoostClassifier",
     "widemargin.estimators.cumulative.CumulativeLinkClassifier",
     "widemargin.estimators.gp.MeanFieldGPClassifier",
+    "widemargin.estimators.gp.regression.GPRegressor",
     "widemargin.estimators.hull.ReducedHullSVC",
     "widemargin.estimators.linear.LinearSVC",
     "widemargin.estimators.linear.regression.LinearSVR",
@@ -63,6 +66,7 @@ PROMISED = {
     "widemargin.estimators.svm.one_class.OneClassSVM",
     "widemargin.estimators.tube.TubeSVR",
     "widemargin.kernels.Kernel",
+    "widemargin.solvers.gp_regression.posterior.LowRankPosterior",
     "widemargin.tuning.gradient.Tuning",
 }
 WHAT_TO_DO = (

@@ -57,6 +57,7 @@ def test_certificate_page_recomputes_the_certificate():
         ("adaptive_margins", 16),
         ("ordinal", 24),
         ("gaussian_processes", 16),
+        ("gp_regression", 10),
         ("margins_and_bounds", 20),
         ("which_machine", 8),
         ("coming_from_sklearn", 20),

@@ -104,6 +104,7 @@ AUTO = {
     "TubeSVR": "wm.TubeSVR().fit(X, noisy)",
     "MaxMarginClassifier": "wm.MaxMarginClassifier().fit(X, y)",
     "MeanFieldGPClassifier": "wm.MeanFieldGPClassifier().fit(X, y)",
+    "GPRegressor": "wm.GPRegressor().fit(X, noisy)",
 }
 
 

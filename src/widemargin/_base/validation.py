@@ -258,13 +258,14 @@ def canonical(
     group: IntArray | None = None,
     precomputed: bool = False,
     always: bool = False,
+    merge: bool = True,
 ) -> TrainingSet:
     """Drop samples of zero weight, merge equal samples and sort them by a hash of their values.
 
     Integer weights, repeated samples and permuted samples then give the same arrays, hence the same
     model to the last bit. Merging and sorting is skipped beyond CANONICAL_ROWS samples unless
-    `always` is set, and for precomputed kernels, whose samples cannot be compared. Samples of
-    different groups are never merged.
+    `always` is set, with merge=False, and for precomputed kernels, whose samples cannot be
+    compared. Samples of different groups are never merged.
     """
     used = np.flatnonzero(weight > 0)
     unused = np.flatnonzero(weight <= 0)
@@ -279,7 +280,7 @@ def canonical(
     given_y, given_weight = y, weight
     if len(unused):
         X, y, weight = X[used], y[used], weight[used]
-    if len(used) > CANONICAL_ROWS and not always:
+    if not merge or (len(used) > CANONICAL_ROWS and not always):
         member[used] = np.arange(len(used))
         return TrainingSet(X, y, weight, used, member, given_y, given_weight, outside)
     codes = class_codes(y)[1]

@@ -14,10 +14,12 @@ from widemargin._base.messages import UserError, listing
 from widemargin.cli._model_guard import foreign_types
 from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEnsemble
 from widemargin.fitted.base import LeftOutValues
+from widemargin.fitted.by_formula.process import RegressionProcess
 from widemargin.fitted.by_response import Reading
 from widemargin.fitted.calibration import Calibration
-from widemargin.fitted.latent import LatentFunctions
+from widemargin.fitted.latent import LatentFunctions, Prior
 from widemargin.fitted.record import Record
+from widemargin.solvers.gp_regression import LowRankPosterior
 from widemargin.sources.tables.encoding import Encoding, Task
 from widemargin.sources.whole_file import check_is_file, write_whole
 from widemargin.tuning.gradient import Tuning
@@ -131,11 +133,13 @@ def trusted_types() -> list[str]:
 
     quadratic = (wm.SVC, wm.NuSVC, wm.SVR, wm.NuSVR, wm.TubeSVR, wm.ReducedHullSVC)
     programs = (wm.LOOSVC, wm.AdaptiveMarginSVC, wm.LPSVC, wm.NuLPSVC)
-    others = (wm.OneClassSVM, wm.OrdinalSVC, wm.CumulativeLinkClassifier, wm.MeanFieldGPClassifier)
+    others = (wm.OneClassSVM, wm.OrdinalSVC, wm.CumulativeLinkClassifier)
+    processes = (wm.MeanFieldGPClassifier, wm.GPRegressor)
     boosting = (wm.AdaBoostClassifier, wm.LPBoostClassifier, wm.RBFNetClassifier)
     ensembles = (StumpEnsemble, ClassifierEnsemble)
     planes = (wm.LinearSVC, wm.LinearSVR, wm.MaxMarginClassifier, wm.PerceptronClassifier)
-    machines = (*quadratic, *programs, *others, *planes, *boosting, *ensembles)
+    machines = (*quadratic, *programs, *others, *processes, *planes, *boosting, *ensembles)
     results = (wm.loo.LOOResult, LeftOutValues, Calibration, Reading, Tuning)
-    records = (wm.Certificate, wm.kernels.Kernel, Record, LatentFunctions, *results)
+    parts = (LatentFunctions, Prior, RegressionProcess, LowRankPosterior)
+    records = (wm.Certificate, wm.kernels.Kernel, Record, *parts, *results)
     return [*(f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records), *FORMER_PATHS]

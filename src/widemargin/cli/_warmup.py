@@ -74,6 +74,7 @@ def _machines() -> list[Any]:
         wm.PerceptronClassifier(max_iter=2),
         wm.PerceptronClassifier(kernel="rbf", max_iter=2),
         wm.MeanFieldGPClassifier(),
+        wm.GPRegressor(),
         wm.AdaBoostClassifier(5),
         wm.AdaBoostClassifier(5, binning="histogram"),
         wm.LPBoostClassifier(nu=0.5),

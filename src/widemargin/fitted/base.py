@@ -1,8 +1,9 @@
 """Base class of fitted models, which provide leave-one-out, margins and calibrations.
 
 The subclasses are in modules named after their leave-one-out method: `by_path` (solution paths),
-`by_refit` (refitting), `by_response` (linear response of the mean-field equations) and
-`by_reading` (data in parts, without leave-one-out).
+`by_refit` (refitting), `by_response` (linear response of the mean-field equations), `by_formula`
+(closed form of Gaussian-process regression) and `by_reading` (data in parts, without
+leave-one-out).
 """
 
 from __future__ import annotations

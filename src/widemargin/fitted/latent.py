@@ -1,4 +1,4 @@
-"""Latent functions of a fitted Gaussian-process classifier: means and prior variances.
+"""Prior of a Gaussian process at its samples, and latent functions of a fitted classifier.
 
 Two classes have one latent function, with the second class as the positive one; more classes have
 one per class (one-vs-rest). The posterior means are kernel expansions over all training samples,
@@ -20,8 +20,8 @@ UNEVEN = 1e-9  # relative range of a diagonal that still counts as constant
 
 
 @dataclass(frozen=True, eq=False)
-class LatentFunctions:
-    """Latent functions of a fit, with everything that prediction needs.
+class Prior:
+    """Samples of a Gaussian process with their prior covariances.
 
     Attributes
     ----------
@@ -35,12 +35,6 @@ class LatentFunctions:
         For each training sample, its index in the user's data.
     offset : float
         Prior variance of the constant mean, which is added to the kernel.
-    coefficients : ndarray of shape (n_rows, n_functions)
-        A of each function: its posterior mean is sum_j A_j k(x, x_j).
-    precision : ndarray of shape (n_rows, n_functions)
-        Site precision of each training sample, per function.
-    input_noise, flip_noise : float
-        Noise parameters of the likelihood.
     """
 
     X: Matrix
@@ -48,20 +42,6 @@ class LatentFunctions:
     centre: FloatArray | None
     index: IntArray
     offset: float
-    coefficients: FloatArray
-    precision: FloatArray
-    input_noise: float
-    flip_noise: float
-
-    @property
-    def likelihood(self) -> Likelihood:
-        """Probability of a label given a standardised field."""
-        return Likelihood(self.flip_noise)
-
-    @property
-    def n_functions(self) -> int:
-        """Number of latent functions."""
-        return self.coefficients.shape[1]
 
     def kernel_matrix(self) -> FloatArray:
         """Return the prior covariance matrix of the training samples."""
@@ -96,6 +76,48 @@ class LatentFunctions:
                 "as a function instead"
             )
         return np.full(X.shape[0], float(diagonal[0]) + self.offset)
+
+    def prior_covariance(self, X: Matrix) -> FloatArray:
+        """Return the prior covariance matrix of new samples."""
+        if self.kernel.name == "precomputed":
+            raise ValueError(
+                'kernel="precomputed" does not have the kernel values between new samples, which '
+                "their covariance needs: ask for the standard deviations, or pass the kernel as a "
+                "function"
+            )
+        return kernel_matrix(Rows(self.kernel, X, self.centre), self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class LatentFunctions(Prior):
+    """Latent functions of a fit, with everything that prediction needs.
+
+    Attributes
+    ----------
+    X, kernel, centre, index, offset
+        As for `Prior`.
+    coefficients : ndarray of shape (n_rows, n_functions)
+        A of each function: its posterior mean is sum_j A_j k(x, x_j).
+    precision : ndarray of shape (n_rows, n_functions)
+        Site precision of each training sample, per function.
+    input_noise, flip_noise : float
+        Noise parameters of the likelihood.
+    """
+
+    coefficients: FloatArray
+    precision: FloatArray
+    input_noise: float
+    flip_noise: float
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """Probability of a label given a standardised field."""
+        return Likelihood(self.flip_noise)
+
+    @property
+    def n_functions(self) -> int:
+        """Number of latent functions."""
+        return self.coefficients.shape[1]
 
     def mean(self, cross: FloatArray) -> FloatArray:
         """Return the posterior means of new samples, one column per latent function."""

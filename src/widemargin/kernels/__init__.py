@@ -15,10 +15,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from widemargin._base.typing import FloatArray, Matrix, RealArray
+from widemargin.kernels.objects import (
+    RBF,
+    Constant,
+    DotProduct,
+    Matern,
+    Periodic,
+    RationalQuadratic,
+    White,
+)
 from widemargin.kernels.rows import Rows as Rows  # for solvers; not a public name
 from widemargin.kernels.tiles import raise_to
 
-__all__ = ["Kernel", "is_mercer"]
+__all__ = [
+    "RBF",
+    "Constant",
+    "DotProduct",
+    "Kernel",
+    "Matern",
+    "Periodic",
+    "RationalQuadratic",
+    "White",
+    "is_mercer",
+]
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
@@ -33,7 +52,7 @@ class Kernel:
     rbf           exp(-sum_j gamma_j (x_j - z_j)^2), gamma a number or one per feature
     sigmoid       tanh(gamma x'z + coef0), not positive definite in general
     precomputed   X is the kernel matrix
-    callable      function(X, Z) returns the block of kernel values
+    callable      function(X, Z) returns the block of kernel values, or a kernel object
     ============  ==========================================================
 
     Parameters

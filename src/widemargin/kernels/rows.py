@@ -12,8 +12,9 @@ from numpy.typing import DTypeLike
 
 from widemargin._base.threads import for_each
 from widemargin._base.typing import FloatArray, IntArray, Matrix, RealArray
+from widemargin.kernels.objects.questions import is_object, own_noise, own_values
 from widemargin.kernels.single_rows import SingleRows, single_rows
-from widemargin.kernels.tiles import operand_bytes, set_ones, spans_of, tiles_for
+from widemargin.kernels.tiles import operand_bytes, set_own, spans_of, tiles_for
 
 if TYPE_CHECKING:
     from widemargin.kernels import Kernel
@@ -107,6 +108,9 @@ class Rows:
             return np.ones(self.n)
         if kernel.name == "precomputed":
             return np.diagonal(X).astype(np.float64)
+        if is_object(kernel.function):
+            function: Any = kernel.function
+            return own_values(function, X)
         if kernel.function is not None:
             each = (self.block(i, self, i) for i in np.arange(self.n)[:, None])
             return np.array([float(value[0, 0]) for value in each])
@@ -124,13 +128,13 @@ class Rows:
         """Return the kernel values between samples of self (rows) and of other (columns)."""
         out = np.empty((len(rows), len(columns)), dtype=dtype)
 
-        itself = self._meets_itself(rows, other, columns)
+        itself, noise = self._meets_itself(rows, other, columns), self._noise_of(rows)
 
         def write(rights: _Operands, part: slice) -> None:
             left = self.tiles.left(rows[part], out.dtype)
             for span, right in rights:
                 self.tiles.write(left, right, out[part, span])
-                set_ones(out[part, span], itself, part, span)
+                set_own(out[part, span], itself, part, span, noise)
 
         self._for_tiles(write, rows, other, columns, out.dtype)
         return out
@@ -139,23 +143,32 @@ class Rows:
         """Return the column of each row's own sample (-1 if absent), or None where not needed.
 
         For the rbf kernel k(x, x) = 1 is set explicitly: the exponent of a narrow kernel has a
-        rounding error, which large coefficients would amplify.
+        rounding error, which large coefficients would amplify. Noise of a kernel object is added.
         """
-        if other is not self or self.kernel.name != "rbf":
+        special = self.kernel.name == "rbf" or self.own_noise is not None
+        if other is not self or not special:
             return None
         place = np.full(self.n, -1, dtype=np.intp)
         place[columns] = np.arange(len(columns))
         return place[rows]
 
+    @cached_property
+    def own_noise(self) -> FloatArray | None:
+        """Noise in k(x_i, x_i) that is not in the kernel values of different samples, or None."""
+        return own_noise(self.kernel.function, self.X)
+
+    def _noise_of(self, rows: IntArray) -> FloatArray | None:
+        return None if self.own_noise is None else self.own_noise[rows]
+
     def fill_symmetric(self, rows: IntArray, out: RealArray) -> None:
         """Write the symmetric matrix k(rows, rows) to out, computing one triangle of tiles."""
         spans, left, right = self._square(rows, out.dtype)
-        itself = self._meets_itself(rows, self, rows)
+        itself, noise = self._meets_itself(rows, self, rows), self._noise_of(rows)
 
         def write(pair: tuple[int, int]) -> None:
             down, across = spans[pair[0]], spans[pair[1]]
             self.tiles.write(left(pair[0]), right(pair[1]), out[down, across])
-            set_ones(out[down, across], itself, down, across)
+            set_own(out[down, across], itself, down, across, noise)
             if down != across:
                 out[across, down] = out[down, across].T
 
@@ -174,7 +187,7 @@ class Rows:
             # Operands of sparse data are too large to keep for all tiles, too slow to recompute.
             return self.weighted_sum(rows, self, rows, coefficients)
         spans, left, right = self._square(rows, np.dtype(np.float64))
-        itself = self._meets_itself(rows, self, rows)
+        itself, noise = self._meets_itself(rows, self, rows), self._noise_of(rows)
         out = np.zeros(len(rows))
         for i, down in enumerate(spans):
             # Sums are added in a fixed order, so that results do not depend on thread timing.
@@ -184,7 +197,7 @@ class Rows:
                 across = spans[j]
                 tile = np.empty((down.stop - down.start, across.stop - across.start))
                 self.tiles.write(left(i), right(j), tile)
-                set_ones(tile, itself, down, across)
+                set_own(tile, itself, down, across, noise)
                 parts[j] = tile @ coefficients[across]
                 if j < i:
                     out[across] += coefficients[down] @ tile
@@ -233,7 +246,7 @@ class Rows:
             return np.asarray(self.X[rows] @ w, dtype=np.float64)
         weights = np.asarray(coefficients, dtype=dtype)
         out = np.zeros((len(rows), *weights.shape[1:]))
-        itself = self._meets_itself(rows, other, columns)
+        itself, noise = self._meets_itself(rows, other, columns), self._noise_of(rows)
 
         def add(rights: _Operands, part: slice) -> None:
             left = self.tiles.left(rows[part], weights.dtype)
@@ -241,7 +254,7 @@ class Rows:
                 weight = weights[span]
                 tile = np.empty((part.stop - part.start, len(weight)), dtype=dtype)
                 self.tiles.write(left, right, tile)
-                set_ones(tile, itself, part, span)
+                set_own(tile, itself, part, span, noise)
                 out[part] += tile @ weight
 
         self._for_tiles(add, rows, other, columns, weights.dtype)

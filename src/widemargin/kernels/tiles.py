@@ -234,10 +234,10 @@ class CalledTiles:
     """Tiles of a user-defined kernel function."""
 
     width = 1 << 30
-    thread_safe = False  # the user's function may not be thread-safe
 
     def __init__(self, function: Callable[[Any, Any], ArrayLike], X: Matrix) -> None:
         self.function = function
+        self.thread_safe = hasattr(function, "_log_parameters")  # a function may not be
         self.X = X
 
     def left(self, rows: IntArray, dtype: np.dtype[Any]) -> Matrix:
@@ -314,13 +314,22 @@ def operand_bytes(operand: Any) -> int:
     return sum(int(getattr(part, "nbytes", 0)) for part in parts)
 
 
-def set_ones(tile: RealArray, itself: IntArray | None, down: slice, across: slice) -> None:
-    """Set k(x, x) = 1 where row and column of the tile are the same sample."""
+def set_own(
+    tile: RealArray,
+    itself: IntArray | None,
+    down: slice,
+    across: slice,
+    noise: FloatArray | None = None,
+) -> None:
+    """Set k(x, x) = 1, or add noise to it, where row and column of the tile are the same sample."""
     if itself is None:
         return
     place = itself[down]
     met = np.flatnonzero((place >= across.start) & (place < across.stop))
-    tile[met, place[met] - across.start] = 1.0
+    if noise is None:
+        tile[met, place[met] - across.start] = 1.0
+    else:
+        tile[met, place[met] - across.start] += noise[down][met]
 
 
 def spans_of(n: int, width: int) -> list[slice]:

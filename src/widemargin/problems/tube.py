@@ -69,7 +69,9 @@ def lifted_rows(rows: Rows, z: FloatArray) -> Rows:
 
     def block(left: FloatArray, right: FloatArray) -> FloatArray:
         at, of = left[:, 0].astype(np.intp), right[:, 0].astype(np.intp)
-        values = np.asarray(rows.block(at % m, rows, of % m), dtype=np.float64)
+        # Each sample once: noise of a kernel object is on the diagonal of a block of distinct ones.
+        columns, back = np.unique(of % m, return_inverse=True)
+        values = np.asarray(rows.block(at % m, rows, columns), dtype=np.float64)[:, back]
         return values + np.outer(z[at], z[of])
 
     return Rows(Kernel("callable", function=block), np.arange(2.0 * m)[:, None])

@@ -16,6 +16,7 @@ MACHINES = {
     "LPSVC": "linear-programming machine",
     "NuLPSVC": "nu linear-programming machine",
     "MeanFieldGPClassifier": "mean-field Gaussian process",
+    "GPRegressor": "Gaussian process regression",
     "OrdinalSVC": "ordinal support vector machine",
     "SVR": "support vector regression",
     "LinearSVR": "linear support vector regression",

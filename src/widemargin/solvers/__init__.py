@@ -49,6 +49,8 @@ mean_field       "newton_cg": n > 200 and input noise of at least   MeanFieldGPC
 boosting         "adaboost": C = 0. "adaboost_reg": C > 0           AdaBoostClassifier
 lp_boosting      column generation with interior-point steps         LPBoostClassifier
 rbf_net          k-means, then conjugate gradients                  RBFNetClassifier
+gp_regression    "cholesky": two n x n matrices fit into memory.    GPRegressor
+                 "low_rank": otherwise
 leave_one_out    exact solution paths; the first-order response     all that keep a soft_margin
                  if the kernel matrix does not fit into memory      problem
 literature       historical algorithms, never chosen by "auto":     PerceptronClassifier; SVC,

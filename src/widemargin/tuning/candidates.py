@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 
 from widemargin._base.typing import BoolArray, FloatArray
 from widemargin.estimators._base.inspection import kernel_for, problems_for, training_set_for
@@ -282,7 +282,9 @@ def score_alone(
     record = record_of(machine)
     model = record.require("LOOSearch")
     losses: BoolArray | FloatArray
-    if scoring == "log_loss":
+    if scoring == "log_loss" and is_regressor(machine):
+        losses, kind = -machine.loo_log_density_, record.result().kind
+    elif scoring == "log_loss":
         codes = np.maximum(model.class_codes(), 0)  # -1 only for samples of zero weight
         own = np.take_along_axis(machine.loo_proba_, codes[:, None], axis=1)[:, 0]
         losses, kind = -np.log(own), "estimate"

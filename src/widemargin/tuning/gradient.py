@@ -7,7 +7,8 @@ The leave-one-out margins t_l of the squared hinge follow from one factorisation
 
 with respect to log C and log gamma. A Gaussian-process classifier has leave-one-out probabilities
 and a log evidence (:mod:`widemargin.tuning.latent_loss`); one factorisation at its solution yields
-the exact gradient of either with respect to gamma, input noise and flip noise. The loss is
+the exact gradient of either with respect to gamma, input noise and flip noise. Gaussian-process
+regression has both in closed form (:mod:`widemargin.tuning.regression.loss`). The loss is
 minimised by L-BFGS from a few starting points. Each evaluation costs about as much as one fit,
 whereas grid search with cross-validation requires hundreds of fits.
 """
@@ -30,19 +31,17 @@ from widemargin.estimators._base.inspection import check_parameters
 from widemargin.tuning.hinge_cost import choose_hinge_cost
 from widemargin.tuning.landscape import Landscape, Point, Surface, descend
 from widemargin.tuning.latent_landscape import LatentTask
+from widemargin.tuning.regression import RegressionTask
 from widemargin.tuning.setup import (
     Task,
     check_criterion,
     check_machine,
     check_names,
     is_latent,
+    is_regression,
     starting_points,
 )
 
-ROWS = 2_000  # maximum size of the tuning subsample: one evaluation takes about 0.25 s
-COARSE_ROWS = 500  # size of the first subsample, used if there are more than twice as many samples
-LATENT_ROWS = 1_000  # as ROWS, for Gaussian processes, where every sample is a support vector
-LATENT_COARSE_ROWS = 400
 SCAN_ROWS = 200  # size of the subsample on which starting values of a single gamma are compared
 
 
@@ -53,15 +52,15 @@ class Tuning:
     Attributes
     ----------
     params : dict
-        The selected parameters: C, or input_noise and flip_noise, and gamma as a number or one per
-        feature.
+        The selected parameters: C, or input_noise and flip_noise, or amplitude and noise; and gamma
+        as a number or one per feature, or kernel, an object with the selected hyperparameters.
     loss : float
         Smooth leave-one-out loss at these parameters, or minus the log evidence, in nats per
-        sample; log(2) = 0.69 corresponds to random guessing.
+        sample; for classes, log(2) = 0.69 corresponds to random guessing.
     trace : list of dict
         One entry per evaluation: stage ("scan" of the starting points, "kernel" for the descents,
-        "cost" for the C of the hinge), start, C or input_noise and flip_noise, gamma (None if it
-        is not tuned), loss (infinite if the problem could not be solved) and objective (with the
+        "cost" for the C of the hinge), start, the numbers named above, gamma (None if it is not
+        tuned), loss (infinite if the problem could not be solved) and objective (with the
         prior).
     starts : list of dict
         For each descent, its best parameters with their loss and objective.
@@ -120,29 +119,36 @@ def tune(
     by its exact gradient, for every `inference` ("ep" is solved as "tap", which has the same
     solution). At most 1,000 distinct samples are used.
 
+    **GPRegressor.** Minus the log density of the leave-one-out predictions, or minus the log
+    evidence, is minimised by its exact gradient, on at most 1,000 distinct samples.
+
     Parameters
     ----------
-    estimator : SVC, LinearSVC, MeanFieldGPClassifier or Pipeline
+    estimator : SVC, LinearSVC, GPRegressor, MeanFieldGPClassifier or Pipeline
         The estimator to tune; it is not modified. The last step of a pipeline is tuned, on the
         data transformed by the other steps, which are fitted on all samples.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Training samples. Features should be on similar scales.
     y : array-like of shape (n_samples,)
-        Class labels. With more than two classes the loss is the mean over all pairs of classes
-        (Gaussian process: over the latent functions, one-vs-rest).
-    params : tuple of {"C", "gamma", "ard", "input_noise", "flip_noise"}, default=None
-        Parameters to tune: the cost, one gamma (rbf, poly), or one gamma per feature (rbf);
-        Gaussian processes have input noise and flip noise (up to 0.45) instead of C. None means
-        ("C", "gamma"), or ("gamma", "input_noise") for Gaussian processes. LinearSVC and other
-        kernels support ("C",) or ("input_noise",). Other parameters keep their values (for the
-        hinge, the kernel is then tuned at the best cost of the squared hinge).
+        Class labels, or targets of GPRegressor. With more than two classes the loss is the mean
+        over all pairs of classes (Gaussian process: over the latent functions, one-vs-rest).
+    params : tuple of str, default=None
+        Parameters to tune: "C", the cost; "gamma", one for all features (rbf, poly), or "ard", one
+        gamma per feature (rbf). MeanFieldGPClassifier has "input_noise" and "flip_noise" (up to
+        0.45) instead of C, GPRegressor "amplitude" and "noise". "kernel" are the hyperparameters of
+        a kernel object (:mod:`widemargin.kernels`); the search starts from their values. None means
+        ("C", "gamma"), or ("gamma", "input_noise"), or ("gamma", "amplitude", "noise"), with
+        "kernel" instead of "gamma" for kernel objects, and for these without an amplitude or noise
+        that is a number. LinearSVC and other kernels
+        support these without gamma. Other parameters keep their values (for the hinge, the kernel
+        is then tuned at the best cost of the squared hinge).
     prior : float, default=None
         Weight of the prior: 0 disables it, None means 1. It shrinks C, noise and gamma weakly
         towards the natural scale of the data, and the gammas of the features towards a common one.
     criterion : {"loo", "evidence"}, default="loo"
         The leave-one-out loss, or for Gaussian processes minus the log evidence, which is cheaper.
         The evidence of the naive theory is a rough approximation, and leave-one-out is preferable;
-        for "tap" and "ep" both are good.
+        for "tap", "ep" and GPRegressor both are good.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of 2 is equivalent to repeating the sample; one copy at a time is left out.
     starts : list of dict, default=None
@@ -187,6 +193,13 @@ def tune(
     ['flip_noise', 'gamma', 'input_noise']
     >>> bool(model.log_evidence_ > gp.fit(X, y).log_evidence_)
     True
+
+    Tune a Gaussian process for real-valued targets:
+
+    >>> from widemargin import GPRegressor
+    >>> model = tune(GPRegressor(), X, X[:, 0] * X[:, 1], criterion="evidence")
+    >>> sorted(model.tuning_.params)
+    ['amplitude', 'gamma', 'noise']
     """
     prior = 1.0 if prior is None else prior
     require_number("prior", prior, "a number, not negative, or None", least=0.0)
@@ -200,7 +213,7 @@ def tune(
     check_criterion(criterion, estimator)
     model = clone(estimator)
     check_parameters(model)
-    kind = LatentTask if is_latent(model) else Task
+    kind = LatentTask if is_latent(model) else RegressionTask if is_regression(model) else Task
     task = kind(model, names, X, y, sample_weight, float(prior), criterion)
     loss = "leave-one-out loss" if criterion == "loo" else "minus log evidence a row"
     watch = _SearchWatch(f"tuning {type(model).__name__}", verbose, loss)
@@ -260,7 +273,7 @@ class _Search:
         """Descend from all starting points, select the best result, and C for the hinge."""
         began = time.perf_counter()
         task = self.task
-        rows = task.sample(LATENT_ROWS if is_latent(task.model) else ROWS, self.rng)
+        rows = task.sample(task.most_rows, self.rng)
         # Single-threaded BLAS is faster on small matrices, and its results are reproducible.
         with worker_threads():
             landscape, x, message = self._descents(rows, starts)
@@ -273,7 +286,9 @@ class _Search:
                     self._note("cost", {"C": cost}, self._gamma(theta), lost, lost)
                 loss = dict(tried)[values["C"]]
         params: dict[str, Any] = {name: v for name, v in values.items() if name in task.names}
-        if landscape.path.size:
+        if landscape.path.separate:
+            params["kernel"] = task.kernel_at(theta)
+        elif landscape.path.size:
             params["gamma"] = self._gamma(theta)
         starts = [{k: v for k, v in end.items() if k != "x"} for end in self.ends]
         seconds = time.perf_counter() - began
@@ -293,10 +308,9 @@ class _Search:
             points = [points[int(np.argmin([few_rows(x)[0] for x in points]))]]
             self.stage = "kernel"
         self.parts = len(points) + 1
-        few = LATENT_COARSE_ROWS if is_latent(task.model) else COARSE_ROWS
-        if len(rows) > 2 * few:
+        if len(rows) > 2 * task.coarse_rows:
             # Compare the starting points on a smaller subsample; continue from the best result.
-            coarse = task.landscape(task.sample(few, self.rng), self._observe)
+            coarse = task.landscape(task.sample(task.coarse_rows, self.rng), self._observe)
             ends = [self._descend(coarse, x) for x in points]
             points = [min(ends, key=lambda end: end[1])[0]]
         ends = [self._descend(whole, x) for x in points]
@@ -304,7 +318,7 @@ class _Search:
         if not np.isfinite(least):
             raise ValueError(
                 f"{type(task.model).__name__} could not be solved at any point that was tried; "
-                'give starts with a larger input_noise, or use inference="naive"'
+                f"{task.advice}"
             )
         return whole, x, message
 

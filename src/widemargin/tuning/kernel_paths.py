@@ -11,6 +11,7 @@ FixedPath    given                              none
 WidthPath    exp(-gamma |x_i - x_j|^2)          -gamma |x_i - x_j|^2 K_ij
 PolyPath     (h + c)^p, h = gamma x_i'x_j       p (h + c)^(p-1) h
 ScalesPath   exp(-sum_d g_d (x_id - x_jd)^2)    -g_d (x_id - x_jd)^2 K_ij
+ObjectPath   that of a kernel object            its own derivatives, per hyperparameter
 ===========  =================================  ==================================
 
 For one gamma per feature the differences are not formed: with E_ij the derivative times K_ij,
@@ -26,6 +27,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from widemargin._base.typing import BoolArray, FloatArray, IntArray, Matrix
+from widemargin.kernels.objects import KernelObject
+from widemargin.kernels.objects.questions import gradients, log_parameters, with_log_parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +54,16 @@ class KernelGradient:
     support: BoolArray
 
 
-# Each path has a `size`, the number of its parameters, and two methods: `kernel` returns K, and
-# `gradient` returns dJ/dtheta of a loss on a subset of the samples (None: all), given their K.
+# Each path has a `size`, the number of its parameters, `separate`, whether these are unrelated
+# (else they are log gammas), and two methods: `kernel` returns K, and `gradient` returns dJ/dtheta
+# of a loss on a subset of the samples (None: all), given their K.
 
 
 class FixedPath:
     """Kernel matrix without parameters to tune."""
 
     size = 0
+    separate = False
 
     def __init__(self, K: FloatArray) -> None:
         self.K = K
@@ -78,6 +83,7 @@ class WidthPath:
     """Kernel matrix of the rbf kernel with one gamma, from precomputed squared distances."""
 
     size = 1
+    separate = False
 
     def __init__(self, distances: FloatArray) -> None:
         self.distances = distances
@@ -100,6 +106,7 @@ class PolyPath:
     """Kernel matrix of the polynomial kernel with its gamma, from precomputed products."""
 
     size = 1
+    separate = False
 
     def __init__(self, products: FloatArray, degree: float, coef0: float) -> None:
         self.products = products
@@ -121,6 +128,8 @@ class PolyPath:
 
 class ScalesPath:
     """Kernel matrix of the rbf kernel with one gamma per feature (ARD)."""
+
+    separate = False
 
     def __init__(self, X: FloatArray) -> None:
         self.X = X - X.mean(axis=0)
@@ -153,7 +162,29 @@ class ScalesPath:
         return -np.exp(theta) * total
 
 
-KernelPath: TypeAlias = FixedPath | WidthPath | PolyPath | ScalesPath
+class ObjectPath:
+    """Kernel matrix of a kernel object, as a function of the logarithms of its hyperparameters."""
+
+    separate = True
+
+    def __init__(self, X: FloatArray, kernel: KernelObject) -> None:
+        self.X = X
+        self.start = kernel
+        self.size = len(log_parameters(kernel))
+
+    def kernel(self, theta: FloatArray) -> FloatArray:
+        """Return the kernel matrix."""
+        return with_log_parameters(self.start, theta)(self.X)
+
+    def gradient(
+        self, theta: FloatArray, K: FloatArray, rows: IntArray | None, loss: KernelGradient
+    ) -> FloatArray:
+        """Return the derivatives with respect to the logarithms of the hyperparameters."""
+        changes = gradients(with_log_parameters(self.start, theta), self.X)
+        return np.array([_contract(_block(change, rows), loss) for change in changes])
+
+
+KernelPath: TypeAlias = FixedPath | WidthPath | PolyPath | ScalesPath | ObjectPath
 
 
 def _block(A: FloatArray, rows: IntArray | None) -> FloatArray:

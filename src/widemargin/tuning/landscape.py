@@ -147,20 +147,25 @@ class Surface:
     @property
     def n_deltas(self) -> int:
         """Number of coordinates delta: one per feature, or 0 with a single gamma."""
-        return self.path.size if self.path.size > 1 else 0
+        return self.path.size if self.path.size > 1 and not self.path.separate else 0
+
+    @property
+    def n_widths(self) -> int:
+        """Number of coordinates of the kernel without the deltas."""
+        return self.path.size if self.path.separate else min(1, self.path.size)
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
         """Bounds of the coordinates."""
-        gamma = [GAMMA_RANGE] * (self.path.size > 0)
+        gamma = [GAMMA_RANGE] * self.n_widths
         return [scale.bounds for scale in self.scales] + gamma + [DELTA_RANGE] * self.n_deltas
 
     def split(self, x: FloatArray) -> tuple[dict[str, float], FloatArray]:
         """Return the parameters by name and log gamma, given the coordinates x."""
         values = self.fixed | {s.name: s.value(c) for s, c in zip(self.scales, x, strict=False)}
         x = x[len(self.scales) :]
-        if not self.path.size:
-            return values, x
+        if not self.path.size or self.path.separate:
+            return values, self.base + x
         return values, self.base + x[0] + (x[1:] if self.n_deltas else 0.0)
 
     def __call__(self, x: FloatArray) -> tuple[float, FloatArray]:
@@ -169,7 +174,8 @@ class Surface:
         here = self.evaluate(values, theta)
         pairs = zip(self.scales, x, strict=False)
         gradient = [here.by_value[scale.name] * scale.rate(c) for scale, c in pairs]
-        gradient += [here.by_theta.sum()] * (self.path.size > 0)
+        common = [here.by_theta.sum()] * self.n_widths
+        gradient += [*here.by_theta] if self.path.separate else common
         penalty, slope = self._penalty(x)
         whole = np.concatenate([gradient, here.by_theta[: self.n_deltas]]) + slope
         self.observe(Point(x.copy(), values, theta, here.loss, here.loss + penalty))

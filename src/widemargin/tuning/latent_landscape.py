@@ -103,6 +103,10 @@ class LatentLandscape(Surface):
 class LatentTask(Task):
     """Validated tuning request for a Gaussian-process classifier."""
 
+    most_rows = 1_000  # every sample is a support vector
+    coarse_rows = 400
+    advice = 'give starts with a larger input_noise, or use inference="naive"'
+
     def landscape(self, rows: IntArray, observe: Callable[[Point], None]) -> LatentLandscape:
         """Return the objective on a subsample."""
         model = self.model

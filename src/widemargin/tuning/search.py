@@ -44,7 +44,7 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR, NuSVR, LinearSVC, MeanFieldGPClassifier, a linear program, Pipeline
+    estimator : SVC, NuSVC, SVR, NuSVR, LinearSVC, a Gaussian process, a linear program, Pipeline
         The estimator to tune. LOOSVC, AdaptiveMarginSVC, LPSVC and NuLPSVC are refitted without
         each sample that they depend on, for up to 500 samples, else by ten-fold cross-validation.
         Leave-one-out concerns only the last step of a pipeline; the other steps are fitted on all
@@ -57,9 +57,9 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         for estimators that are refitted); MeanFieldGPClassifier has linear response only. The
         column ``loo_kind`` of `cv_results_` reports the kind of result.
     scoring : {"error", "log_loss", "evidence"}, default="error"
-        The leave-one-out error; or, for MeanFieldGPClassifier only, the log-loss of the
-        leave-one-out probabilities, or the log evidence of all samples (summed over the latent
-        functions), which does not leave samples out.
+        The leave-one-out error; or, for MeanFieldGPClassifier and GPRegressor only, the log-loss of
+        the leave-one-out probabilities (minus the log density of the targets), or the log evidence
+        of all samples (summed over the latent functions), which does not leave samples out.
     refit : bool, default=True
         Whether to fit the best setting on all samples.
     n_jobs : int, default=None
@@ -205,11 +205,11 @@ class LOOSearch(MetaEstimatorMixin, BaseEstimator):
         machine = changed.steps[-1][1] if is_pipeline(changed) else changed
         known = (
             "SVC, NuSVC, SVR, NuSVR, LinearSVC, LOOSVC, AdaptiveMarginSVC, LPSVC, NuLPSVC, "
-            "MeanFieldGPClassifier or a pipeline that ends in one of them"
+            "GPRegressor, MeanFieldGPClassifier or a pipeline that ends in one of them"
         )
         scorings = getattr(machine, "loo_scorings", ())
         require(bool(scorings), "estimator", changed, known)
-        fix = f'"error" for {type(machine).__name__}: the others are for MeanFieldGPClassifier'
+        fix = f'"error" for {type(machine).__name__}: the others are for Gaussian processes'
         require(self.scoring in scorings, "scoring", self.scoring, fix)
 
     def _keep(self, run: Run) -> None:

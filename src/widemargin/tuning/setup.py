@@ -21,9 +21,15 @@ from widemargin._base.validation import (
 from widemargin.estimators._base.inspection import has_threshold, kernel_for, sides_for
 from widemargin.estimators._base.kernel import check_range
 from widemargin.kernels import Kernel, Rows, is_mercer
+from widemargin.kernels.objects.questions import (
+    has_own_noise,
+    log_parameters,
+    with_log_parameters,
+)
 from widemargin.tuning.kernel_paths import (
     FixedPath,
     KernelPath,
+    ObjectPath,
     PolyPath,
     ScalesPath,
     WidthPath,
@@ -34,6 +40,7 @@ from widemargin.tuning.smooth_loss import Pair
 
 NAMES = ("C", "gamma", "ard")
 LATENT_NAMES = ("gamma", "ard", "input_noise", "flip_noise")
+REGRESSION_NAMES = ("gamma", "ard", "amplitude", "noise")
 CRITERIA = ("loo", "evidence")
 WIDTHS = (0.1, 1.0, 10.0)  # starts: multiples of gamma="scale"
 SCALES = (1.0, 2.0, 5.0)  # for one gamma per feature; noise features affect local kernels only
@@ -45,22 +52,53 @@ def is_latent(model: Any) -> bool:
     return "input_noise" in getattr(model, "tunable", ())
 
 
+def is_regression(model: Any) -> bool:
+    """Return whether an estimator is a Gaussian process for real-valued targets."""
+    return "noise" in getattr(model, "tunable", ())
+
+
+def has_evidence(model: Any) -> bool:
+    """Return whether an estimator is a Gaussian process, which has an evidence."""
+    return is_latent(model) or is_regression(model)
+
+
+def has_kernel_object(model: Any) -> bool:
+    """Return whether the kernel of an estimator is an object with hyperparameters to tune."""
+    return len(log_parameters(getattr(model, "kernel", None))) > 0
+
+
 def check_names(params: Any, model: Any) -> frozenset[str]:
     """Validate the names of the parameters to tune; None selects the estimator's defaults."""
-    latent = is_latent(model)
-    if params is None:
-        params = ("gamma", "input_noise") if latent else ("C", "gamma")
+    known: tuple[str, ...] = NAMES
+    default: tuple[str, ...] = ("C", "gamma")
     fix = 'a tuple of "C" and of "gamma" or "ard", for instance ("C", "gamma")'
-    if latent:
+    if is_latent(model):
+        known, default = LATENT_NAMES, ("gamma", "input_noise")
         fix = (
             'a tuple of "gamma" or "ard", "input_noise" and "flip_noise" for '
             f'{type(model).__name__}, for instance ("gamma", "input_noise")'
         )
-    known = LATENT_NAMES if latent else NAMES
+    elif is_regression(model):
+        known, default = REGRESSION_NAMES, ("gamma", "amplitude", "noise")
+        fix = (
+            'a tuple of "gamma" or "ard", "amplitude" and "noise" for '
+            f'{type(model).__name__}, for instance ("gamma", "amplitude", "noise")'
+        )
+    if has_kernel_object(model):
+        known = (*known, "kernel")
+        # Other numbers that the user gave are kept: the object may have an amplitude or noise.
+        rest = [name for name in default if name != "gamma"]
+        if is_regression(model):
+            rest = [name for name in rest if isinstance(getattr(model, name), str)]
+        default = ("kernel", *rest)
+        fix = f'{fix}; "kernel" are the hyperparameters of a kernel object'
+    params = default if params is None else params
     good = isinstance(params, Collection) and not isinstance(params, str) and len(params) > 0
     require(good and all(name in known for name in params), "params", params, fix)
     require(not {"gamma", "ard"} <= set(params), "params", params,
             'without either "gamma" (one for all features) or "ard" (one for each)')  # fmt: skip
+    alone = "kernel" not in params or not {"gamma", "ard"} & set(params)
+    require(alone, "params", params, 'without either "kernel" or "gamma" and "ard"')
     return frozenset(params)
 
 
@@ -73,15 +111,16 @@ def check_machine(model: Any, names: frozenset[str]) -> None:
         return
     if not tunable:
         raise ValueError(
-            "estimator must be widemargin's SVC, LinearSVC or MeanFieldGPClassifier, or a Pipeline "
-            f"that ends in one; got {type(model).__name__}. Other estimators can be tuned by "
-            "cross-validation (sklearn.model_selection.GridSearchCV)"
+            "estimator must be widemargin's SVC, LinearSVC, GPRegressor or MeanFieldGPClassifier, "
+            f"or a Pipeline that ends in one; got {type(model).__name__}. Other estimators can be "
+            "tuned by cross-validation (sklearn.model_selection.GridSearchCV)"
         )
     kernel = model.kernel
     if "ard" in names:
         require(kernel == "rbf", "kernel", kernel, '"rbf" for params with "ard"')
     if "gamma" in names:
         rest = '("input_noise",)' if is_latent(model) else '("C",)'
+        rest = '("amplitude", "noise")' if is_regression(model) else rest
         fix = f'"rbf" or "poly" for params with "gamma"; with this kernel use params={rest}'
         require(kernel in ("rbf", "poly"), "kernel", kernel, fix)
     if kernel == "poly" and not Kernel("poly", 1.0, model.degree, model.coef0).is_mercer_by_name:
@@ -90,17 +129,19 @@ def check_machine(model: Any, names: frozenset[str]) -> None:
     if is_latent(model) and "input_noise" not in names:
         fix = "positive, or among params: at 0 not every kernel has a solution"
         require_number("input_noise", model.input_noise, fix)
+    for name in {"amplitude", "noise"} - names if is_regression(model) else ():
+        require_number(name, getattr(model, name), "a number, or among params")
 
 
 def check_criterion(criterion: Any, model: Any) -> None:
     """Reject unknown criteria, and the evidence for estimators that do not have one."""
     good = isinstance(criterion, str) and criterion in CRITERIA
     require(good, "criterion", criterion, 'one of "loo" (leave-one-out) and "evidence"')
-    if criterion == "evidence" and not is_latent(model):
+    if criterion == "evidence" and not has_evidence(model):
         raise ValueError(
             f'criterion must be "loo" for {type(model).__name__}; got criterion="evidence". Its '
             "loss is not the logarithm of a probability of labels, so there is no evidence to "
-            "maximise; MeanFieldGPClassifier has one"
+            "maximise; GPRegressor and MeanFieldGPClassifier have one"
         )
 
 
@@ -108,7 +149,22 @@ class Task:
     """Validated tuning request: estimator, training set, parameters to tune, prior, criterion.
 
     The data are validated as in `fit`; the other arguments are those of `tune`, validated before.
+
+    Attributes
+    ----------
+    most_rows, coarse_rows : int
+        Maximum size of the tuning subsample, and size of the first subsample, which is used if
+        there are more than twice as many samples.
+    numeric : bool
+        Whether the targets are real numbers.
+    advice : str
+        Remedy if the problem cannot be solved at any point.
     """
+
+    most_rows = 2_000  # one evaluation takes about 0.25 s
+    coarse_rows = 500
+    numeric = False
+    advice = "scale the features"
 
     def __init__(
         self,
@@ -123,16 +179,23 @@ class Task:
         self.model, self.names, self.prior, self.criterion = model, names, prior, criterion
         precomputed = getattr(model, "kernel", None) == "precomputed"
         X, y, weight = check_fit(
-            model, X, y, sample_weight, numeric=False, accept_sparse=not precomputed
+            model, X, y, sample_weight, numeric=self.numeric, accept_sparse=not precomputed
         )
         if precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(f"X must be the square kernel matrix; got shape {X.shape}")
-        self.data = data = canonical(X, y, weight, precomputed=precomputed)
-        classes, self.codes = check_classes(data.y)
-        costs = getattr(model, "class_weight", None)
-        self.factors = class_costs(costs, classes, self.codes, data.weight)
+        y = y.astype(np.float64) if self.numeric else y
+        merge = not has_own_noise(getattr(model, "kernel", None))
+        self.data = data = canonical(X, y, weight, precomputed=precomputed, merge=merge)
+        self.read_targets()
         self.kernel = kernel_for(model, data.X, data.weight)
         check_range(Rows(self.kernel, data.X))
+
+    def read_targets(self) -> None:
+        """Store the class codes of the samples and the cost factors of the classes."""
+        data = self.data
+        classes, self.codes = check_classes(data.y)
+        costs = getattr(self.model, "class_weight", None)
+        self.factors = class_costs(costs, classes, self.codes, data.weight)
 
     @property
     def hinge(self) -> bool:
@@ -170,16 +233,24 @@ class Task:
         scales = [Scale("C", C, COST_RANGE)] * tune_cost
         return Landscape(path, base, scales, {"C": C}, self.prior, observe, parts, pairs)
 
+    def kernel_at(self, theta: FloatArray) -> Any:
+        """Return the kernel object with other hyperparameters, given by their logarithms."""
+        function: Any = self.kernel.function
+        return with_log_parameters(function, theta)
+
     def path(self, rows: IntArray) -> tuple[KernelPath, FloatArray]:
         """Return the kernel as a function of log gamma, and the natural value of log gamma."""
         X, kernel = self.data.X, self.kernel
         if kernel.name == "precomputed":
             return self._fixed(X[np.ix_(rows, rows)]), np.empty(0)
         part = X[rows]
+        if "kernel" in self.names:
+            function: Any = kernel.function
+            return ObjectPath(_dense(part), function), log_parameters(function)
         if "ard" in self.names:
             return ScalesPath(_dense(part)), _log_scales(_dense(X), self.data.weight)
         if "gamma" not in self.names:
-            return self._fixed(kernel(part, part)), np.empty(0)
+            return self._fixed(Rows(kernel, part).matrix()), np.empty(0)
         base = np.log([scale_gamma(X, self.data.weight)])
         if kernel.name == "poly":
             products = np.asarray(Kernel("linear")(part, part), dtype=np.float64)
@@ -203,7 +274,8 @@ def starting_points(task: Task, landscape: Surface, starts: Any) -> list[FloatAr
     offset = len(landscape.scales)
     origin[:offset] = [scale.start for scale in landscape.scales]
     if starts is None:
-        factors = (SCALES if "ard" in task.names else WIDTHS) if landscape.path.size else (1.0,)
+        one = not landscape.path.size or landscape.path.separate  # as given by the user
+        factors = (1.0,) if one else SCALES if "ard" in task.names else WIDTHS
         points = []
         for factor in factors:
             x = origin.copy()
@@ -234,7 +306,8 @@ def _coordinates(landscape: Surface, origin: FloatArray, start: Any, fix: str) -
         x[place] = scale.coordinate(float(start[name]))
     if "gamma" in start:
         offset = len(scales)
-        require(landscape.path.size > 0, "starts", start, 'without "gamma", which is not tuned')
+        has_gamma = landscape.path.size > 0 and not landscape.path.separate
+        require(has_gamma, "starts", start, 'without "gamma", which is not tuned')
         gamma = np.asarray(start["gamma"], dtype=np.float64).ravel()
         good = len(gamma) in (1, landscape.path.size) and bool((gamma > 0).all())
         require(good, "starts", start, "positive gamma: one number or one for each feature")

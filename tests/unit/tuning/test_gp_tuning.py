@@ -21,7 +21,7 @@ from tests.helpers.mean_field import solved
 from widemargin import MeanFieldGPClassifier
 from widemargin.problems.mean_field import naive
 from widemargin.solvers.mean_field import factorise, fit_scale, leave_out
-from widemargin.tuning import gradient, latent_landscape
+from widemargin.tuning import latent_landscape
 from widemargin.tuning.gradient import tune
 from widemargin.tuning.landscape import SMALLEST_NATS
 from widemargin.tuning.latent_landscape import LatentTask
@@ -235,8 +235,8 @@ def test_pipelines_are_tuned_at_their_last_step():
 
 
 def test_many_rows_are_tuned_on_a_sample(monkeypatch):
-    monkeypatch.setattr(gradient, "LATENT_ROWS", 100)
-    monkeypatch.setattr(gradient, "LATENT_COARSE_ROWS", 40)
+    monkeypatch.setattr(LatentTask, "most_rows", 100)
+    monkeypatch.setattr(LatentTask, "coarse_rows", 40)
     X, y = moons(300)
     model = tune(MeanFieldGPClassifier(), X, y)
     assert model.tuning_.n_rows == 100

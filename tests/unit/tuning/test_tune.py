@@ -14,7 +14,7 @@ from widemargin import SVC, SVR, LinearSVC, NuSVC
 from widemargin.problems.soft_margin import c_classification
 from widemargin.solvers.soft_margin import solve_squared_hinge
 from widemargin.solvers.soft_margin import squared_newton as _squared_hinge
-from widemargin.tuning import gradient, hinge_cost
+from widemargin.tuning import hinge_cost
 from widemargin.tuning.gradient import tune
 from widemargin.tuning.hinge_cost import HingeMachine, choose_hinge_cost
 from widemargin.tuning.kernel_paths import (
@@ -25,6 +25,7 @@ from widemargin.tuning.kernel_paths import (
     squared_distances,
 )
 from widemargin.tuning.landscape import COST_RANGE, Landscape, Scale, descend
+from widemargin.tuning.setup import Task
 from widemargin.tuning.smooth_loss import SLOPES, Pair, best_slope, log_loss, smooth_loss
 
 
@@ -360,8 +361,8 @@ def test_pipelines_are_tuned_at_their_last_step():
 
 
 def test_many_rows_are_tuned_on_a_sample(monkeypatch):
-    monkeypatch.setattr(gradient, "ROWS", 150)
-    monkeypatch.setattr(gradient, "COARSE_ROWS", 60)
+    monkeypatch.setattr(Task, "most_rows", 150)
+    monkeypatch.setattr(Task, "coarse_rows", 60)
     X, y = make_moons(600, noise=0.2, random_state=0)
     model = tune(SVC(), X, y)
     assert model.tuning_.n_rows == 150

@@ -23,6 +23,8 @@ from widemargin._base.validation import (
     scale_gamma,
 )
 from widemargin.kernels import NAMES, Kernel, Rows, is_mercer
+from widemargin.kernels.objects.from_sklearn import converted
+from widemargin.kernels.objects.questions import has_own_noise
 from widemargin.solvers.base import Budget, Monitor
 
 # Largest rounding error of a float32 decision value that is accepted, relative to the margin.
@@ -78,11 +80,11 @@ class KernelEstimator(BaseEstimator):
     def _check_parameters(self) -> None:
         """Validate the hyperparameters that can be checked without the data."""
         known = self._knows_kernel()
-        fix = f"one of {', '.join(NAMES)} or a function of two arrays"
+        fix = f"one of {', '.join(NAMES)}, a kernel object or a function of two arrays"
         require(known, "kernel", self.kernel, fix)
         require_number("tol", self.tol, "a positive number")
         require_number("cache_size", self.cache_size, "a positive number of megabytes")
-        require_budget(self.max_iter, self.time_limit, default=True)
+        self._check_budget()
         if self.kernel == "poly":
             require_number("degree", self.degree, "a positive number")
         if self.kernel in ("poly", "sigmoid"):
@@ -101,6 +103,10 @@ class KernelEstimator(BaseEstimator):
             if changed and self.kernel not in users:
                 warn(f"{name}={value!r} has no effect: kernel={self.kernel!r} does not use it")
 
+    def _check_budget(self) -> None:
+        """Validate max_iter and time_limit, if the estimator has them."""
+        require_budget(self.max_iter, self.time_limit, default=True)
+
     def _knows_kernel(self) -> bool:
         named = isinstance(self.kernel, str)
         return callable(self.kernel) or (named and self.kernel in NAMES)
@@ -118,7 +124,7 @@ class KernelEstimator(BaseEstimator):
     def _resolved_kernel(self, X: Matrix, weight: FloatArray) -> Kernel:
         """Return the kernel with "scale" and "auto" replaced by numbers."""
         if callable(self.kernel):
-            return Kernel("callable", function=self.kernel)
+            return Kernel("callable", function=converted(self.kernel))
         gamma: Any = self.gamma
         if self.kernel in ("linear", "precomputed"):
             gamma = 1.0
@@ -159,7 +165,9 @@ class KernelEstimator(BaseEstimator):
         X, y, weight = self._checked_arguments(X, y, sample_weight, numeric=numeric)
         y = y.astype(np.float64) if numeric else y
         precomputed = self.kernel == "precomputed"
-        return canonical(X, y, weight, precomputed=precomputed, always=always_merge)
+        # The noise of a kernel object is that of single samples, equal or not.
+        merge = not has_own_noise(self.kernel)
+        return canonical(X, y, weight, precomputed=precomputed, always=always_merge, merge=merge)
 
     def _checked_arguments(self, X: Any, y: Any, sample_weight: Any, **checks: bool) -> Any:
         """Return validated X, y and sample weights; `checks` are passed to `check_fit`."""

@@ -37,6 +37,7 @@ from widemargin.estimators.lp.fit import BinaryFit, KernelData
 from widemargin.fitted.program import ProgramMachine, ProgramTraining
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel, Rows
+from widemargin.kernels.objects.questions import has_own_noise
 from widemargin.problems.linear_program import LIMIT, MarginProgram, largest_lam, limits
 from widemargin.solvers.base import Budget, Monitor
 from widemargin.solvers.linear_program import solve, zero_result
@@ -131,7 +132,9 @@ class ProgramClassifier(
             diagonal = rows.diagonal()
             self._check_diagonal(diagonal)
             limit = limits(diagonal, _row_sizes(rows, diagonal))
-        several = len(self.classes_) > 2 and self.kernel != "precomputed"
+        # Noise of a kernel object makes equal samples different.
+        alike = self.kernel != "precomputed" and not has_own_noise(self.kernel)
+        several = len(self.classes_) > 2 and alike
         return KernelData(rows, diagonal, limit, _equal_rows(data) if several else None)
 
     def _check_diagonal(self, diagonal: FloatArray) -> None:

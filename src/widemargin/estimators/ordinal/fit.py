@@ -19,6 +19,7 @@ from widemargin.estimators.ordinal.data import RankedRows, check_queries, check_
 from widemargin.fitted.ordinal import OrdinalMachine, RankTraining, rank_thresholds
 from widemargin.fitted.record import Record
 from widemargin.kernels import Rows
+from widemargin.kernels.objects.questions import has_own_noise
 from widemargin.problems.preference import PreferenceProblem, preference_problem
 from widemargin.problems.ranks import ordered_classes, used_ranks
 from widemargin.solvers.preference import PreferenceResult, solve
@@ -54,7 +55,8 @@ class PreferenceMachine(Diagnosed, Displayed, KernelEstimator):
             check_ranks(labels)
         group = query_codes(qid, len(labels))
         precomputed = self.kernel == "precomputed"
-        data = canonical(X, codes, weight, group=group, precomputed=precomputed)
+        merge = not has_own_noise(self.kernel)
+        data = canonical(X, codes, weight, group=group, precomputed=precomputed, merge=merge)
         classes, codes = used_ranks(classes, data.y)
         data = replace(data, y=labels[data.index], given_y=labels)
         rows = RankedRows(data, classes, codes, group[data.index], qid is not None)

@@ -43,7 +43,8 @@ class SVC(LinearCoefficients, SupportClassifier):
         hard margin, for either loss: no slack is allowed, and ValueError is raised if the kernel
         does not separate the classes. Sample weights then matter only if they are zero.
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        Kernel function, see :class:`widemargin.kernels.Kernel`. A callable takes two arrays of
+        Kernel function, see :class:`widemargin.kernels.Kernel`, or a kernel object such as
+        :class:`widemargin.kernels.Matern`. A callable takes two arrays of
         samples and returns the matrix of kernel values between them.
     degree : float, default=3
         Degree of the "poly" kernel, positive. Other kernels ignore it.
