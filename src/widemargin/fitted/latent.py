@@ -8,6 +8,7 @@ so prediction needs all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -100,6 +101,13 @@ class LatentFunctions:
     def mean(self, cross: FloatArray) -> FloatArray:
         """Return the posterior means of new samples, one column per latent function."""
         return cross @ self.coefficients
+
+
+def resolved_mean_variance(setting: Any, diagonal: FloatArray, weight: FloatArray) -> float:
+    """Return the prior variance of the constant mean; "auto" is the mean of k(x, x)."""
+    if setting != "auto":
+        return float(setting)
+    return float((weight * diagonal).sum() / weight.sum())
 
 
 def kernel_matrix(rows: Rows, offset: float) -> FloatArray:

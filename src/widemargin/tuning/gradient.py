@@ -30,6 +30,7 @@ from widemargin.estimators._base.inspection import check_parameters
 from widemargin.tuning.hinge_cost import choose_hinge_cost
 from widemargin.tuning.landscape import Landscape, Point, Surface, descend
 from widemargin.tuning.latent_landscape import LatentTask
+from widemargin.tuning.not_worse import or_as_given
 from widemargin.tuning.setup import (
     Task,
     check_criterion,
@@ -53,8 +54,8 @@ class Tuning:
     Attributes
     ----------
     params : dict
-        The selected parameters: C, or input_noise and flip_noise, and gamma as a number or one per
-        feature.
+        The selected parameters: C, or input_noise, flip_noise and mean_variance, and gamma as a
+        number or one per feature.
     loss : float
         Smooth leave-one-out loss at these parameters, or minus the log evidence, in nats per
         sample; log(2) = 0.69 corresponds to random guessing.
@@ -72,7 +73,7 @@ class Tuning:
     seconds : float
         Computing time without the final fit.
     message : str
-        Reason why the best descent terminated.
+        Reason why the best descent terminated, or that the given parameters are better.
 
     Examples
     --------
@@ -118,7 +119,9 @@ def tune(
 
     **MeanFieldGPClassifier.** The leave-one-out log-loss, or minus the log evidence, is minimised
     by its exact gradient, for every `inference` ("ep" is solved as "tap", which has the same
-    solution). At most 1,000 distinct samples are used.
+    solution). At most 1,000 distinct samples are used. If the result has more leave-one-out errors
+    than the estimator as given, or a smaller evidence, the given parameters are returned instead,
+    and `tuning_.message` says so.
 
     Parameters
     ----------
@@ -130,9 +133,10 @@ def tune(
     y : array-like of shape (n_samples,)
         Class labels. With more than two classes the loss is the mean over all pairs of classes
         (Gaussian process: over the latent functions, one-vs-rest).
-    params : tuple of {"C", "gamma", "ard", "input_noise", "flip_noise"}, default=None
+    params : tuple of {"C", "gamma", "ard", "input_noise", "flip_noise", "mean_variance"}
         Parameters to tune: the cost, one gamma (rbf, poly), or one gamma per feature (rbf);
-        Gaussian processes have input noise and flip noise (up to 0.45) instead of C. None means
+        Gaussian processes have input noise, flip noise (up to 0.45) and the variance of their
+        constant mean instead of C. None means
         ("C", "gamma"), or ("gamma", "input_noise") for Gaussian processes. LinearSVC and other
         kernels support ("C",) or ("input_noise",). Other parameters keep their values (for the
         hinge, the kernel is then tuned at the best cost of the squared hinge).
@@ -205,10 +209,13 @@ def tune(
     loss = "leave-one-out loss" if criterion == "loo" else "minus log evidence a row"
     watch = _SearchWatch(f"tuning {type(model).__name__}", verbose, loss)
     with watch:
-        tuning = _Search(task, watch, int(max_iter), seed_of(random_state)).run(starts)
+        search = _Search(task, watch, int(max_iter), seed_of(random_state))
+        tuning = search.run(starts)
     model.set_params(**tuning.params)
     model.fit(X, y, sample_weight)
     model.tuning_ = tuning
+    if is_latent(model) and search.given is not None:
+        return or_as_given(model, search.given, criterion, X, y, sample_weight)
     return model
 
 
@@ -255,6 +262,7 @@ class _Search:
         self.parts = 1
         self.least = math.inf
         self.stage = "kernel"
+        self.given: dict[str, Any] | None = None  # the estimator's own parameters, and their loss
 
     def run(self, starts: Any) -> Tuning:
         """Descend from all starting points, select the best result, and C for the hinge."""
@@ -264,6 +272,8 @@ class _Search:
         # Single-threaded BLAS is faster on small matrices, and its results are reproducible.
         with worker_threads():
             landscape, x, message = self._descents(rows, starts)
+            if is_latent(task.model):
+                self.given = self._as_given(landscape)
             values, theta = landscape.split(x)
             loss = min(end["loss"] for end in self.ends if end["x"] is x)
             if task.hinge and "C" in task.names:
@@ -307,6 +317,17 @@ class _Search:
                 'give starts with a larger input_noise, or use inference="naive"'
             )
         return whole, x, message
+
+    def _as_given(self, landscape: Surface) -> dict[str, Any] | None:
+        """Return the values that the estimator has, with their loss; None if it is infinite."""
+        values, theta = self.task.given(landscape)
+        loss = landscape.evaluate(values, theta).loss
+        if not np.isfinite(loss):
+            return None
+        params = {name: value for name, value in values.items() if name in self.task.names}
+        if landscape.path.size:
+            params["gamma"] = self._gamma(theta)
+        return params | {"loss": loss}
 
     def _descend(self, landscape: Surface, start: FloatArray) -> tuple[FloatArray, float, str]:
         before = len(self.trace)

@@ -33,7 +33,7 @@ from widemargin.tuning.landscape import COST_RANGE, Landscape, Point, Scale, Sur
 from widemargin.tuning.smooth_loss import Pair
 
 NAMES = ("C", "gamma", "ard")
-LATENT_NAMES = ("gamma", "ard", "input_noise", "flip_noise")
+LATENT_NAMES = ("gamma", "ard", "input_noise", "flip_noise", "mean_variance")
 CRITERIA = ("loo", "evidence")
 WIDTHS = (0.1, 1.0, 10.0)  # starts: multiples of gamma="scale"
 SCALES = (1.0, 2.0, 5.0)  # for one gamma per feature; noise features affect local kernels only
@@ -53,7 +53,7 @@ def check_names(params: Any, model: Any) -> frozenset[str]:
     fix = 'a tuple of "C" and of "gamma" or "ard", for instance ("C", "gamma")'
     if latent:
         fix = (
-            'a tuple of "gamma" or "ard", "input_noise" and "flip_noise" for '
+            'a tuple of "gamma" or "ard", "input_noise", "flip_noise" and "mean_variance" for '
             f'{type(model).__name__}, for instance ("gamma", "input_noise")'
         )
     known = LATENT_NAMES if latent else NAMES
@@ -149,6 +149,10 @@ class Task:
             members = rng.permutation(np.flatnonzero(self.codes == code))
             chosen.append(members[: max(5, round(size * len(members) / n))])
         return np.sort(np.concatenate(chosen))
+
+    def given(self, landscape: Surface) -> tuple[dict[str, float], FloatArray]:
+        """Return the parameters by name and log gamma, with the values of the estimator."""
+        raise NotImplementedError
 
     def landscape(self, rows: IntArray, observe: Callable[[Point], None]) -> Surface:
         """Return the objective on a subsample."""

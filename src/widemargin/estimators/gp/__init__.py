@@ -9,7 +9,7 @@ import numpy as np
 from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin._base.validation import TrainingSet, require, require_bool, require_number
+from widemargin._base.validation import TrainingSet, require, require_number
 from widemargin.certificate import Certificate, worst
 from widemargin.estimators._base.classification import of_given_rows, set_per_machine
 from widemargin.estimators._base.diagnostics import Displayed
@@ -17,15 +17,18 @@ from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.gp.fit import (
     certificates,
+    check_calibrate,
+    check_mean_variance,
     check_memory,
     check_method,
     covariance,
+    is_calibrated,
     solve_function,
     warn_unconverged,
 )
 from widemargin.estimators.gp.predictions import LatentPredictions
 from widemargin.fitted.by_response import LatentTraining
-from widemargin.fitted.latent import LatentFunctions
+from widemargin.fitted.latent import LatentFunctions, resolved_mean_variance
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel
 from widemargin.problems.mean_field import naive
@@ -65,21 +68,25 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
     coef0 : float, default=0.0
         Constant term of "poly".
     inference : {"naive", "tap", "ep"}, default="naive"
-        Approximation: naive mean field, TAP, or expectation propagation, which is another
-        algorithm for the solution of TAP.
+        Approximation: naive mean field, TAP, or expectation propagation, whose solution is that of
+        TAP and is computed in the same way.
     input_noise : float, default=1.0
         Variance of the Gaussian noise added to the latent function, on the scale of k(x, x), which
         is 1 for "rbf". Not negative; 0 requires separable classes.
     flip_noise : float, default=0.0
         Probability, in [0, 0.5), that a label is wrong irrespective of x. Positive values make the
         model robust to label noise, but the problem is then not convex.
-    mean_variance : float, default=0.0
-        Variance of the Gaussian prior of a constant mean (an intercept); 0 is no constant mean.
-    solver : {"auto", "newton", "newton_cg", "table"}, default="auto"
-        Newton's method by factorisation or by conjugate gradients; "table" is the iteration of
-        Table 8.1, for the naive theory only. "auto" chooses by size; it is required for "ep".
-    calibrate : bool, default=True
-        Whether to scale the latent mean by leave-one-out, see above.
+    mean_variance : "auto" or float, default="auto"
+        Variance of the Gaussian prior of a constant mean (an intercept); "auto" is the mean of
+        k(x, x) over the training samples, which is 1 for "rbf"; 0 is no constant mean.
+    solver : {"auto", "newton", "newton_cg", "table", "sweeps"}, default="auto"
+        Newton's method by factorisation or by conjugate gradients; "auto" chooses by size. "table"
+        is the iteration of Table 8.1, for the naive theory only; "sweeps" are those of expectation
+        propagation, for "tap" and "ep", which take several times as long.
+    calibrate : "auto" or bool, default="auto"
+        Whether to scale the latent mean by leave-one-out, see above. "auto" does so for the naive
+        theory only: the probabilities of TAP are those of the posterior already. The scale is
+        shrunk towards 1, by as much as some ten samples can say about it.
     tol : float, default=1e-10
         Largest residual of the mean-field equations, relative to max(1, embedding strength).
     cache_size : float, default=4000
@@ -114,8 +121,8 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
         Certificates, one per latent function; empty if `certificate_` is None.
     n_iter_ : int
         Maximum number of steps over the latent functions.
-    classes_, gamma_
-        Class labels, sorted, and value of gamma used in the fit.
+    classes_, gamma_, mean_variance_
+        Class labels, sorted, and values of gamma and mean_variance used in the fit.
     n_features_in_, feature_names_in_
         Number of features seen during `fit`, and their names if X has string column names.
 
@@ -139,7 +146,8 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
     0.023
     """
 
-    tunable = ("gamma", "ard", "input_noise", "flip_noise")  # hyperparameters that `tune` accepts
+    # Hyperparameters that `tune` accepts.
+    tunable = ("gamma", "ard", "input_noise", "flip_noise", "mean_variance")
     loo_scorings = ("error", "log_loss", "evidence")
 
     def __init__(
@@ -152,9 +160,9 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
         inference: str = "naive",
         input_noise: float = 1.0,
         flip_noise: float = 0.0,
-        mean_variance: float = 0.0,
+        mean_variance: Any = "auto",
         solver: str = "auto",
-        calibrate: bool = True,
+        calibrate: Any = "auto",
         tol: float = 1e-10,
         cache_size: float = 4000,
         max_iter: int = -1,
@@ -182,10 +190,10 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("input_noise", self.input_noise, "a number, not negative", least=0.0)
-        require_number("mean_variance", self.mean_variance, "a number, not negative", least=0.0)
+        check_mean_variance(self.mean_variance)
         require_number("flip_noise", self.flip_noise, "a number in [0, 0.5)", least=0.0)
         require(self.flip_noise < 0.5, "flip_noise", self.flip_noise, "a number in [0, 0.5)")
-        require_bool("calibrate", self.calibrate)
+        check_calibrate(self.calibrate)
         check_method(self.inference, self.solver)
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
@@ -218,13 +226,15 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
         self.classes_, codes = check_classes(data.y)
         labels = rest_labels(codes, len(self.classes_))
         rows = self._kernel_rows(data)
-        check_memory(rows, len(labels), self.inference, self.cache_size)
-        K = covariance(rows, self.kernel, self.mean_variance, self.input_noise)
+        check_memory(rows, len(labels), self.inference, self.solver, self.cache_size)
+        offset = resolved_mean_variance(self.mean_variance, rows.diagonal(), data.weight)
+        K = covariance(rows, self.kernel, offset, self.input_noise)
+        self.mean_variance_ = offset
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
             results = [self._solve(K, label, data.weight, watch) for label in labels]
         self._keep(data, results)
-        self._certify(Covariance(K, rows, float(self.mean_variance)), results, data.cost_error)
+        self._certify(Covariance(K, rows, offset), results, data.cost_error)
         if self.residual_ > self.tol:
             warn_unconverged(name, results, self.residual_, self.tol, self.solver)
         return self
@@ -252,14 +262,14 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
             self._kernel_,
             self._centre_,
             data.index,
-            float(self.mean_variance),
+            self.mean_variance_,
             np.column_stack([result.coefficients for result in results]),
             np.column_stack([result.precision() for result in results]),
             float(self.input_noise),
             float(self.flip_noise),
         )
         has_choice = self.inference == "naive"
-        calibrate = bool(self.calibrate)
+        calibrate = is_calibrated(self.calibrate, self.inference)
         self._record_ = Record(LatentTraining(data, self._latent_, results, calibrate, has_choice))
         strengths = np.array([np.abs(r.coefficients) / data.weight for r in results])
         set_per_machine(
