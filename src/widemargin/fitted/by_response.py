@@ -8,6 +8,7 @@ pickled.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, cast
 
 import numpy as np
@@ -29,6 +30,7 @@ from widemargin.solvers.mean_field import (
     fit_scale,
 )
 
+POSTERIOR = "posterior {}"  # name of a held result
 TINY = 1e-300  # lower bound of a variance, so that its square root is not zero
 
 
@@ -58,10 +60,24 @@ def posterior(
 ) -> Posterior:
     """Return the factorised posterior of latent function k; K is the kernel matrix if known."""
 
-    def find() -> Posterior:
-        return factorise(latent.kernel_matrix() if K is None else K, latent.precision[:, k])
+    def compute() -> Posterior:
+        found = factorise(latent.kernel_matrix() if K is None else K, latent.precision[:, k])
+        found.invert()  # now, since other threads may read the factor later
+        return found
 
-    return record.held(f"posterior {k}", find)
+    return record.held(POSTERIOR.format(k), compute)
+
+
+def keep_posteriors(record: Record, results: list[MeanFieldResult]) -> None:
+    """Store the posteriors that the solver has computed, for predictions from memory."""
+    for k, result in enumerate(results):
+        if result.posterior is not None:
+            result.posterior.invert()
+            record.held(POSTERIOR.format(k), partial(_same, result.posterior))
+
+
+def _same(found: Posterior) -> Posterior:
+    return found
 
 
 def posterior_variances(

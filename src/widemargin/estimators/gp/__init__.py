@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from widemargin.estimators.gp.fit import (
     warn_unconverged,
 )
 from widemargin.estimators.gp.predictions import LatentPredictions
-from widemargin.fitted.by_response import LatentTraining
+from widemargin.fitted.by_response import LatentTraining, keep_posteriors
 from widemargin.fitted.latent import LatentFunctions, resolved_mean_variance
 from widemargin.fitted.record import Record
 from widemargin.kernels import Kernel
@@ -270,7 +271,9 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
         )
         has_choice = self.inference == "naive"
         calibrate = is_calibrated(self.calibrate, self.inference)
-        self._record_ = Record(LatentTraining(data, self._latent_, results, calibrate, has_choice))
+        bare = [replace(result, posterior=None) for result in results]  # it is not pickled
+        self._record_ = Record(LatentTraining(data, self._latent_, bare, calibrate, has_choice))
+        keep_posteriors(self._record_, results)
         strengths = np.array([np.abs(r.coefficients) / data.weight for r in results])
         set_per_machine(
             self,

@@ -64,8 +64,9 @@ def check_memory(
     rows: Rows, n_functions: int, inference: str, solver: str, cache_size: float
 ) -> None:
     """Raise if the n x n matrices would exceed cache_size, before they are allocated."""
-    # Leave-one-out holds K, one factor per latent function and two inverse factors.
-    matrices = max(matrices_needed(inference, solver), 3 + n_functions)
+    # Leave-one-out holds K and one factor per latent function, which TAP keeps during the fit.
+    own = matrices_needed(inference, solver)
+    matrices = max(own, 3 + n_functions) if inference == "naive" else own - 1 + n_functions
     if not rows.kernel.is_mercer_by_name:
         matrices = max(matrices, MERCER_MATRICES)
     needed = 8e-6 * matrices * float(rows.n) ** 2
@@ -115,6 +116,8 @@ def solve_function(
             problem, K, tol=tol, budget=budget, method=method, inference=inference
         )
         # Factorise here so that `fit` raises, not `predict`, if rounding in K outweighs the noise.
+        if result.posterior is not None:
+            return result
         precision = result.precision()
         largest = float((np.abs(precision) * np.diagonal(K)).max())
         if len(K) * np.finfo(np.float64).eps * largest > DOUBTFUL:
