@@ -81,6 +81,7 @@ MACHINES: dict[str, Golden] = {
     "max_margin_2": Golden(_machine(wm.MaxMarginClassifier(norm=2, C=10.0)), "three"),
     "max_margin_inf": Golden(_machine(wm.MaxMarginClassifier(norm=np.inf, C=10.0))),
     "gp": Golden(_machine(wm.MeanFieldGPClassifier(input_noise=0.5))),
+    "gp_rank": Golden(_machine(wm.MeanFieldGPClassifier(rank=4))),
     "gp_three": Golden(_machine(wm.MeanFieldGPClassifier(flip_noise=0.05)), "three"),
     "ordinal": Golden(_machine(wm.OrdinalSVC(C=2.0)), "three"),
     "cumulative": Golden(_machine(wm.CumulativeLinkClassifier()), "three"),

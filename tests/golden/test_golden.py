@@ -36,6 +36,7 @@ PROMISED = {
     "widemargin.fitted.base.LeftOutValues",
     "widemargin.fitted.by_response.Reading",
     "widemargin.fitted.calibration.Calibration",
+    "widemargin.fitted.induced.InducedFunctions",
     "widemargin.fitted.latent.LatentFunctions",
     "widemargin.fitted.record.Record",
     "widemargin.certificate.Certificate",

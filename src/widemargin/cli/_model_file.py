@@ -16,6 +16,7 @@ from widemargin.estimators.boosting.ensemble import ClassifierEnsemble, StumpEns
 from widemargin.fitted.base import LeftOutValues
 from widemargin.fitted.by_response import Reading
 from widemargin.fitted.calibration import Calibration
+from widemargin.fitted.induced import InducedFunctions
 from widemargin.fitted.latent import LatentFunctions
 from widemargin.fitted.record import Record
 from widemargin.sources.tables.encoding import Encoding, Task
@@ -137,5 +138,12 @@ def trusted_types() -> list[str]:
     planes = (wm.LinearSVC, wm.LinearSVR, wm.MaxMarginClassifier, wm.PerceptronClassifier)
     machines = (*quadratic, *programs, *others, *planes, *boosting, *ensembles)
     results = (wm.loo.LOOResult, LeftOutValues, Calibration, Reading, Tuning)
-    records = (wm.Certificate, wm.kernels.Kernel, Record, LatentFunctions, *results)
+    records = (
+        wm.Certificate,
+        wm.kernels.Kernel,
+        Record,
+        LatentFunctions,
+        InducedFunctions,
+        *results,
+    )
     return [*(f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records), *FORMER_PATHS]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -25,13 +25,15 @@ from widemargin.solvers import mean_field
 from widemargin.solvers.mean_field import (
     LeftOutFields,
     MeanFieldResult,
-    Posterior,
-    factorise,
     fit_scale,
 )
 
-POSTERIOR = "posterior {}"  # name of a held result
+# Names of held results.
+POSTERIOR = "posterior {}"
+LEFT_OUT = "left-out fields"
 TINY = 1e-300  # lower bound of a variance, so that its square root is not zero
+
+_Kept = TypeVar("_Kept")
 
 
 @dataclass(frozen=True)
@@ -55,17 +57,9 @@ class Reading:
 # -- new samples ------------------------------------------------------------------------------
 
 
-def posterior(
-    record: Record, latent: LatentFunctions, k: int, K: FloatArray | None = None
-) -> Posterior:
+def posterior(record: Record, latent: LatentFunctions, k: int, K: FloatArray | None = None) -> Any:
     """Return the factorised posterior of latent function k; K is the kernel matrix if known."""
-
-    def compute() -> Posterior:
-        found = factorise(latent.kernel_matrix() if K is None else K, latent.precision[:, k])
-        found.invert()  # now, since other threads may read the factor later
-        return found
-
-    return record.held(POSTERIOR.format(k), compute)
+    return record.held(POSTERIOR.format(k), partial(latent.posterior, k, K))
 
 
 def keep_posteriors(record: Record, results: list[MeanFieldResult]) -> None:
@@ -76,7 +70,12 @@ def keep_posteriors(record: Record, results: list[MeanFieldResult]) -> None:
             record.held(POSTERIOR.format(k), partial(_same, result.posterior))
 
 
-def _same(found: Posterior) -> Posterior:
+def keep_left_out(record: Record, left: list[LeftOutFields]) -> None:
+    """Store leave-one-out fields that are known already."""
+    record.held(LEFT_OUT, partial(_same, left))
+
+
+def _same(found: _Kept) -> _Kept:
     return found
 
 
@@ -177,13 +176,15 @@ class LatentTraining(FittedModel):
         """Return leave-one-out means and variances of the latent functions."""
 
         def compute() -> list[LeftOutFields]:
-            K = self.latent.kernel_matrix()
-            return [
-                mean_field.leave_out(result, posterior(record, self.latent, k, K), K)
-                for k, result in enumerate(self.results)
-            ]
+            latent = self.latent
+            K = latent.covariance(self.data.X)
+            found = []
+            for k, result in enumerate(self.results):
+                own = latent.posterior_at_samples(k, K) or posterior(record, latent, k, K)
+                found.append(mean_field.leave_out(result, own, K))
+            return found
 
-        return record.held("left-out fields", compute)
+        return record.held(LEFT_OUT, compute)
 
     def best_readings(self, record: Record) -> list[Reading]:
         """Fit the map to probabilities of each latent function to its leave-one-out fields."""

@@ -27,11 +27,12 @@ from widemargin.estimators.gp.fit import (
     solve_function,
     warn_unconverged,
 )
+from widemargin.estimators.gp.low_rank import Induced, check_rank, induced, rank_for
 from widemargin.estimators.gp.predictions import LatentPredictions
-from widemargin.fitted.by_response import LatentTraining, keep_posteriors
+from widemargin.fitted.by_response import LatentTraining, keep_left_out, keep_posteriors
 from widemargin.fitted.latent import LatentFunctions, resolved_mean_variance
 from widemargin.fitted.record import Record
-from widemargin.kernels import Kernel
+from widemargin.kernels import Kernel, Rows
 from widemargin.problems.mean_field import naive
 from widemargin.problems.mean_field.bounds import Covariance
 from widemargin.solvers.base import Budget
@@ -80,6 +81,11 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
     mean_variance : "auto" or float, default="auto"
         Variance of the Gaussian prior of a constant mean (an intercept); "auto" is the mean of
         k(x, x) over the training samples, which is 1 for "rbf"; 0 is no constant mean.
+    rank : None, "auto" or int, default=None
+        None is the exact model, whose matrices grow with the square of the number of samples. An
+        integer is the largest number of inducing samples of a low-rank model, whose time and memory
+        grow linearly; "auto" is exact for up to 5,000 samples and chooses up to 1,000 inducing
+        samples for more. What they leave of the prior variance counts as input noise.
     solver : {"auto", "newton", "newton_cg", "table", "sweeps"}, default="auto"
         Newton's method by factorisation or by conjugate gradients; "auto" chooses by size. "table"
         is the iteration of Table 8.1, for the naive theory only; "sweeps" are those of expectation
@@ -117,9 +123,14 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
         convex function of the coefficients: `primal` is its value at `alpha_`, `dual` Fenchel's
         lower bound at the means of the training samples, both with their rounding errors, and
         `kkt_violation` the residual; the worst of `certificates_`. None for the other
-        approximations, which are not convex problems.
+        approximations, which are not convex problems, and for low-rank models.
     certificates_ : list of Certificate
         Certificates, one per latent function; empty if `certificate_` is None.
+    rank_ : int or None
+        Number of inducing samples; None for the exact model.
+    approximation_error_ : float
+        Fraction of the prior variances of the training samples that the inducing samples leave out;
+        0 for the exact model.
     n_iter_ : int
         Maximum number of steps over the latent functions.
     classes_, gamma_, mean_variance_
@@ -162,6 +173,7 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
         input_noise: float = 1.0,
         flip_noise: float = 0.0,
         mean_variance: Any = "auto",
+        rank: Any = None,
         solver: str = "auto",
         calibrate: Any = "auto",
         tol: float = 1e-10,
@@ -178,6 +190,7 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
         self.input_noise = input_noise
         self.flip_noise = flip_noise
         self.mean_variance = mean_variance
+        self.rank = rank
         self.solver = solver
         self.calibrate = calibrate
         self.tol = tol
@@ -196,6 +209,7 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
         require(self.flip_noise < 0.5, "flip_noise", self.flip_noise, "a number in [0, 0.5)")
         check_calibrate(self.calibrate)
         check_method(self.inference, self.solver)
+        check_rank(self.rank, self.kernel, self.solver)
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
         """Skip the check here; `covariance` raises if the matrix is not positive semi-definite."""
@@ -227,27 +241,36 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
         self.classes_, codes = check_classes(data.y)
         labels = rest_labels(codes, len(self.classes_))
         rows = self._kernel_rows(data)
-        check_memory(rows, len(labels), self.inference, self.solver, self.cache_size)
+        most = rank_for(self.rank, rows.n, self.cache_size)
+        if most is None:
+            check_memory(rows, len(labels), self.inference, self.solver, self.cache_size)
         offset = resolved_mean_variance(self.mean_variance, rows.diagonal(), data.weight)
-        K = covariance(rows, self.kernel, offset, self.input_noise)
         self.mean_variance_ = offset
+        low = None if most is None else induced(rows, self.rank, most, offset)
+        self.rank_ = None if low is None else low.rows.n
+        self.approximation_error_ = 0.0 if low is None else low.error
+        noise: Any = float(self.input_noise)
+        K: Any
+        if low is None:
+            K = covariance(rows, self.kernel, offset, self.input_noise)
+        else:
+            K, noise = low.covariance, noise + low.rest
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
-            results = [self._solve(K, label, data.weight, watch) for label in labels]
-        self._keep(data, results)
-        self._certify(Covariance(K, rows, offset), results, data.cost_error)
+            results = [self._solve(K, label, data.weight, noise, watch) for label in labels]
+        self._keep(data, results, low)
+        self._certify(K, rows, results, data.cost_error)
         if self.residual_ > self.tol:
             warn_unconverged(name, results, self.residual_, self.tol, self.solver)
         return self
 
     def _solve(
-        self, K: FloatArray, label: FloatArray, weight: FloatArray, watch: Watch
+        self, K: Any, label: FloatArray, weight: FloatArray, noise: Any, watch: Watch
     ) -> MeanFieldResult:
         """Solve the mean-field equations of one latent function."""
         watch.next_part()
-        noise, flips = float(self.input_noise), float(self.flip_noise)
         return solve_function(
-            naive(label, weight, np.diagonal(K).copy(), noise, flips),
+            naive(label, weight, K.diagonal().copy(), noise, float(self.flip_noise)),
             K,
             tol=self.tol,
             budget=Budget(int(self.max_iter), watch),
@@ -256,24 +279,30 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
             kernel=self.kernel,
         )
 
-    def _keep(self, data: TrainingSet, results: list[MeanFieldResult]) -> None:
+    def _keep(self, data: TrainingSet, results: list[MeanFieldResult], low: Induced | None) -> None:
         """Store the latent functions, and the solutions in the order of the user's samples."""
-        self._latent_ = LatentFunctions(
-            data.X,
-            self._kernel_,
-            self._centre_,
-            data.index,
-            self.mean_variance_,
-            np.column_stack([result.coefficients for result in results]),
-            np.column_stack([result.precision() for result in results]),
-            float(self.input_noise),
-            float(self.flip_noise),
-        )
+        noise, left = (float(self.input_noise), float(self.flip_noise)), None
+        if low is not None:
+            self._latent_, left = low.latent(data, results, *noise)
+        else:
+            self._latent_ = LatentFunctions(
+                data.X,
+                self._kernel_,
+                self._centre_,
+                data.index,
+                self.mean_variance_,
+                np.column_stack([result.coefficients for result in results]),
+                np.column_stack([result.precision() for result in results]),
+                *noise,
+            )
         has_choice = self.inference == "naive"
         calibrate = is_calibrated(self.calibrate, self.inference)
         bare = [replace(result, posterior=None) for result in results]  # it is not pickled
         self._record_ = Record(LatentTraining(data, self._latent_, bare, calibrate, has_choice))
-        keep_posteriors(self._record_, results)
+        if left is None:
+            keep_posteriors(self._record_, results)
+        else:
+            keep_left_out(self._record_, left)
         strengths = np.array([np.abs(r.coefficients) / data.weight for r in results])
         set_per_machine(
             self,
@@ -283,10 +312,17 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
         )
         self.n_iter_ = max(1, *(result.n_iter for result in results))
 
-    def _certify(self, known: Covariance, results: list[MeanFieldResult], blur: float) -> None:
+    def _notes(self) -> list[str]:
+        """Return the rank of a low-rank model and its error, for the HTML representation."""
+        rank = getattr(self, "rank_", None)
+        error = getattr(self, "approximation_error_", 0.0)
+        return [f"rank {rank}: {error:.2g} of the prior variance is left out"] if rank else []
+
+    def _certify(self, K: Any, rows: Rows, results: list[MeanFieldResult], blur: float) -> None:
         """Compute certificates for convex problems, and the largest residual."""
         self.certificates_: list[Certificate] = []
-        if self.inference == "naive" and self.flip_noise == 0:
+        if self.inference == "naive" and self.flip_noise == 0 and self.rank_ is None:
+            known = Covariance(K, rows, self.mean_variance_)
             self.certificates_ = certificates(known, results, self.tol, blur)
         self.certificate_ = worst(self.certificates_) if self.certificates_ else None
         proved = [certificate.kkt_violation for certificate in self.certificates_]

@@ -102,7 +102,7 @@ def covariance(rows: Rows, kernel: Any, mean_variance: float, input_noise: float
 
 def solve_function(
     problem: MeanField,
-    K: FloatArray,
+    K: Any,
     *,
     tol: float,
     budget: Budget,
@@ -119,7 +119,7 @@ def solve_function(
         if result.posterior is not None:
             return result
         precision = result.precision()
-        largest = float((np.abs(precision) * np.diagonal(K)).max())
+        largest = float((np.abs(precision) * K.diagonal()).max())
         if len(K) * np.finfo(np.float64).eps * largest > DOUBTFUL:
             factorise(K, precision)
         return result

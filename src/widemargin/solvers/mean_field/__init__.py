@@ -30,7 +30,10 @@ cavity variance), else "newton".
 
 from __future__ import annotations
 
-from widemargin._base.typing import FloatArray
+from typing import Any
+
+import numpy as np
+
 from widemargin._base.validation import require_choice
 from widemargin.problems.mean_field import MeanField
 from widemargin.solvers.base import Budget
@@ -38,6 +41,7 @@ from widemargin.solvers.literature.mean_field_table import solve_table
 from widemargin.solvers.mean_field.cg import conjugate_direction
 from widemargin.solvers.mean_field.ep import solve_ep
 from widemargin.solvers.mean_field.left_out import LeftOutFields, fit_scale, leave_out, scale_cost
+from widemargin.solvers.mean_field.low_rank import InnerPosterior, LowRankCovariance
 from widemargin.solvers.mean_field.newton import (
     dense_direction,
     has_little_noise,
@@ -52,7 +56,9 @@ from widemargin.solvers.mean_field.tap import solve_tap
 __all__ = [
     "INFERENCES",
     "METHODS",
+    "InnerPosterior",
     "LeftOutFields",
+    "LowRankCovariance",
     "MeanFieldResult",
     "Posterior",
     "factorise",
@@ -76,7 +82,7 @@ def matrices_needed(inference: str, method: str = "auto") -> int:
 
 def solve(
     problem: MeanField,
-    data: FloatArray,
+    data: Any,
     *,
     tol: float,
     budget: Budget,
@@ -90,8 +96,8 @@ def solve(
     ----------
     problem : MeanField
         The naive equations, whose cavity variances are the diagonal of K.
-    data : ndarray of shape (n, n)
-        Kernel matrix K, float64, without the input noise.
+    data : ndarray of shape (n, n) or LowRankCovariance
+        Kernel matrix K, float64, without the input noise; low-rank ones support method "newton".
     tol : float
         Largest residual of the equations.
     budget : Budget
@@ -111,7 +117,7 @@ def solve(
     require_choice("method", method, METHODS)
     require_choice("inference", inference, INFERENCES)
     if method == "sweeps":
-        if problem.input_noise == 0:  # Newton's method raises if there is no solution
+        if problem.least_noise == 0:  # Newton's method raises if there is no solution
             sharp = problem.with_flip_noise(0.0)
             steps = Budget(DEFAULT_STEPS["newton"], budget.monitor)
             solve_newton(sharp, data, dense_direction(data), tol=tol, budget=steps)
@@ -121,13 +127,15 @@ def solve(
         fields = solve_table(problem, data, tol=tol, budget=steps)
     else:
         if method == "auto":
-            by_products = problem.n_rows > MANY_SAMPLES and not has_little_noise(problem)
+            is_array = isinstance(data, np.ndarray)
+            many = is_array and problem.n_rows > MANY_SAMPLES
+            by_products = many and not has_little_noise(problem)
             method = "newton_cg" if by_products else "newton"
         direction = (conjugate_direction if method == "newton_cg" else dense_direction)(data)
         steps, first = _granted(budget, "newton"), None if start is None else start.z
         if inference != "naive":
             found = solve_tap(problem, data, direction, tol=tol, budget=steps, start=first)
-            if found.status != "stalled":
+            if found.status != "stalled" or not isinstance(data, np.ndarray):
                 return found
             # Expectation propagation has the same fixed point and may converge where this stalls.
             other = solve_ep(problem, data, tol=tol, budget=_granted(budget, "sweeps"))

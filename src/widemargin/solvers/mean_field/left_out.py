@@ -17,6 +17,7 @@ coefficient and precision. For TAP and EP the result is the cavity field h itsel
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -46,7 +47,7 @@ class LeftOutFields:
     variance: FloatArray
 
 
-def leave_out(result: MeanFieldResult, posterior: Posterior, K: FloatArray) -> LeftOutFields:
+def leave_out(result: MeanFieldResult, posterior: Posterior, K: Any) -> LeftOutFields:
     """Compute the leave-one-out mean and variance at every sample."""
     kept, variance = posterior.diagonals(K)
     weight = result.problem.weight

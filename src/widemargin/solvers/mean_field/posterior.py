@@ -12,7 +12,7 @@ noise can make precisions negative; then I + diag(n) K itself is factorised (LU)
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg.blas import dtrmm, dtrmv
@@ -36,15 +36,23 @@ class Posterior(Protocol):
     def reduction(self, cross: FloatArray) -> FloatArray:
         """Return the reduction of the prior variance at points with cross = k(points, samples)."""
 
-    def diagonals(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def diagonals(self, K: Any) -> tuple[FloatArray, FloatArray]:
         """Return the diagonals of B and of Sigma = K B."""
 
     def log_determinant(self) -> float:
         """Return log det (I + diag(n) K)."""
 
 
-def factorise(K: FloatArray, precision: FloatArray, out: FloatArray | None = None) -> Posterior:
+def room_for(K: Any) -> FloatArray | None:
+    """Return an array for factors of a covariance matrix; None if it is not an array."""
+    return np.empty_like(K) if isinstance(K, np.ndarray) else None
+
+
+def factorise(K: Any, precision: FloatArray, out: FloatArray | None = None) -> Posterior:
     """Factorise a posterior; `out`, an array like K, is overwritten and holds the factor."""
+    if not isinstance(K, np.ndarray):
+        found: Posterior = K.factorise(precision)
+        return found
     out = np.empty_like(K) if out is None else out
     if (precision >= 0).all():
         return CholeskyPosterior(K, precision, out)

@@ -14,6 +14,7 @@ when the variances change by more than in the round before.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from widemargin.problems.mean_field import Fields, MeanField
 from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field.cavities import CavityStep, goal_after, rough_rounds
 from widemargin.solvers.mean_field.newton import Direction, solve_by_continuation, solve_newton
-from widemargin.solvers.mean_field.posterior import Posterior, factorise
+from widemargin.solvers.mean_field.posterior import Posterior, factorise, room_for
 from widemargin.solvers.mean_field.result import MeanFieldResult
 
 INNER_TOL = 1e-2  # residual of the fields, relative to the last change of the variances
@@ -51,7 +52,7 @@ class _Round:
 
 def solve_tap(
     problem: MeanField,
-    K: FloatArray,
+    K: Any,
     direction: Direction,
     *,
     tol: float,
@@ -65,7 +66,8 @@ def solve_tap(
     """
     fields = solve_by_continuation(problem, K, direction, tol=FIRST_TOL, budget=budget, start=start)
     z, response = fields.z, None
-    if problem.n_rows >= MANY_SAMPLES and budget.status == "converged":
+    many = isinstance(K, np.ndarray) and problem.n_rows >= MANY_SAMPLES
+    if many and budget.status == "converged":
         problem, z, response = rough_rounds(problem, K, z, direction, tol=tol, budget=budget)
     last = _rounds(problem, K, z, direction, tol, budget, response)
     if last.residual <= tol:
@@ -85,7 +87,7 @@ def solve_tap(
 
 def _rounds(
     problem: MeanField,
-    K: FloatArray,
+    K: Any,
     z: FloatArray,
     direction: Direction,
     tol: float,
@@ -96,7 +98,7 @@ def _rounds(
 
     `response` proposes Newton steps until one fails.
     """
-    scratch = np.empty_like(K)
+    scratch = room_for(K)
     change, damping, without = np.inf, 1.0, 0
     for _ in range(MOST_ROUNDS):
         budget.status = "converged"
@@ -128,7 +130,7 @@ def _rounds(
     return here
 
 
-def implied_cavity(problem: MeanField, posterior: Posterior, K: FloatArray) -> FloatArray:
+def implied_cavity(problem: MeanField, posterior: Posterior, K: Any) -> FloatArray:
     """Return Sigma_ii / (1 - tau_i Sigma_ii), the variance without one copy of the sample.
 
     Not positive where it does not exist: for a weight below 1, one copy is more than the sample,

@@ -30,6 +30,8 @@ class LowRank:
     ----------
     rank : int
         Number of columns so far.
+    pivots : ndarray of shape (rank,)
+        The samples of the columns.
     rest : ndarray of shape (n,)
         Diagonal of the error K - V V', exact.
     exhausted : bool
@@ -46,6 +48,7 @@ class LowRank:
         self.scale = float(self.diagonal.max(initial=0.0))
         self.rest = self.diagonal.copy()
         self.rank = 0
+        self.pivots = np.empty(0, dtype=np.intp)
         self.exhausted = False
         self.columns = np.empty((rows.n, min(max_rank, 4 * BLOCK)))
 
@@ -92,6 +95,7 @@ class LowRank:
         inverse = solve_triangular(factor, np.eye(len(block)), lower=True, check_finite=False)
         new = new @ inverse.T
         self.columns[:, first : self.rank] = new
+        self.pivots = np.append(self.pivots, chosen)
         self.rest -= np.einsum("ij,ij->i", new, new)
 
     def _pivots(self) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -24,6 +25,9 @@ from widemargin.solvers.mean_field import (
     matrices_needed,
     solve,
 )
+from widemargin.solvers.mean_field.cavities import CavityStep, RoughInverse
+from widemargin.solvers.mean_field.newton import dense_direction, solve_newton
+from widemargin.solvers.mean_field.tap import implied_cavity
 
 FLIPS = (0.0, 0.05, 0.2, 0.4)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
@@ -369,6 +373,47 @@ def test_tap_and_expectation_propagation_agree(gamma, noise, flips) -> None:
     np.testing.assert_allclose(tap.problem.cavity, ep.problem.cavity, atol=1e-8)
     np.testing.assert_allclose(tap.coefficients, ep.coefficients, atol=1e-8)
     assert tap.log_evidence == pytest.approx(ep.log_evidence, abs=1e-8)
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+@pytest.mark.parametrize(("gamma", "noise"), [(0.01, 0.1), (0.3, 0.01), (1.0, 1.0), (30.0, 0.1)])
+def test_rounds_in_single_precision_lead_to_the_same_solution(gamma, noise, offset) -> None:
+    """With many samples, whose first rounds are rough."""
+    problem, K = _problem(4, n=230, gamma=gamma, noise=noise, weighted=True)
+    K = K + offset
+    problem = dataclasses.replace(problem, cavity=np.diagonal(K).copy())
+    tap = solved(problem, K, inference="tap", tol=1e-9)
+    ep = solved(problem, K, tol=1e-9, **THEORIES["sweeps"])
+    assert tap.status == "converged"
+    assert tap.n_iter < 60
+    # Sweeps lose digits to a large constant, as they compute means of it.
+    near = 1e-7 if offset == 0 else 1e-4
+    np.testing.assert_allclose(tap.field, ep.field, atol=near)
+    np.testing.assert_allclose(tap.problem.cavity, ep.problem.cavity, atol=near)
+    assert tap.log_evidence == pytest.approx(ep.log_evidence, abs=1e-6)
+
+
+def test_a_linearised_round_predicts_the_cavities_of_the_next() -> None:
+    problem, K = _problem(4, n=230, weighted=True)
+    here = solved(problem, K, inference="tap", tol=1e-3)
+    problem, step = here.problem, 1e-4 * np.random.default_rng(0).normal(size=230)
+
+    def implied(cavity):
+        moved = dataclasses.replace(problem, cavity=cavity)
+        newton = solve_newton(
+            moved, K, dense_direction(K), tol=1e-12, budget=Budget(50), start=here.z
+        )
+        posterior = factorise(K, moved.precision(newton.z))
+        return implied_cavity(moved, posterior, K), newton.z
+
+    c = problem.cavity
+    (ahead, z_ahead), (behind, z_behind) = implied(c + c * step), implied(c - c * step)
+    z = implied(c)[1]
+    inverse = RoughInverse(K.astype(np.float32), problem.precision(z))
+    response = CavityStep(problem, z, inverse, *inverse.diagonals(K))
+    np.testing.assert_allclose(response.fields(c * step), 0.5 * (z_ahead - z_behind), atol=1e-8)
+    moved = response.moved(problem, c + c * step - 0.5 * (ahead - behind), z)[0]
+    np.testing.assert_allclose(moved, c + c * step, atol=1e-7)
 
 
 @pytest.mark.parametrize("inference", ["tap", "sweeps"])
