@@ -86,6 +86,7 @@ VARIANTS = [
     LPSVC(kernel="poly", coef0=1.0),
     MeanFieldGPClassifier(inference="tap", flip_noise=0.05),
     MeanFieldGPClassifier(inference="ep"),
+    MeanFieldGPClassifier(rank=10),
     MeanFieldGPClassifier(mean_variance=1.0, kernel="linear", solver="newton"),
     AdaBoostClassifier(reg=10.0),
     AdaBoostClassifier(binning="histogram"),
