@@ -50,8 +50,8 @@ class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
 
     Leave-one-out by (8.41) requires one factorisation per latent function and no refit. It is
     computed when `loo_error_`, `loo_proba_`, a probability or a decision value is first needed. The
-    leave-one-out means calibrate the probabilities: they determine a scale factor of the latent
-    mean and, for the naive theory, whether the mean is divided by the posterior or the prior
+    leave-one-out means calibrate the probabilities of the naive theory: they determine a scale
+    factor of the latent mean, and whether the mean is divided by the posterior or the prior
     standard deviation (see `readings_`). The decision function is this standardised mean; its
     normal distribution function is the probability, before flip noise and normalisation.
 
