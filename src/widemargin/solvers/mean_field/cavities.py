@@ -36,7 +36,10 @@ from widemargin.solvers.mean_field.newton import Direction, solve_newton
 
 STEP_TOL = 1e-4  # residual of a Newton step
 STEP_PRODUCTS = 20
-SURE = 0.01  # if 1 - X_ii is below this, the variance is not computed from it in float32
+SURE = 0.01  # if 1 - X_ii is below this, it is computed from the variance
+SMALLEST = 1e-6  # smallest X_ii that float32 is taken to resolve
+NO_ROOT = 1e-15  # of an entry of T, relative to the largest
+BLOCK_ROWS = 512
 # If 1 - X_ii is below this, the response of the sample is taken to be 0: it determines hardly
 # anything, and float32 does not resolve the response.
 RESPONDING = 1e-4
@@ -76,17 +79,17 @@ class RoughInverse:
         self.X = _symmetric(inverse.T)
 
     def diagonals(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the diagonals of B and of Sigma."""
-        kept = np.clip(self.X.diagonal().astype(np.float64), 1e-6, 1.0)
-        sure = 1 - kept > SURE
-        variance = np.diagonal(K).copy()
-        variance[sure] = (1 - kept[sure]) / self.precision[sure]
-        if not sure.all():  # k - k' T X T k
-            rest = np.flatnonzero(~sure)
-            right = (K[rest] * self.root).astype(np.float32)
-            reduction = np.einsum("ij,ij->i", right @ self.X, right)
-            variance[rest] = np.maximum(variance[rest] - reduction, 1e-4 * variance[rest])
-            kept[rest] = 1 - self.precision[rest] * variance[rest]
+        """Return the diagonals of B and of Sigma = K T X T^-1, whose terms hardly cancel."""
+        variance = np.empty(len(K))
+        for start in range(0, len(K), BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            variance[part] = np.einsum("ij,ij->i", K[part] * self.root, self.X[part])
+        tiny = self.root <= NO_ROOT * float(self.root.max(initial=0.0))
+        np.divide(variance, self.root, out=variance, where=~tiny)
+        variance[tiny] = K.diagonal()[tiny]  # samples that determine nothing
+        kept = np.clip(self.X.diagonal().astype(np.float64), SMALLEST, 1.0)
+        unsure = 1 - kept < SURE
+        kept[unsure] = 1 - self.precision[unsure] * variance[unsure]
         return kept, variance
 
 
