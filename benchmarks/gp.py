@@ -1,8 +1,9 @@
 """Mean-field Gaussian process classifiers against scikit-learn's Laplace approximation.
 
-All candidates have the same prior. Times are measured on one split with 2,000 training samples,
-losses are means over several splits. Candidates run with one BLAS thread and with one per core; the
-faster of the two counts.
+First all candidates have the same prior. Times are measured on one split with 2,000 training
+samples, losses are means over several splits. Candidates run with one BLAS thread and with one per
+core; the faster of the two counts. Then follow default and tuned models (`gp_defaults`) and time
+and memory by size (`gp_sizes`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
+from benchmarks.gp_defaults import compare as compare_defaults
+from benchmarks.gp_defaults import report_defaults
 from benchmarks.gp_peers import (
     EP,
     GPYTORCH,
@@ -32,6 +35,8 @@ from benchmarks.gp_peers import (
     has_gpytorch,
     ours,
 )
+from benchmarks.gp_sizes import compare as compare_sizes
+from benchmarks.gp_sizes import report_sizes
 from benchmarks.gp_wisconsin import report_study, study
 from benchmarks.measure import Timings, blas, geometric_mean, rounds_of, timed, usable_cores
 from benchmarks.proba import Split
@@ -97,10 +102,14 @@ def run(console: Console, *, quick: bool, rounds: int) -> Report:
         grids = {s.name: _grid(s, quick, status.update) for s in SETTINGS}
         few = _gpytorch(status.update)
         found = study(quick, status.update)
+        defaults = compare_defaults(quick, status.update)
+        sizes = compare_sizes(quick, status.update)
     _collect(report, comparisons)
     _report_grids(report, grids)
     _report_gpytorch(report, few)
     report_study(report, found)
+    report_defaults(report, defaults)
+    report_sizes(report, sizes)
     return report
 
 
@@ -243,7 +252,7 @@ def _loss_table(report: Report, comparisons: list[Comparison]) -> None:
     splits = len(comparisons[0].losses[NAIVE])
     table = report.table(
         f"Log-loss (error) of new rows, means over {splits} splits; "
-        "naive, TAP and scaled Laplace have one scalar from leave-one-out, the others none; "
+        "naive and scaled Laplace have one scalar from leave-one-out, the others none; "
         f"prior: splits where naive reads that variance; EP: on {FEW_ROWS} rows",
         ["data", *JUDGED, "naive - Laplace", "naive - scaled", "prior", "TAP - EP", "EP / TAP"],
     )

@@ -1,8 +1,8 @@
 """Data and candidates of the gp benchmark: approximate posteriors of one Gaussian process prior.
 
-All candidates have the covariance exp(-gamma |x - x'|^2) and noise of variance v, set by hand and
-not tuned. scikit-learn's likelihood is logistic. With a latent function 1.7 times as large it
-agrees with the probit likelihood to some hundredths. Its Laplace approximation has no scale that
+All candidates have the covariance exp(-gamma |x - x'|^2), mean 0 and noise of variance v, set by
+hand and not tuned. scikit-learn's likelihood is logistic. With a latent function 1.7 times as large
+it agrees with the probit likelihood to some hundredths. Its Laplace approximation has no scale that
 is fitted to leave-one-out predictions; `ScaledLaplace` adds one, determined as ours is, for a
 comparison on equal terms.
 """
@@ -26,7 +26,7 @@ from benchmarks.proba import Split, split
 
 FloatArray = npt.NDArray[np.float64]
 
-NAIVE, RAW, TAP, EP = "naive", "naive, not calibrated", "TAP", "EP"
+NAIVE, RAW, TAP, EP = "naive", "naive, not calibrated", "TAP", "EP by sweeps"
 LAPLACE, SCALED, GPYTORCH = "Laplace", "Laplace, scaled", "variational (GPyTorch)"
 
 LOGISTIC_TO_PROBIT = 1.7  # factor of the latent function, see above
@@ -62,7 +62,8 @@ def ours(setting: Setting, **options: Any) -> Any:
     """Return an unfitted MeanFieldGPClassifier with the prior of a setting."""
     from widemargin import MeanFieldGPClassifier
 
-    return MeanFieldGPClassifier(gamma=setting.gamma, input_noise=setting.input_noise, **options)
+    noise = setting.input_noise
+    return MeanFieldGPClassifier(gamma=setting.gamma, input_noise=noise, mean_variance=0, **options)
 
 
 def laplace(setting: Setting) -> GaussianProcessClassifier:
@@ -125,7 +126,7 @@ def factories(setting: Setting) -> dict[str, Callable[[], Any]]:
         NAIVE: lambda: ours(setting),
         RAW: lambda: ours(setting, calibrate=False),
         TAP: lambda: ours(setting, inference="tap"),
-        EP: lambda: ours(setting, inference="ep"),
+        EP: lambda: ours(setting, inference="ep", solver="sweeps"),
         LAPLACE: lambda: laplace(setting),
         SCALED: lambda: ScaledLaplace(setting),
     }

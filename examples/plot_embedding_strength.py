@@ -81,7 +81,9 @@ y = np.repeat(["dot", "cross"], [30, 32])
 X, v = x[:, None], 0.1
 hinge = SVC(C=1.0, gamma=1.0, fit_intercept=False).fit(X, y)
 fits = {
-    flips: MeanFieldGPClassifier(gamma=1.0, input_noise=v, flip_noise=flips).fit(X, y)
+    flips: MeanFieldGPClassifier(gamma=1.0, input_noise=v, flip_noise=flips, mean_variance=0).fit(
+        X, y
+    )
     for flips in (0.0, 0.1)
 }
 alpha_hinge = np.zeros(len(x))

@@ -60,8 +60,8 @@ GAMMA, V = 0.1, 0.3
 kernel = ConstantKernel(1.7**2 / V) * RBF(1 / np.sqrt(2 * GAMMA))
 machines = {
     "SVC, leave-one-out sigmoid": SVC(C=1 / (2 * V), gamma=GAMMA),
-    "naive mean field": MeanFieldGPClassifier(gamma=GAMMA, input_noise=V),
-    "TAP": MeanFieldGPClassifier(gamma=GAMMA, input_noise=V, inference="tap"),
+    "naive mean field": MeanFieldGPClassifier(gamma=GAMMA, input_noise=V, mean_variance=0),
+    "TAP": MeanFieldGPClassifier(gamma=GAMMA, input_noise=V, mean_variance=0, inference="tap"),
     "Laplace (scikit-learn)": GaussianProcessClassifier(kernel, optimizer=None),
 }
 for machine in machines.values():

@@ -43,7 +43,7 @@ def svm(**options):
 
 def mean_field(**options):
     """Return the naive mean-field classifier."""
-    return MeanFieldGPClassifier(gamma=GAMMA, input_noise=V, **options)
+    return MeanFieldGPClassifier(gamma=GAMMA, input_noise=V, mean_variance=0, **options)
 
 
 # %%

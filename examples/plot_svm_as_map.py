@@ -110,11 +110,11 @@ print(f"both within {TOLERANCE:g}")
 models = {
     "mode, Gaussian noise\n= SVC, quadratic slack": machines["Gaussian"],
     "mode, Laplace noise\n= SVC, linear slack": machines["Laplace"],
-    "mean, Gaussian noise\nnaive mean field": MeanFieldGPClassifier(gamma=GAMMA, input_noise=V).fit(
-        X, y
-    ),
+    "mean, Gaussian noise\nnaive mean field": MeanFieldGPClassifier(
+        gamma=GAMMA, input_noise=V, mean_variance=0
+    ).fit(X, y),
     "mean, Gaussian noise\nTAP": MeanFieldGPClassifier(
-        gamma=GAMMA, input_noise=V, inference="tap"
+        gamma=GAMMA, input_noise=V, mean_variance=0, inference="tap"
     ).fit(X, y),
 }
 

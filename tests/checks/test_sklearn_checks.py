@@ -90,6 +90,7 @@ VARIANTS = [
     LPSVC(kernel="poly", coef0=1.0),
     MeanFieldGPClassifier(inference="tap", flip_noise=0.05),
     MeanFieldGPClassifier(inference="ep"),
+    MeanFieldGPClassifier(rank=10),
     MeanFieldGPClassifier(mean_variance=1.0, kernel="linear", solver="newton"),
     GPRegressor(kernel="linear", mean_variance=1.0, noise=0.1),
     GPRegressor(rank=20),

@@ -33,7 +33,7 @@ def fields_of(model, problem, matrix):
     codes = np.searchsorted(model.classes_, problem.y)
     few = merged(problem.values, codes, problem.weight, apart=matrix is not None)
     kernel, weight = seen(model, problem, matrix).part(few.rows), few.weight
-    K, codes = kernel.K + model.mean_variance, codes[few.rows]
+    K, codes = kernel.K + model.mean_variance_, codes[few.rows]
     positives = [1] if len(model.classes_) == 2 else range(len(model.classes_))
     alpha, omega = np.atleast_2d(model.alpha_), np.atleast_2d(model.omega_)[:, few.rows]
     for k, positive in enumerate(positives):
@@ -51,7 +51,7 @@ def too_rough(model, problem, matrix):
     They are had by inverting matrices, which TAP and EP need and the naive theory does not.
     """
     kernel = seen(model, problem, matrix)
-    size = np.abs(kernel.K).max() + model.mean_variance
+    size = np.abs(kernel.K).max() + model.mean_variance_
     off = kernel.error.max() + 1e-15 * size
     return problem.n * problem.weight.max() * off > 1e-6 * model.input_noise
 

@@ -82,6 +82,7 @@ MACHINES: dict[str, Golden] = {
     "max_margin_2": Golden(_machine(wm.MaxMarginClassifier(norm=2, C=10.0)), "three"),
     "max_margin_inf": Golden(_machine(wm.MaxMarginClassifier(norm=np.inf, C=10.0))),
     "gp": Golden(_machine(wm.MeanFieldGPClassifier(input_noise=0.5))),
+    "gp_rank": Golden(_machine(wm.MeanFieldGPClassifier(rank=4))),
     "gp_three": Golden(_machine(wm.MeanFieldGPClassifier(flip_noise=0.05)), "three"),
     "gp_regression": Golden(_machine(wm.GPRegressor(amplitude=1.0, noise=0.1)), "number"),
     "gp_regression_pivots": Golden(

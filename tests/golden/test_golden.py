@@ -37,6 +37,7 @@ PROMISED = {
     "widemargin.fitted.by_formula.process.RegressionProcess",
     "widemargin.fitted.by_response.Reading",
     "widemargin.fitted.calibration.Calibration",
+    "widemargin.fitted.induced.InducedFunctions",
     "widemargin.fitted.latent.LatentFunctions",
     "widemargin.fitted.latent.Prior",
     "widemargin.fitted.record.Record",

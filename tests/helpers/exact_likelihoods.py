@@ -183,7 +183,7 @@ def mean_field(model: Any, references: list[Any], X: Any, y: Any, weight: Any) -
     """Return the truth about MeanFieldGPClassifier, naive and without flip noise."""
     kernel = ExactKernel.of(model)
     K = kernel.matrix(X)
-    offset = rational(model.mean_variance)
+    offset = rational(model.mean_variance_)
     K = [[value + offset for value in row] for row in K]
     s = vector(np.ones(len(X)) if weight is None else weight)
     codes = np.searchsorted(model.classes_, y)

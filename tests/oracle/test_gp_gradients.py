@@ -91,8 +91,17 @@ def test_other_settings_of_the_machine(inference, criterion, change):
 
 @pytest.mark.parametrize("criterion", ["loo", "evidence"])
 @pytest.mark.parametrize("inference", ["naive", "tap"])
+def test_the_variance_of_the_mean(inference, criterion):
+    model = MeanFieldGPClassifier(kernel="poly", degree=2, coef0=1.0, inference=inference)
+    names = ("gamma", "input_noise", "mean_variance")
+    landscape = landscape_of(model, names, *rows(), weights("whole"), criterion)
+    assert_gradient(landscape, np.array([-0.5, 0.6, -0.3]))
+
+
+@pytest.mark.parametrize("criterion", ["loo", "evidence"])
+@pytest.mark.parametrize("inference", ["naive", "tap"])
 def test_a_kernel_whose_diagonal_changes(inference, criterion):
-    """The naive theory has the diagonal of K as its cavity variances."""
+    """It is the cavity variances of the naive theory and determines the variance of the mean."""
     model = MeanFieldGPClassifier(kernel="poly", degree=2, coef0=1.0, inference=inference)
     landscape = landscape_of(model, NAMES, *rows(), weights("whole"), criterion)
     assert_gradient(landscape, np.array([-0.5, 0.8, -0.3]))

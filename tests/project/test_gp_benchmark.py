@@ -13,7 +13,7 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.metrics import log_loss
 
-from benchmarks import gp, gp_peers, gp_wisconsin
+from benchmarks import gp, gp_defaults, gp_peers, gp_sizes, gp_wisconsin
 from benchmarks.data import DataSet
 from benchmarks.proba import split
 from benchmarks.report import Report
@@ -155,3 +155,38 @@ def test_wisconsin_study_is_read_beside_the_published_numbers(monkeypatch):
     text = Console(file=StringIO(), width=200, record=True)
     report.print(text)
     assert "published mean field" in text.export_text()
+
+
+def test_default_and_tuned_models_are_compared(monkeypatch):
+    monkeypatch.setattr(gp_defaults, "RING_ROWS", (60,))
+    monkeypatch.setattr(gp_defaults, "KEEL", ("rings",))
+    monkeypatch.setattr(gp_defaults, "ROWS", 60)
+    monkeypatch.setattr(gp_defaults, "keel", lambda name, **options: rings())
+    found = gp_defaults.compare(True, lambda text: None)
+    assert set(found) == {"ring, drawn, 60", "rings"}
+    scores = found["rings"][0]
+    part = split(rings(), 60, 0)
+    model = gp_peers.ours(SETTING, rank=None).set_params(
+        gamma="scale", input_noise=1.0, mean_variance="auto"
+    )
+    P = model.fit(part.train.X, part.train.y).predict_proba(part.X_test)
+    assert scores[gp_defaults.DEFAULT].loss == pytest.approx(log_loss(part.y_test, P))
+    assert not any(score.worse for score in scores.values())
+    report = Report("gp", quick=True)
+    gp_defaults.report_defaults(report, found)
+    assert report.targets[0].value == 0
+    text = Console(file=StringIO(), width=200, record=True)
+    report.print(text)
+    assert "ring, drawn, 60" in text.export_text()
+
+
+def test_time_and_memory_by_size():
+    names = (*gp_sizes.EXACT, gp_sizes.LOW)
+    found = {f"{name} 80": gp_sizes.measure(name, 80) for name in names}
+    losses = [figures["loss"] for figures in found.values()]
+    assert max(losses) - min(losses) < 0.1
+    assert all(figures["fit"] > 0 <= figures["fit_mb"] for figures in found.values())
+    report = Report("gp", quick=True)
+    gp_sizes.report_sizes(report, found)
+    assert report.results["sizes"] == found
+    assert len(report.targets) == 7

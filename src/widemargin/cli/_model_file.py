@@ -17,6 +17,7 @@ from widemargin.fitted.base import LeftOutValues
 from widemargin.fitted.by_formula.process import RegressionProcess
 from widemargin.fitted.by_response import Reading
 from widemargin.fitted.calibration import Calibration
+from widemargin.fitted.induced import InducedFunctions
 from widemargin.fitted.latent import LatentFunctions, Prior
 from widemargin.fitted.record import Record
 from widemargin.solvers.gp_regression import LowRankPosterior
@@ -140,6 +141,6 @@ def trusted_types() -> list[str]:
     planes = (wm.LinearSVC, wm.LinearSVR, wm.MaxMarginClassifier, wm.PerceptronClassifier)
     machines = (*quadratic, *programs, *others, *processes, *planes, *boosting, *ensembles)
     results = (wm.loo.LOOResult, LeftOutValues, Calibration, Reading, Tuning)
-    parts = (LatentFunctions, Prior, RegressionProcess, LowRankPosterior)
+    parts = (LatentFunctions, InducedFunctions, Prior, RegressionProcess, LowRankPosterior)
     records = (wm.Certificate, wm.kernels.Kernel, Record, *parts, *results)
     return [*(f"{cls.__module__}.{cls.__qualname__}" for cls in machines + records), *FORMER_PATHS]

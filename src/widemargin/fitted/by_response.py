@@ -8,7 +8,8 @@ pickled.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from functools import partial
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -24,12 +25,15 @@ from widemargin.solvers import mean_field
 from widemargin.solvers.mean_field import (
     LeftOutFields,
     MeanFieldResult,
-    Posterior,
-    factorise,
     fit_scale,
 )
 
+# Names of held results.
+POSTERIOR = "posterior {}"
+LEFT_OUT = "left-out fields"
 TINY = 1e-300  # lower bound of a variance, so that its square root is not zero
+
+_Kept = TypeVar("_Kept")
 
 
 @dataclass(frozen=True)
@@ -53,15 +57,26 @@ class Reading:
 # -- new samples ------------------------------------------------------------------------------
 
 
-def posterior(
-    record: Record, latent: LatentFunctions, k: int, K: FloatArray | None = None
-) -> Posterior:
+def posterior(record: Record, latent: LatentFunctions, k: int, K: FloatArray | None = None) -> Any:
     """Return the factorised posterior of latent function k; K is the kernel matrix if known."""
+    return record.held(POSTERIOR.format(k), partial(latent.posterior, k, K))
 
-    def find() -> Posterior:
-        return factorise(latent.kernel_matrix() if K is None else K, latent.precision[:, k])
 
-    return record.held(f"posterior {k}", find)
+def keep_posteriors(record: Record, results: list[MeanFieldResult]) -> None:
+    """Store the posteriors that the solver has computed, for predictions from memory."""
+    for k, result in enumerate(results):
+        if result.posterior is not None:
+            result.posterior.invert()
+            record.held(POSTERIOR.format(k), partial(_same, result.posterior))
+
+
+def keep_left_out(record: Record, left: list[LeftOutFields]) -> None:
+    """Store leave-one-out fields that are known already."""
+    record.held(LEFT_OUT, partial(_same, left))
+
+
+def _same(found: _Kept) -> _Kept:
+    return found
 
 
 def posterior_variances(
@@ -161,13 +176,15 @@ class LatentTraining(FittedModel):
         """Return leave-one-out means and variances of the latent functions."""
 
         def compute() -> list[LeftOutFields]:
-            K = self.latent.kernel_matrix()
-            return [
-                mean_field.leave_out(result, posterior(record, self.latent, k, K), K)
-                for k, result in enumerate(self.results)
-            ]
+            latent = self.latent
+            K = latent.covariance(self.data.X)
+            found = []
+            for k, result in enumerate(self.results):
+                own = latent.posterior_at_samples(k, K) or posterior(record, latent, k, K)
+                found.append(mean_field.leave_out(result, own, K))
+            return found
 
-        return record.held("left-out fields", compute)
+        return record.held(LEFT_OUT, compute)
 
     def best_readings(self, record: Record) -> list[Reading]:
         """Fit the map to probabilities of each latent function to its leave-one-out fields."""

@@ -8,6 +8,7 @@ so prediction needs all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from widemargin._base.threads import worker_threads
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin.kernels import Kernel, Rows
 from widemargin.problems.mean_field import Likelihood
+from widemargin.solvers.mean_field import Posterior, factorise
 
 UNEVEN = 1e-9  # relative range of a diagonal that still counts as constant
 
@@ -43,9 +45,9 @@ class Prior:
     index: IntArray
     offset: float
 
-    def kernel_matrix(self) -> FloatArray:
-        """Return the prior covariance matrix of the training samples."""
-        return kernel_matrix(Rows(self.kernel, self.X, self.centre), self.offset)
+    def covariance(self, X: Matrix) -> Any:
+        """Return the prior covariance matrix of the training samples X."""
+        return kernel_matrix(Rows(self.kernel, X, self.centre), self.offset)
 
     def cross(self, X: Matrix) -> FloatArray:
         """Return the prior covariance of new samples with the training samples.
@@ -119,9 +121,26 @@ class LatentFunctions(Prior):
         """Number of latent functions."""
         return self.coefficients.shape[1]
 
+    def posterior(self, k: int, K: Any = None) -> Any:
+        """Return the factorised posterior of function k; K is the kernel matrix if known."""
+        found = factorise(self.covariance(self.X) if K is None else K, self.precision[:, k])
+        found.invert()  # now, since other threads may read the factor later
+        return found
+
+    def posterior_at_samples(self, k: int, K: Any) -> Posterior | None:
+        """Return None: `posterior` is that at the training samples."""
+        return None
+
     def mean(self, cross: FloatArray) -> FloatArray:
         """Return the posterior means of new samples, one column per latent function."""
         return cross @ self.coefficients
+
+
+def resolved_mean_variance(setting: Any, diagonal: FloatArray, weight: FloatArray) -> float:
+    """Return the prior variance of the constant mean; "auto" is the mean of k(x, x)."""
+    if setting != "auto":
+        return float(setting)
+    return float((weight * diagonal).sum() / weight.sum())
 
 
 def kernel_matrix(rows: Rows, offset: float) -> FloatArray:

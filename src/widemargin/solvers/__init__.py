@@ -45,7 +45,7 @@ cumulative       Newton's method. "matrix": d <= 300 or             CumulativeLi
                  n <= 1,500. "conjugate_gradients": otherwise
 mean_field       "newton_cg": n > 200 and input noise of at least   MeanFieldGPClassifier
                  1 % of the kernel's diagonal. "newton": otherwise.
-                 "table": never. inference="ep" has one method
+                 "table", "sweeps": never
 boosting         "adaboost": C = 0. "adaboost_reg": C > 0           AdaBoostClassifier
 lp_boosting      column generation with interior-point steps         LPBoostClassifier
 rbf_net          k-means, then conjugate gradients                  RBFNetClassifier

@@ -31,6 +31,7 @@ from widemargin.estimators._base.inspection import check_parameters
 from widemargin.tuning.hinge_cost import choose_hinge_cost
 from widemargin.tuning.landscape import Landscape, Point, Surface, descend
 from widemargin.tuning.latent_landscape import LatentTask
+from widemargin.tuning.not_worse import or_as_given
 from widemargin.tuning.regression import RegressionTask
 from widemargin.tuning.setup import (
     Task,
@@ -52,8 +53,9 @@ class Tuning:
     Attributes
     ----------
     params : dict
-        The selected parameters: C, or input_noise and flip_noise, or amplitude and noise; and gamma
-        as a number or one per feature, or kernel, an object with the selected hyperparameters.
+        The selected parameters: C, or input_noise, flip_noise and mean_variance, or amplitude and
+        noise; and gamma as a number or one per feature, or kernel, an object with the selected
+        hyperparameters.
     loss : float
         Smooth leave-one-out loss at these parameters, or minus the log evidence, in nats per
         sample; for classes, log(2) = 0.69 corresponds to random guessing.
@@ -71,7 +73,7 @@ class Tuning:
     seconds : float
         Computing time without the final fit.
     message : str
-        Reason why the best descent terminated.
+        Reason why the best descent terminated, or that the given parameters are better.
 
     Examples
     --------
@@ -117,7 +119,9 @@ def tune(
 
     **MeanFieldGPClassifier.** The leave-one-out log-loss, or minus the log evidence, is minimised
     by its exact gradient, for every `inference` ("ep" is solved as "tap", which has the same
-    solution). At most 1,000 distinct samples are used.
+    solution). At most 1,000 distinct samples are used. If the result has more leave-one-out errors
+    than the estimator as given, or a smaller evidence, the given parameters are returned instead,
+    and `tuning_.message` says so.
 
     **GPRegressor.** Minus the log density of the leave-one-out predictions, or minus the log
     evidence, is minimised by its exact gradient, on at most 1,000 distinct samples.
@@ -134,9 +138,10 @@ def tune(
         over all pairs of classes (Gaussian process: over the latent functions, one-vs-rest).
     params : tuple of str, default=None
         Parameters to tune: "C", the cost; "gamma", one for all features (rbf, poly), or "ard", one
-        gamma per feature (rbf). MeanFieldGPClassifier has "input_noise" and "flip_noise" (up to
-        0.45) instead of C, GPRegressor "amplitude" and "noise". "kernel" are the hyperparameters of
-        a kernel object (:mod:`widemargin.kernels`); the search starts from their values. None means
+        gamma per feature (rbf). MeanFieldGPClassifier has "input_noise", "flip_noise" (up to 0.45)
+        and "mean_variance", the variance of its constant mean, instead of C, GPRegressor
+        "amplitude" and "noise". "kernel" are the hyperparameters of a kernel object
+        (:mod:`widemargin.kernels`); the search starts from their values. None means
         ("C", "gamma"), or ("gamma", "input_noise"), or ("gamma", "amplitude", "noise"), with
         "kernel" instead of "gamma" for kernel objects, and for these without an amplitude or noise
         that is a number. LinearSVC and other kernels
@@ -218,11 +223,18 @@ def tune(
     loss = "leave-one-out loss" if criterion == "loo" else "minus log evidence a row"
     watch = _SearchWatch(f"tuning {type(model).__name__}", verbose, loss)
     with watch:
-        tuning = _Search(task, watch, int(max_iter), seed_of(random_state)).run(starts)
+        search = _Search(task, watch, int(max_iter), seed_of(random_state))
+        tuning = search.run(starts)
     model.set_params(**tuning.params)
     model.fit(X, y, sample_weight)
     model.tuning_ = tuning
-    return model
+    given = search.given
+    if is_regression(model):  # "auto" and "scale" are values of the estimator as given, too
+        own = {"gamma" if name == "ard" else name for name in names}
+        given = {name: getattr(estimator, name) for name in own}
+    if given is None:
+        return model
+    return or_as_given(model, given, criterion, X, y, sample_weight)
 
 
 def _tune_last_step(
@@ -268,6 +280,7 @@ class _Search:
         self.parts = 1
         self.least = math.inf
         self.stage = "kernel"
+        self.given: dict[str, Any] | None = None  # the estimator's own parameters, and their loss
 
     def run(self, starts: Any) -> Tuning:
         """Descend from all starting points, select the best result, and C for the hinge."""
@@ -277,6 +290,8 @@ class _Search:
         # Single-threaded BLAS is faster on small matrices, and its results are reproducible.
         with worker_threads():
             landscape, x, message = self._descents(rows, starts)
+            if is_latent(task.model):
+                self.given = self._as_given(landscape)
             values, theta = landscape.split(x)
             loss = min(end["loss"] for end in self.ends if end["x"] is x)
             if task.hinge and "C" in task.names:
@@ -321,6 +336,19 @@ class _Search:
                 f"{task.advice}"
             )
         return whole, x, message
+
+    def _as_given(self, landscape: Surface) -> dict[str, Any] | None:
+        """Return the values that the estimator has, with their loss; None if it is infinite."""
+        values, theta = self.task.given(landscape)
+        loss = landscape.evaluate(values, theta).loss
+        if not np.isfinite(loss):
+            return None
+        params = {name: value for name, value in values.items() if name in self.task.names}
+        if landscape.path.separate:
+            params["kernel"] = self.task.kernel_at(theta)
+        elif landscape.path.size:
+            params["gamma"] = self._gamma(theta)
+        return params | {"loss": loss}
 
     def _descend(self, landscape: Surface, start: FloatArray) -> tuple[FloatArray, float, str]:
         before = len(self.trace)

@@ -9,12 +9,16 @@ is the number of samples times the number of functions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from widemargin._base.multiclass import rest_labels
 from widemargin._base.typing import FloatArray, IntArray
+from widemargin.estimators.gp.fit import is_calibrated
+from widemargin.fitted.latent import resolved_mean_variance
+from widemargin.kernels import Rows
 from widemargin.problems.mean_field import naive
 from widemargin.solvers import mean_field
 from widemargin.solvers.base import Budget
@@ -24,6 +28,8 @@ from widemargin.tuning.latent_response import LatentGradient
 from widemargin.tuning.setup import Task
 
 NOISE_RANGE = (-10.0, 7.0)
+MEAN_RANGE = (-7.0, 7.0)
+SMALLEST_GAMMA = 1e-300  # one gamma per feature may be 0
 FLIP_UNIT = 0.01
 MOST_FLIPS = 0.45
 FIRST_FLIPS = 0.02
@@ -41,8 +47,8 @@ class LatentLandscape(Surface):
         Labels -1 and +1 of each latent function.
     weight : ndarray of shape (n,)
         Sample weights, those of equal samples added up.
-    offset : float
-        Prior variance of the constant mean.
+    mean_variance : "auto" or float
+        Prior variance of the constant mean, where it is not a coordinate.
     inference : {"naive", "tap", "ep"}
         Mean-field theory. TAP and EP have the same solution.
     criterion : {"loo", "evidence"}
@@ -53,10 +59,11 @@ class LatentLandscape(Surface):
 
     labels: list[FloatArray]
     weight: FloatArray
-    offset: float
+    mean_variance: Any
     inference: str
     criterion: str
     calibrate: bool
+    cauchy_width: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         self.n_rows = effective_rows([self.weight] * len(self.labels))
@@ -64,7 +71,9 @@ class LatentLandscape(Surface):
     def evaluate(self, values: dict[str, float], theta: FloatArray) -> Slope:
         """Return the mean loss over the latent functions; infinite if one is not solved."""
         bare = self.path.kernel(theta)
-        K = bare + self.offset if self.offset else bare
+        setting = values.get("mean_variance", self.mean_variance)
+        offset = resolved_mean_variance(setting, bare.diagonal(), self.weight)
+        K = bare + offset if offset else bare
         share = 1.0 / len(self.labels)
         loss, by_theta = 0.0, np.zeros(self.path.size)
         by_value = dict.fromkeys(values, 0.0)
@@ -78,8 +87,18 @@ class LatentLandscape(Surface):
             loss += share * part.loss
             by_value["input_noise"] += share * part.by_input_noise
             by_value["flip_noise"] += share * part.by_flip_noise
+            if "mean_variance" in values:
+                by_value["mean_variance"] += share * part.by_constant()
+            elif setting == "auto":
+                part = self._with_mean(part)
             by_theta += share * self.path.gradient(theta, bare, None, part)
         return Slope(loss, by_value, by_theta)
+
+    def _with_mean(self, part: LatentGradient) -> LatentGradient:
+        """Add the derivative with respect to the diagonal whose mean is the mean's variance."""
+        factor = part.factor.copy()
+        factor[np.diag_indices_from(factor)] += part.by_constant() * self.weight / self.weight.sum()
+        return replace(part, factor=factor)
 
     def _function_loss(
         self, K: FloatArray, label: FloatArray, values: dict[str, float]
@@ -88,10 +107,12 @@ class LatentLandscape(Surface):
         problem = naive(
             label, self.weight, np.diagonal(K).copy(), values["input_noise"], values["flip_noise"]
         )
-        # TAP iterations are faster, but may ignore samples of weight below 1.
-        by_rounds = "tap" if float(self.weight.min()) >= 1 else "ep"
-        inference = "naive" if self.inference == "naive" else by_rounds
-        result = mean_field.solve(problem, K, tol=TOL, budget=Budget(-1), inference=inference)
+        # The rounds of TAP are faster than sweeps, but may ignore samples of weight below 1.
+        by_sweeps = self.inference != "naive" and float(self.weight.min()) < 1
+        method = "sweeps" if by_sweeps else "auto"
+        result = mean_field.solve(
+            problem, K, tol=TOL, budget=Budget(-1), method=method, inference=self.inference
+        )
         if result.residual > SOLVED:
             return None
         self_consistent = self.inference != "naive"
@@ -107,6 +128,18 @@ class LatentTask(Task):
     coarse_rows = 400
     advice = 'give starts with a larger input_noise, or use inference="naive"'
 
+    def given(self, landscape: Surface) -> tuple[dict[str, float], FloatArray]:
+        """Return the parameters by name and log gamma, with the values of the estimator."""
+        values = dict(landscape.fixed)
+        if "mean_variance" in values:
+            diagonal = Rows(self.kernel, self.data.X).diagonal()
+            setting = self.model.mean_variance
+            values["mean_variance"] = resolved_mean_variance(setting, diagonal, self.data.weight)
+        if landscape.path.separate:  # the search starts from the values of a kernel object
+            return values, landscape.base
+        gamma = np.maximum(np.asarray(self.kernel.gamma, dtype=np.float64), SMALLEST_GAMMA)
+        return values, np.log(gamma) + np.zeros(landscape.path.size)
+
     def landscape(self, rows: IntArray, observe: Callable[[Point], None]) -> LatentLandscape:
         """Return the objective on a subsample."""
         model = self.model
@@ -118,18 +151,22 @@ class LatentTask(Task):
         scales = [
             Scale("input_noise", unit, NOISE_RANGE),
             Scale("flip_noise", FLIP_UNIT, flips, shift=1.0, start=first),
+            Scale("mean_variance", unit, MEAN_RANGE),
         ]
+        fixed = {"input_noise": float(model.input_noise), "flip_noise": float(model.flip_noise)}
+        if "mean_variance" in self.names:
+            fixed["mean_variance"] = unit
         return LatentLandscape(
             path,
             base,
             [scale for scale in scales if scale.name in self.names],
-            {"input_noise": float(model.input_noise), "flip_noise": float(model.flip_noise)},
+            fixed,
             self.prior,
             observe,
             rest_labels(self.codes[rows], len(self.factors)),
             self.data.weight[rows],
-            float(model.mean_variance),
+            model.mean_variance,
             model.inference,
             self.criterion,
-            bool(model.calibrate),
+            is_calibrated(model.calibrate, model.inference),
         )

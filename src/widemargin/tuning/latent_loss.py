@@ -31,14 +31,10 @@ variance are then
     t_l = \frac{y_l m_l}{\sqrt{u_l + v}},
 
 and J is the mean of :math:`-\log Z(s\, t_l)`, the log-loss of the leave-one-out probabilities. The
-scale s is 1, or for a calibrated model the minimiser of
-:math:`G = -\sum_l w_l \log Z(s\, t_l) + \tfrac12 (\log s)^2`. Up to the factor m, J is G without
-its last term, hence with x = log s
-
-.. math:: dJ = J_t\, dt - \frac{J_x}{G_{xx}} G_{xt}\, dt , \qquad J_x = -x / m .
-
-The derivatives of t with respect to the parameters follow from
-:mod:`widemargin.tuning.latent_response`.
+scale s is 1, or for a calibrated model that of :func:`~widemargin.solvers.mean_field.fit_scale`,
+whose penalty on log s is then a part of J: a model whose probabilities need a large factor has too
+narrow a kernel or too much noise. As s minimises J, it adds nothing to the derivatives. Those of t
+with respect to the parameters follow from :mod:`widemargin.tuning.latent_response`.
 
 A calibrated model of the naive theory may standardise by the prior variance instead, if that
 predicts the left-out labels better. Tuning always uses u. With little noise, linear response
@@ -53,8 +49,8 @@ from __future__ import annotations
 import numpy as np
 
 from widemargin._base.typing import FloatArray
-from widemargin.problems.mean_field import Likelihood, MeanField
-from widemargin.solvers.mean_field import MeanFieldResult, fit_scale
+from widemargin.problems.mean_field import MeanField
+from widemargin.solvers.mean_field import MeanFieldResult, fit_scale, scale_cost
 from widemargin.tuning.latent_response import (
     LatentGradient,
     Response,
@@ -62,8 +58,6 @@ from widemargin.tuning.latent_response import (
     flip_slopes,
     shrinkage,
 )
-
-FLAT = 1e-6  # slope of G in log s, relative to m, above which s is at an end of its range
 
 
 def evidence_loss(
@@ -106,7 +100,7 @@ def left_out_loss(
 ) -> LatentGradient:
     """Compute the leave-one-out log-loss and its gradient; parameters as for `evidence_loss`.
 
-    With `calibrate`, the fields are scaled by maximum likelihood of the labels.
+    With `calibrate`, the fields are scaled, and the loss includes the cost of the scale.
     """
     response = Response(K, result, self_consistent=self_consistent)
     problem, A = result.problem, result.coefficients
@@ -132,7 +126,7 @@ def left_out_loss(
 def _log_loss(
     problem: MeanField, mean: FloatArray, variance: FloatArray, calibrate: bool
 ) -> tuple[float, FloatArray, FloatArray, float]:
-    """Return the mean of -log Z(s t), t = y mean / sqrt(variance + v), and its derivatives.
+    """Return the loss as a function of t = y mean / sqrt(variance + v), and its derivatives.
 
     The derivatives are with respect to the means, the variances and the flip noise.
     """
@@ -141,27 +135,8 @@ def _log_loss(
     weight, likelihood = problem.weight, problem.likelihood
     share = weight / weight.sum()
     s = fit_scale(t, weight, likelihood) if calibrate else 1.0
-    loss = -float(share @ likelihood.log_probability(s * t))
+    loss = -float(share @ likelihood.log_probability(s * t)) + scale_cost(s) / weight.sum()
     by_t = -share * s * likelihood.strength(s * t)
     by_flips = -float(share @ flip_slopes(likelihood, s * t)[0])
-    if calibrate:
-        more, more_flips = _through_scale(t, weight, likelihood, s)
-        by_t, by_flips = by_t + more, by_flips + more_flips
     by_mean = by_t * problem.label / np.sqrt(spread)
     return loss, by_mean, -0.5 * by_t * t / spread, by_flips
-
-
-def _through_scale(
-    t: FloatArray, weight: FloatArray, likelihood: Likelihood, s: float
-) -> tuple[FloatArray, float]:
-    """Return the contribution of s to the derivatives of J; zero if s is at a bound."""
-    x, rows, scaled = np.log(s), float(weight.sum()), s * t
-    strength, slope = likelihood.strength(scaled), likelihood.slope(scaled)[0]
-    first = -float(weight @ (scaled * strength))  # of the sum in G
-    bend = strength - scaled * slope
-    curvature = 1 - float(weight @ (scaled * bend))
-    if abs(first + x) > FLAT * rows or curvature <= 0:
-        return np.zeros_like(t), 0.0
-    factor = (first / rows) / curvature
-    by_flips = -float(weight @ (scaled * flip_slopes(likelihood, scaled)[1]))
-    return factor * weight * s * bend, -factor * by_flips

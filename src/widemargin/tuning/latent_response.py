@@ -61,6 +61,11 @@ class LatentGradient(KernelGradient):
     by_input_noise: float
     by_flip_noise: float
 
+    def by_constant(self) -> float:
+        """Return the derivative with respect to a constant added to the kernel."""
+        both = 2.0 * float(self.factor.sum()) - float(np.trace(self.factor))
+        return float(self.left.sum() * self.right.sum()) + both
+
 
 def flip_slopes(likelihood: Likelihood, z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the derivatives of log Z(z) and of F(z) with respect to the flip noise."""

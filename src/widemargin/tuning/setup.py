@@ -39,7 +39,7 @@ from widemargin.tuning.landscape import COST_RANGE, Landscape, Point, Scale, Sur
 from widemargin.tuning.smooth_loss import Pair
 
 NAMES = ("C", "gamma", "ard")
-LATENT_NAMES = ("gamma", "ard", "input_noise", "flip_noise")
+LATENT_NAMES = ("gamma", "ard", "input_noise", "flip_noise", "mean_variance")
 REGRESSION_NAMES = ("gamma", "ard", "amplitude", "noise")
 CRITERIA = ("loo", "evidence")
 WIDTHS = (0.1, 1.0, 10.0)  # starts: multiples of gamma="scale"
@@ -75,7 +75,7 @@ def check_names(params: Any, model: Any) -> frozenset[str]:
     if is_latent(model):
         known, default = LATENT_NAMES, ("gamma", "input_noise")
         fix = (
-            'a tuple of "gamma" or "ard", "input_noise" and "flip_noise" for '
+            'a tuple of "gamma" or "ard", "input_noise", "flip_noise" and "mean_variance" for '
             f'{type(model).__name__}, for instance ("gamma", "input_noise")'
         )
     elif is_regression(model):
@@ -212,6 +212,10 @@ class Task:
             members = rng.permutation(np.flatnonzero(self.codes == code))
             chosen.append(members[: max(5, round(size * len(members) / n))])
         return np.sort(np.concatenate(chosen))
+
+    def given(self, landscape: Surface) -> tuple[dict[str, float], FloatArray]:
+        """Return the parameters by name and log gamma, with the values of the estimator."""
+        raise NotImplementedError
 
     def landscape(self, rows: IntArray, observe: Callable[[Point], None]) -> Surface:
         """Return the objective on a subsample."""

@@ -20,8 +20,8 @@ from tests.helpers.byhand import gram
 from tests.helpers.mean_field import solved
 from widemargin import MeanFieldGPClassifier
 from widemargin.problems.mean_field import naive
-from widemargin.solvers.mean_field import factorise, fit_scale, leave_out
-from widemargin.tuning import latent_landscape
+from widemargin.solvers.mean_field import factorise, fit_scale, leave_out, scale_cost
+from widemargin.tuning import gradient, latent_landscape
 from widemargin.tuning.gradient import tune
 from widemargin.tuning.landscape import SMALLEST_NATS
 from widemargin.tuning.latent_landscape import LatentTask
@@ -68,20 +68,23 @@ def test_the_loss_is_that_of_the_left_out_probabilities(inference, calibrate):
     model = MeanFieldGPClassifier(inference=inference, calibrate=calibrate)
     model = tune(model, X, y, ALL, sample_weight=weight)
     expected = log_loss(y, model.loo_proba_, sample_weight=weight)
+    expected += scale_cost(model.readings_[0].scale) / weight.sum()
     assert model.tuning_.loss == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_naive_theory_is_scaled_with_its_posterior_variance():
     """The machine itself may choose the prior's afterwards."""
     X, y = moons()
-    model = tune(MeanFieldGPClassifier(), X, y)
+    model = tune(MeanFieldGPClassifier(mean_variance=0.0), X, y)
     K, label = gram(X, X, gamma=model.gamma), 2.0 * y - 1
     problem = naive(label, np.ones(100), np.ones(100), model.input_noise)
     result = solved(problem, K)
     left = leave_out(result, factorise(K, result.precision()), K)
     t = label * left.mean / np.sqrt(left.variance + model.input_noise)
     s = fit_scale(t, np.ones(100), problem.likelihood)
-    assert model.tuning_.loss == pytest.approx(-norm.logcdf(s * t).mean(), rel=1e-5)
+    assert model.tuning_.loss == pytest.approx(
+        -norm.logcdf(s * t).mean() + scale_cost(s) / 100, rel=1e-5
+    )
 
 
 def test_little_noise_is_not_chosen_for_left_out_errors_that_look_small():
@@ -127,9 +130,68 @@ def test_one_gamma_a_feature_finds_the_real_inputs(criterion, inference):
 def test_the_prior_holds_scales_together_that_the_data_do_not_tell_apart():
     X = np.random.default_rng(0).standard_normal((150, 6))
     y = np.sum(X**2, axis=1) > 5.3
-    gp, options = MeanFieldGPClassifier(), {"params": ("ard",), "criterion": "evidence"}
-    spread = [np.ptp(np.log(tune(gp, X, y, prior=p, **options).gamma)) for p in (0, None)]
-    assert spread[1] < 0.3 < 0.6 < spread[0]
+    gp, options = MeanFieldGPClassifier(mean_variance=0.0), {"criterion": "evidence"}
+    spread = [np.ptp(np.log(tune(gp, X, y, ("ard",), p, **options).gamma)) for p in (0, None, 10)]
+    assert spread[2] < 0.3 < spread[1] < 0.75 * spread[0]
+
+
+def test_the_prior_does_not_outweigh_the_evidence_of_two_features():
+    """The natural scales of moons are 1 to 3 in gamma, the evidence is for 3 to 1."""
+    X, y = make_moons(200, noise=0.3, random_state=0)
+    gp, options = MeanFieldGPClassifier(inference="tap"), {"criterion": "evidence"}
+    free, held = (tune(gp, X, y, ("ard", "input_noise"), p, **options) for p in (0, None))
+    assert free.log_evidence_ - 0.5 < held.log_evidence_ <= free.log_evidence_ + SMALLEST_NATS
+    assert held.gamma[0] > 1.5 * held.gamma[1]
+
+
+# -- what is not made worse -------------------------------------------------------------------
+
+
+def spheres(n, seed, d=20):
+    """Return samples of two spheres around almost the same centre."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, d)) * np.where(y == 0, 2.0, 1.0)[:, None] + d**-0.5 * y[:, None]
+    return X / X.std(axis=0), y
+
+
+@pytest.mark.parametrize("mean", [0.0, "auto"])
+@pytest.mark.parametrize("criterion", ["loo", "evidence"])
+@pytest.mark.parametrize("inference", ["naive", "tap"])
+def test_tuning_is_never_worse_than_the_start(inference, criterion, mean):
+    """With mean 0 the log-loss of spheres prefers kernels that predict one class only."""
+    X, y = spheres(150, 10)
+    start = MeanFieldGPClassifier(inference=inference, mean_variance=mean)
+    tuned = tune(start, X, y, criterion=criterion)
+    start.fit(X, y)
+    if criterion == "loo":
+        assert tuned.loo_error_ <= start.loo_error_
+    else:
+        assert tuned.log_evidence_ >= start.log_evidence_
+
+
+def test_given_parameters_that_are_better_are_kept_with_a_message(monkeypatch):
+    X, y = moons()
+    good = tune(MeanFieldGPClassifier(), X, y)
+    start = MeanFieldGPClassifier(gamma=good.gamma, input_noise=good.input_noise)
+    monkeypatch.setattr(gradient, "descend", lambda landscape, x, **_: (x, *landscape(x)[:1], ""))
+    model = tune(start, X, y, starts=[{"gamma": 1e-3, "input_noise": 100.0}])
+    assert "the parameters are as given: leave-one-out error" in model.tuning_.message
+    expected = {"gamma": good.gamma, "input_noise": good.input_noise}
+    assert model.tuning_.params == pytest.approx(expected)
+    assert model.gamma == pytest.approx(good.gamma)
+    assert model.tuning_.loss == pytest.approx(good.tuning_.loss, rel=1e-6)
+    assert model.loo_error_ == good.loo_error_
+
+
+@pytest.mark.parametrize("criterion", ["loo", "evidence"])
+def test_the_variance_of_the_mean_is_tuned(criterion):
+    X, y = spheres(150, 10)
+    names = ("gamma", "input_noise", "mean_variance")
+    model = tune(MeanFieldGPClassifier(), X, y, names, criterion=criterion)
+    assert set(model.tuning_.params) == set(names)
+    assert model.mean_variance == model.mean_variance_ == model.tuning_.params["mean_variance"]
+    assert model.mean_variance_ > 0.1
 
 
 @pytest.mark.parametrize("inference", ["naive", "tap"])
@@ -140,7 +202,7 @@ def test_flipped_labels_are_found_by_the_evidence(inference):
     X[:, 0] += np.sign(X[:, 0])
     clean = X[:, 0] > 0
     flipped = clean ^ (np.arange(160) % 8 == 0)
-    gp = MeanFieldGPClassifier(inference=inference)
+    gp = MeanFieldGPClassifier(inference=inference, mean_variance=0.0)
     found = [tune(gp, X, y, ALL, criterion="evidence").flip_noise for y in (clean, flipped)]
     assert found[0] == 0.0
     assert 0.08 < found[1] < 0.2

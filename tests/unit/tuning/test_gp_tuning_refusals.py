@@ -20,7 +20,7 @@ BAD = [
     (LinearSVC(), {"params": ("C",), "criterion": "evidence"}, 'must be "loo" for LinearSVC'),
     (SVR(), {"criterion": "evidence"}, "got SVR"),
     (make_pipeline(StandardScaler(), SVC()), {"criterion": "evidence"}, 'must be "loo" for SVC'),
-    (GP(), {"params": ("C", "gamma")}, '"input_noise" and "flip_noise" for MeanFieldGP'),
+    (GP(), {"params": ("C", "gamma")}, '"flip_noise" and "mean_variance" for MeanFieldGP'),
     (GP(), {"params": ()}, "params must be"),
     (GP(), {"params": "gamma"}, "params must be"),
     (SVC(), {"params": ("gamma", "input_noise")}, 'params must be a tuple of "C"'),

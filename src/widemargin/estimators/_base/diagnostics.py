@@ -33,9 +33,13 @@ class Displayed:
         record = find_record(self)
         return proof, None if record is None else record.known_result()
 
+    def _notes(self) -> list[str]:
+        """Return further lines about the fitted model."""
+        return []
+
     def _block(self) -> str:
         proof, left_out = self._known()
-        lines = [] if proof is None else [f"certificate: {proof}"]
+        lines = self._notes() if proof is None else [f"certificate: {proof}", *self._notes()]
         lines += [] if left_out is None else [str(left_out)]
         colour = PROVED if proof is None or proof.converged else OPEN
         text = html.escape("\n".join(lines))

@@ -2,57 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from widemargin._base.multiclass import check_classes, rest_labels
 from widemargin._base.progress import Watch
 from widemargin._base.typing import FloatArray, Matrix
-from widemargin._base.validation import TrainingSet, check_X, require, require_bool, require_number
+from widemargin._base.validation import TrainingSet, require, require_number
 from widemargin.certificate import Certificate, worst
-from widemargin.estimators._base.classification import (
-    OneVsRestClassifier,
-    ScoredClassifier,
-    of_given_rows,
-    set_per_machine,
-)
-from widemargin.estimators._base.diagnostics import Diagnosed, Displayed
-from widemargin.estimators._base.kernel import KernelEstimator, same_container
+from widemargin.estimators._base.classification import of_given_rows, set_per_machine
+from widemargin.estimators._base.diagnostics import Displayed
+from widemargin.estimators._base.kernel import KernelEstimator
 from widemargin.estimators._base.rollback import whole_fit
 from widemargin.estimators.gp.fit import (
     certificates,
+    check_calibrate,
+    check_mean_variance,
     check_memory,
     check_method,
     covariance,
+    is_calibrated,
     solve_function,
     warn_unconverged,
 )
-from widemargin.fitted.by_response import (
-    LatentTraining,
-    Reading,
-    posterior_variances,
-    probabilities,
-    readings,
-    scores,
-)
-from widemargin.fitted.latent import LatentFunctions
-from widemargin.fitted.record import Record, record_of
-from widemargin.kernels import Kernel
+from widemargin.estimators.gp.low_rank import Induced, check_rank, induced, rank_for
+from widemargin.estimators.gp.predictions import LatentPredictions
+from widemargin.fitted.by_response import LatentTraining, keep_left_out, keep_posteriors
+from widemargin.fitted.latent import LatentFunctions, resolved_mean_variance
+from widemargin.fitted.record import Record
+from widemargin.kernels import Kernel, Rows
 from widemargin.problems.mean_field import naive
 from widemargin.problems.mean_field.bounds import Covariance
 from widemargin.solvers.base import Budget
 from widemargin.solvers.mean_field import MeanFieldResult
 
-BLOCK_ROWS = 2_048  # test samples per block: bounds the memory of their kernel values
 
-
-class MeanFieldGPClassifier(
-    OneVsRestClassifier, ScoredClassifier, Diagnosed, Displayed, KernelEstimator
-):
+class MeanFieldGPClassifier(LatentPredictions, Displayed, KernelEstimator):
     r"""Gaussian process classification by mean-field approximations.
 
     The label is the sign of a latent Gaussian process with covariance k plus Gaussian noise of
@@ -63,8 +50,8 @@ class MeanFieldGPClassifier(
 
     Leave-one-out by (8.41) requires one factorisation per latent function and no refit. It is
     computed when `loo_error_`, `loo_proba_`, a probability or a decision value is first needed. The
-    leave-one-out means calibrate the probabilities: they determine a scale factor of the latent
-    mean and, for the naive theory, whether the mean is divided by the posterior or the prior
+    leave-one-out means calibrate the probabilities of the naive theory: they determine a scale
+    factor of the latent mean, and whether the mean is divided by the posterior or the prior
     standard deviation (see `readings_`). The decision function is this standardised mean; its
     normal distribution function is the probability, before flip noise and normalisation.
 
@@ -83,21 +70,30 @@ class MeanFieldGPClassifier(
     coef0 : float, default=0.0
         Constant term of "poly".
     inference : {"naive", "tap", "ep"}, default="naive"
-        Approximation: naive mean field, TAP, or expectation propagation, which is another
-        algorithm for the solution of TAP.
+        Approximation: naive mean field, TAP, or expectation propagation, whose solution is that of
+        TAP and is computed in the same way.
     input_noise : float, default=1.0
         Variance of the Gaussian noise added to the latent function, on the scale of k(x, x), which
         is 1 for "rbf". Not negative; 0 requires separable classes.
     flip_noise : float, default=0.0
         Probability, in [0, 0.5), that a label is wrong irrespective of x. Positive values make the
         model robust to label noise, but the problem is then not convex.
-    mean_variance : float, default=0.0
-        Variance of the Gaussian prior of a constant mean (an intercept); 0 is no constant mean.
-    solver : {"auto", "newton", "newton_cg", "table"}, default="auto"
-        Newton's method by factorisation or by conjugate gradients; "table" is the iteration of
-        Table 8.1, for the naive theory only. "auto" chooses by size; it is required for "ep".
-    calibrate : bool, default=True
-        Whether to scale the latent mean by leave-one-out, see above.
+    mean_variance : "auto" or float, default="auto"
+        Variance of the Gaussian prior of a constant mean (an intercept); "auto" is the mean of
+        k(x, x) over the training samples, which is 1 for "rbf"; 0 is no constant mean.
+    rank : None, "auto" or int, default=None
+        None is the exact model, whose matrices grow with the square of the number of samples. An
+        integer is the largest number of inducing samples of a low-rank model, whose time and memory
+        grow linearly; "auto" is exact for up to 5,000 samples and chooses up to 1,000 inducing
+        samples for more. What they leave of the prior variance counts as input noise.
+    solver : {"auto", "newton", "newton_cg", "table", "sweeps"}, default="auto"
+        Newton's method by factorisation or by conjugate gradients; "auto" chooses by size. "table"
+        is the iteration of Table 8.1, for the naive theory only; "sweeps" are those of expectation
+        propagation, for "tap" and "ep", which take several times as long.
+    calibrate : "auto" or bool, default="auto"
+        Whether to scale the latent mean by leave-one-out, see above. "auto" does so for the naive
+        theory only: the probabilities of TAP are those of the posterior already. The scale is
+        shrunk towards 1, by as much as some ten samples can say about it.
     tol : float, default=1e-10
         Largest residual of the mean-field equations, relative to max(1, embedding strength).
     cache_size : float, default=4000
@@ -127,13 +123,18 @@ class MeanFieldGPClassifier(
         convex function of the coefficients: `primal` is its value at `alpha_`, `dual` Fenchel's
         lower bound at the means of the training samples, both with their rounding errors, and
         `kkt_violation` the residual; the worst of `certificates_`. None for the other
-        approximations, which are not convex problems.
+        approximations, which are not convex problems, and for low-rank models.
     certificates_ : list of Certificate
         Certificates, one per latent function; empty if `certificate_` is None.
+    rank_ : int or None
+        Number of inducing samples; None for the exact model.
+    approximation_error_ : float
+        Fraction of the prior variances of the training samples that the inducing samples leave out;
+        0 for the exact model.
     n_iter_ : int
         Maximum number of steps over the latent functions.
-    classes_, gamma_
-        Class labels, sorted, and value of gamma used in the fit.
+    classes_, gamma_, mean_variance_
+        Class labels, sorted, and values of gamma and mean_variance used in the fit.
     n_features_in_, feature_names_in_
         Number of features seen during `fit`, and their names if X has string column names.
 
@@ -157,7 +158,8 @@ class MeanFieldGPClassifier(
     0.023
     """
 
-    tunable = ("gamma", "ard", "input_noise", "flip_noise")  # hyperparameters that `tune` accepts
+    # Hyperparameters that `tune` accepts.
+    tunable = ("gamma", "ard", "input_noise", "flip_noise", "mean_variance")
     loo_scorings = ("error", "log_loss", "evidence")
 
     def __init__(
@@ -170,9 +172,10 @@ class MeanFieldGPClassifier(
         inference: str = "naive",
         input_noise: float = 1.0,
         flip_noise: float = 0.0,
-        mean_variance: float = 0.0,
+        mean_variance: Any = "auto",
+        rank: Any = None,
         solver: str = "auto",
-        calibrate: bool = True,
+        calibrate: Any = "auto",
         tol: float = 1e-10,
         cache_size: float = 4000,
         max_iter: int = -1,
@@ -187,6 +190,7 @@ class MeanFieldGPClassifier(
         self.input_noise = input_noise
         self.flip_noise = flip_noise
         self.mean_variance = mean_variance
+        self.rank = rank
         self.solver = solver
         self.calibrate = calibrate
         self.tol = tol
@@ -200,11 +204,12 @@ class MeanFieldGPClassifier(
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number("input_noise", self.input_noise, "a number, not negative", least=0.0)
-        require_number("mean_variance", self.mean_variance, "a number, not negative", least=0.0)
+        check_mean_variance(self.mean_variance)
         require_number("flip_noise", self.flip_noise, "a number in [0, 0.5)", least=0.0)
         require(self.flip_noise < 0.5, "flip_noise", self.flip_noise, "a number in [0, 0.5)")
-        require_bool("calibrate", self.calibrate)
+        check_calibrate(self.calibrate)
         check_method(self.inference, self.solver)
+        check_rank(self.rank, self.kernel, self.solver)
 
     def _check_kernel_matrix(self, kernel: Kernel, X: Matrix) -> bool:
         """Skip the check here; `covariance` raises if the matrix is not positive semi-definite."""
@@ -236,25 +241,36 @@ class MeanFieldGPClassifier(
         self.classes_, codes = check_classes(data.y)
         labels = rest_labels(codes, len(self.classes_))
         rows = self._kernel_rows(data)
-        check_memory(rows, len(labels), self.inference, self.cache_size)
-        K = covariance(rows, self.kernel, self.mean_variance, self.input_noise)
+        most = rank_for(self.rank, rows.n, self.cache_size)
+        if most is None:
+            check_memory(rows, len(labels), self.inference, self.solver, self.cache_size)
+        offset = resolved_mean_variance(self.mean_variance, rows.diagonal(), data.weight)
+        self.mean_variance_ = offset
+        low = None if most is None else induced(rows, self.rank, most, offset)
+        self.rank_ = None if low is None else low.rows.n
+        self.approximation_error_ = 0.0 if low is None else low.error
+        noise: Any = float(self.input_noise)
+        K: Any
+        if low is None:
+            K = covariance(rows, self.kernel, offset, self.input_noise)
+        else:
+            K, noise = low.covariance, noise + low.rest
         name = type(self).__name__
         with Watch(name, self.tol, self.verbose, self.time_limit, len(labels)) as watch:
-            results = [self._solve(K, label, data.weight, watch) for label in labels]
-        self._keep(data, results)
-        self._certify(Covariance(K, rows, float(self.mean_variance)), results, data.cost_error)
+            results = [self._solve(K, label, data.weight, noise, watch) for label in labels]
+        self._keep(data, results, low)
+        self._certify(K, rows, results, data.cost_error)
         if self.residual_ > self.tol:
             warn_unconverged(name, results, self.residual_, self.tol, self.solver)
         return self
 
     def _solve(
-        self, K: FloatArray, label: FloatArray, weight: FloatArray, watch: Watch
+        self, K: Any, label: FloatArray, weight: FloatArray, noise: Any, watch: Watch
     ) -> MeanFieldResult:
         """Solve the mean-field equations of one latent function."""
         watch.next_part()
-        noise, flips = float(self.input_noise), float(self.flip_noise)
         return solve_function(
-            naive(label, weight, np.diagonal(K).copy(), noise, flips),
+            naive(label, weight, K.diagonal().copy(), noise, float(self.flip_noise)),
             K,
             tol=self.tol,
             budget=Budget(int(self.max_iter), watch),
@@ -263,22 +279,30 @@ class MeanFieldGPClassifier(
             kernel=self.kernel,
         )
 
-    def _keep(self, data: TrainingSet, results: list[MeanFieldResult]) -> None:
+    def _keep(self, data: TrainingSet, results: list[MeanFieldResult], low: Induced | None) -> None:
         """Store the latent functions, and the solutions in the order of the user's samples."""
-        self._latent_ = LatentFunctions(
-            data.X,
-            self._kernel_,
-            self._centre_,
-            data.index,
-            float(self.mean_variance),
-            np.column_stack([result.coefficients for result in results]),
-            np.column_stack([result.precision() for result in results]),
-            float(self.input_noise),
-            float(self.flip_noise),
-        )
+        noise, left = (float(self.input_noise), float(self.flip_noise)), None
+        if low is not None:
+            self._latent_, left = low.latent(data, results, *noise)
+        else:
+            self._latent_ = LatentFunctions(
+                data.X,
+                self._kernel_,
+                self._centre_,
+                data.index,
+                self.mean_variance_,
+                np.column_stack([result.coefficients for result in results]),
+                np.column_stack([result.precision() for result in results]),
+                *noise,
+            )
         has_choice = self.inference == "naive"
-        calibrate = bool(self.calibrate)
-        self._record_ = Record(LatentTraining(data, self._latent_, results, calibrate, has_choice))
+        calibrate = is_calibrated(self.calibrate, self.inference)
+        bare = [replace(result, posterior=None) for result in results]  # it is not pickled
+        self._record_ = Record(LatentTraining(data, self._latent_, bare, calibrate, has_choice))
+        if left is None:
+            keep_posteriors(self._record_, results)
+        else:
+            keep_left_out(self._record_, left)
         strengths = np.array([np.abs(r.coefficients) / data.weight for r in results])
         set_per_machine(
             self,
@@ -288,113 +312,18 @@ class MeanFieldGPClassifier(
         )
         self.n_iter_ = max(1, *(result.n_iter for result in results))
 
-    def _certify(self, known: Covariance, results: list[MeanFieldResult], blur: float) -> None:
+    def _notes(self) -> list[str]:
+        """Return the rank of a low-rank model and its error, for the HTML representation."""
+        rank = getattr(self, "rank_", None)
+        error = getattr(self, "approximation_error_", 0.0)
+        return [f"rank {rank}: {error:.2g} of the prior variance is left out"] if rank else []
+
+    def _certify(self, K: Any, rows: Rows, results: list[MeanFieldResult], blur: float) -> None:
         """Compute certificates for convex problems, and the largest residual."""
         self.certificates_: list[Certificate] = []
-        if self.inference == "naive" and self.flip_noise == 0:
+        if self.inference == "naive" and self.flip_noise == 0 and self.rank_ is None:
+            known = Covariance(K, rows, self.mean_variance_)
             self.certificates_ = certificates(known, results, self.tol, blur)
         self.certificate_ = worst(self.certificates_) if self.certificates_ else None
         proved = [certificate.kkt_violation for certificate in self.certificates_]
         self.residual_ = max(proved or [result.residual for result in results])
-
-    # -- prediction ------------------------------------------------------------------------
-
-    def _blocks(self, X: Any) -> Iterator[tuple[Matrix, FloatArray]]:
-        """Yield blocks of samples with their kernel values against the training samples."""
-        check_is_fitted(self)
-        X = check_X(self, X, accept_sparse=self.kernel != "precomputed")
-        latent = self._latent_
-        if latent.kernel.name == "precomputed":
-            X = X[:, latent.index]
-        else:
-            X, own = same_container(X, latent.X)
-            latent = replace(latent, X=own)
-        for start in range(0, X.shape[0], BLOCK_ROWS):
-            block = X[start : start + BLOCK_ROWS]
-            yield block, latent.cross(block)
-
-    def predict_latent(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance of the latent function, without input noise.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        mean, variance : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column per class if there are more than two; with two classes, a positive mean
-            favours ``classes_[1]``. The mean is not scaled by leave-one-out.
-        """
-        means, variances = [], []
-        for block, cross in self._blocks(X):
-            latent, prior = self._latent_, self._latent_.prior_variance(block)
-            means.append(latent.mean(cross))
-            variances.append(posterior_variances(self._record_, latent, cross, prior))
-        mean, variance = np.concatenate(means), np.concatenate(variances)
-        return (mean[:, 0], variance[:, 0]) if len(self.classes_) == 2 else (mean, variance)
-
-    def _machine_values(self, X: Any) -> FloatArray:
-        """Return the standardised latent means, one column per latent function."""
-        found = []
-        for block, cross in self._blocks(X):
-            prior = self._latent_.prior_variance(block)
-            found.append(scores(self._record_, self._latent_, cross, prior))
-        return np.concatenate(found)
-
-    def _deciding_scores(self, X: Any) -> FloatArray:
-        """Return scores for `predict`: for two classes the latent mean, whose sign suffices."""
-        check_is_fitted(self)
-        if len(self.classes_) > 2:
-            return self.decision_function(X)
-        return np.concatenate([self._latent_.mean(cross) for _, cross in self._blocks(X)])[:, 0]
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class; the largest is that of the predicted class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities in the order of `classes_`.
-        """
-        fields = self._machine_values(X)
-        return probabilities(self._latent_, fields)
-
-    # -- leave-one-out ---------------------------------------------------------------------
-
-    @property
-    def loo_error_(self) -> float:
-        """Leave-one-out error rate of the training samples by linear response, without refits."""
-        return self.loo_error()
-
-    @property
-    def loo_proba_(self) -> FloatArray:
-        """Leave-one-out probabilities of the training samples."""
-        fields = record_of(self).left_out().values
-        return probabilities(self._latent_, fields)
-
-    @property
-    def readings_(self) -> list[Reading]:
-        """Scale and variance that map each latent function to probabilities, by leave-one-out."""
-        return readings(record_of(self))
-
-    def compact(self) -> Any:
-        """Return a copy of the model without labels, weights and solutions, for storage.
-
-        Predictions are unchanged. The training samples are kept, because the latent function needs
-        all of them. The scale of the probabilities is computed first. Leave-one-out results that
-        have been computed are kept; computing others raises ValueError.
-
-        Returns
-        -------
-        MeanFieldGPClassifier
-            The compact model.
-        """
-        readings(record_of(self))
-        return super().compact()

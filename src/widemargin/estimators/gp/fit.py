@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from widemargin._base.messages import warn
 from widemargin._base.typing import FloatArray
-from widemargin._base.validation import require, require_choice
+from widemargin._base.validation import require, require_choice, require_number
 from widemargin.certificate import Certificate, reason_of
 from widemargin.fitted.latent import kernel_matrix
 from widemargin.kernels import Rows, is_mercer
@@ -35,18 +35,38 @@ def check_method(inference: str, solver: str) -> None:
     """Raise if the solver is not available for the approximation."""
     require_choice("inference", inference, INFERENCES)
     require_choice("solver", solver, METHODS)
-    if inference == "ep":
-        fix = '"auto" with inference="ep", which has an algorithm of its own'
-        require(solver == "auto", "solver", solver, fix)
-    if inference == "tap":
-        fix = 'another one with inference="tap": Table 8.1 is for the naive theory'
+    if inference == "naive":
+        fix = 'another one with inference="naive": expectation propagation solves TAP'
+        require(solver != "sweeps", "solver", solver, fix)
+    else:
+        fix = f'another one with inference="{inference}": Table 8.1 is for the naive theory'
         require(solver != "table", "solver", solver, fix)
 
 
-def check_memory(rows: Rows, n_functions: int, inference: str, cache_size: float) -> None:
+def check_mean_variance(value: Any) -> None:
+    """Raise if a prior variance of the constant mean is neither "auto" nor a number."""
+    if not (isinstance(value, str) and value == "auto"):
+        require_number("mean_variance", value, '"auto" or a number, not negative', least=0.0)
+
+
+def check_calibrate(value: Any) -> None:
+    """Raise if the choice of calibration is neither "auto" nor a boolean."""
+    if not (isinstance(value, str) and value == "auto"):
+        require(isinstance(value, bool | np.bool_), "calibrate", value, '"auto", True or False')
+
+
+def is_calibrated(calibrate: Any, inference: str) -> bool:
+    """Return whether latent means are scaled by leave-one-out; "auto": for the naive theory."""
+    return inference == "naive" if isinstance(calibrate, str) else bool(calibrate)
+
+
+def check_memory(
+    rows: Rows, n_functions: int, inference: str, solver: str, cache_size: float
+) -> None:
     """Raise if the n x n matrices would exceed cache_size, before they are allocated."""
-    # Leave-one-out holds K, one factor per latent function and two inverse factors.
-    matrices = max(matrices_needed(inference), 3 + n_functions)
+    # Leave-one-out holds K and one factor per latent function, which TAP keeps during the fit.
+    own = matrices_needed(inference, solver)
+    matrices = max(own, 3 + n_functions) if inference == "naive" else own - 1 + n_functions
     if not rows.kernel.is_mercer_by_name:
         matrices = max(matrices, MERCER_MATRICES)
     needed = 8e-6 * matrices * float(rows.n) ** 2
@@ -82,7 +102,7 @@ def covariance(rows: Rows, kernel: Any, mean_variance: float, input_noise: float
 
 def solve_function(
     problem: MeanField,
-    K: FloatArray,
+    K: Any,
     *,
     tol: float,
     budget: Budget,
@@ -96,8 +116,10 @@ def solve_function(
             problem, K, tol=tol, budget=budget, method=method, inference=inference
         )
         # Factorise here so that `fit` raises, not `predict`, if rounding in K outweighs the noise.
+        if result.posterior is not None:
+            return result
         precision = result.precision()
-        largest = float((np.abs(precision) * np.diagonal(K)).max())
+        largest = float((np.abs(precision) * K.diagonal()).max())
         if len(K) * np.finfo(np.float64).eps * largest > DOUBTFUL:
             factorise(K, precision)
         return result

@@ -67,6 +67,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg.blas import dsymv
@@ -139,8 +140,20 @@ def _slope_far_left(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return (x + excess) * excess, (tail - excess) / (x + tail)
 
 
-def symmetric_product(K: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return K @ vector, reading one triangle of K only."""
+class SymmetricMatrix(Protocol):
+    """Operations of a covariance matrix that the equations need: an array has them."""
+
+    def __matmul__(self, other: FloatArray, /) -> FloatArray:
+        """Return the product with a vector."""
+
+    def diagonal(self) -> FloatArray:
+        """Return the diagonal."""
+
+
+def symmetric_product(K: SymmetricMatrix, vector: FloatArray) -> FloatArray:
+    """Return K @ vector; of an array one triangle is read only."""
+    if not isinstance(K, np.ndarray):
+        return np.asarray(K @ vector)
     return np.asarray(dsymv(1.0, K.T, vector, lower=1))
 
 
@@ -181,8 +194,8 @@ class MeanField:
         Positive sample weights: the number of equal samples that each one represents.
     cavity : ndarray of shape (n,)
         c; the diagonal of K for the naive theory.
-    input_noise : float
-        v.
+    input_noise : float or ndarray of shape (n,)
+        v; a low-rank model adds the variance that it does not represent.
     likelihood : Likelihood
         Z, F and d.
     """
@@ -190,7 +203,7 @@ class MeanField:
     label: FloatArray
     weight: FloatArray
     cavity: FloatArray
-    input_noise: float
+    input_noise: Any
     likelihood: Likelihood = Likelihood()
 
     @property
@@ -202,6 +215,11 @@ class MeanField:
     def scale(self) -> FloatArray:
         """Return sqrt(lambda), the standard deviation of the noisy cavity field."""
         return np.sqrt(self.cavity + self.input_noise)
+
+    @property
+    def least_noise(self) -> float:
+        """Smallest input noise of a sample."""
+        return float(np.min(self.input_noise))
 
     @property
     def is_convex(self) -> bool:
@@ -230,7 +248,7 @@ class MeanField:
         error = np.abs(self.likelihood.strength(z) - asked) / np.maximum(1.0, asked)
         return float(error.max(initial=0.0))
 
-    def at(self, K: FloatArray, z: FloatArray) -> Fields:
+    def at(self, K: SymmetricMatrix, z: FloatArray) -> Fields:
         """Evaluate the equations at standardised fields z."""
         coefficients = self.coefficients(z)
         field = symmetric_product(K, coefficients)
@@ -355,7 +373,7 @@ def naive(
     label: FloatArray,
     weight: FloatArray,
     diagonal: FloatArray,
-    input_noise: float,
+    input_noise: Any,
     flip_noise: float = 0.0,
 ) -> MeanField:
     """Return the naive mean-field equations, with cavity variances k(x_i, x_i)."""

@@ -9,12 +9,13 @@ naive       newton        Newton's method, one Cholesky factorisation per step; 
                           continuation from 0
 naive       newton_cg     Newton's method with conjugate gradients for the directions
 naive       table         Table 8.1 of Opper and Winther (2000), for study
-tap         newton(_cg)   outer fixed-point iteration on the cavity variances
-ep          --            expectation propagation, an independent algorithm for tap
+tap, ep     newton(_cg)   outer fixed-point iteration on the cavity variances
+tap, ep     sweeps        parallel expectation propagation, an independent algorithm, slower
 ==========  ============  ====================================================================
 
-"auto" is "newton_cg" for more than 200 samples unless the input noise is small (below 1 % of the
-largest cavity variance), else "newton".
+Expectation propagation has the solution of TAP, so that "tap" and "ep" are the same. "auto" is
+"newton_cg" for more than 200 samples unless the input noise is small (below 1 % of the largest
+cavity variance), else "newton".
 
 >>> import numpy as np
 >>> from widemargin.problems.mean_field import naive
@@ -29,14 +30,18 @@ largest cavity variance), else "newton".
 
 from __future__ import annotations
 
-from widemargin._base.typing import FloatArray
+from typing import Any
+
+import numpy as np
+
 from widemargin._base.validation import require_choice
 from widemargin.problems.mean_field import MeanField
 from widemargin.solvers.base import Budget
 from widemargin.solvers.literature.mean_field_table import solve_table
 from widemargin.solvers.mean_field.cg import conjugate_direction
 from widemargin.solvers.mean_field.ep import solve_ep
-from widemargin.solvers.mean_field.left_out import LeftOutFields, fit_scale, leave_out
+from widemargin.solvers.mean_field.left_out import LeftOutFields, fit_scale, leave_out, scale_cost
+from widemargin.solvers.mean_field.low_rank import InnerPosterior, LowRankCovariance
 from widemargin.solvers.mean_field.newton import (
     dense_direction,
     has_little_noise,
@@ -51,30 +56,33 @@ from widemargin.solvers.mean_field.tap import solve_tap
 __all__ = [
     "INFERENCES",
     "METHODS",
+    "InnerPosterior",
     "LeftOutFields",
+    "LowRankCovariance",
     "MeanFieldResult",
     "Posterior",
     "factorise",
     "fit_scale",
     "leave_out",
     "matrices_needed",
+    "scale_cost",
     "solve",
 ]
 
 INFERENCES = ("naive", "tap", "ep")
-METHODS = ("auto", "newton", "newton_cg", "table")
+METHODS = ("auto", "newton", "newton_cg", "table", "sweeps")
 MANY_SAMPLES = 200  # above this conjugate gradients are faster, unless the noise is small
-DEFAULT_STEPS = {"newton": 500, "table": 20_000, "ep": 2_000}
+DEFAULT_STEPS = {"newton": 500, "table": 20_000, "sweeps": 2_000}
 
 
-def matrices_needed(inference: str) -> int:
+def matrices_needed(inference: str, method: str = "auto") -> int:
     """Return the number of n x n float64 matrices that a fit holds at once."""
-    return {"naive": 2, "tap": 5, "ep": 6}[inference]
+    return 6 if method == "sweeps" else 2 if inference == "naive" else 5
 
 
 def solve(
     problem: MeanField,
-    data: FloatArray,
+    data: Any,
     *,
     tol: float,
     budget: Budget,
@@ -88,16 +96,16 @@ def solve(
     ----------
     problem : MeanField
         The naive equations, whose cavity variances are the diagonal of K.
-    data : ndarray of shape (n, n)
-        Kernel matrix K, float64, without the input noise.
+    data : ndarray of shape (n, n) or LowRankCovariance
+        Kernel matrix K, float64, without the input noise; low-rank ones support method "newton".
     tol : float
         Largest residual of the equations.
     budget : Budget
         Number of steps; a negative `max_iter` selects the default of the method.
     start : MeanFieldResult, optional
         Warm start of Newton's method; the other methods start from the prior.
-    method : {"auto", "newton", "newton_cg", "table"}
-        Algorithm; not used by inference="ep". "table" solves the naive equations.
+    method : {"auto", "newton", "newton_cg", "table", "sweeps"}
+        Algorithm. "table" solves the naive equations, "sweeps" those of TAP.
     inference : {"naive", "tap", "ep"}
         Approximation of the posterior.
 
@@ -108,27 +116,29 @@ def solve(
     """
     require_choice("method", method, METHODS)
     require_choice("inference", inference, INFERENCES)
-    if inference == "ep":
-        if problem.input_noise == 0:  # Newton's method raises if there is no solution
+    if method == "sweeps":
+        if problem.least_noise == 0:  # Newton's method raises if there is no solution
             sharp = problem.with_flip_noise(0.0)
             steps = Budget(DEFAULT_STEPS["newton"], budget.monitor)
             solve_newton(sharp, data, dense_direction(data), tol=tol, budget=steps)
-        return solve_ep(problem, data, tol=tol, budget=_granted(budget, "ep"))
+        return solve_ep(problem, data, tol=tol, budget=_granted(budget, "sweeps"))
     if method == "table":
         steps = _granted(budget, "table")
         fields = solve_table(problem, data, tol=tol, budget=steps)
     else:
         if method == "auto":
-            by_products = problem.n_rows > MANY_SAMPLES and not has_little_noise(problem)
+            is_array = isinstance(data, np.ndarray)
+            many = is_array and problem.n_rows > MANY_SAMPLES
+            by_products = many and not has_little_noise(problem)
             method = "newton_cg" if by_products else "newton"
         direction = (conjugate_direction if method == "newton_cg" else dense_direction)(data)
         steps, first = _granted(budget, "newton"), None if start is None else start.z
-        if inference == "tap":
+        if inference != "naive":
             found = solve_tap(problem, data, direction, tol=tol, budget=steps, start=first)
-            if found.status != "stalled":
+            if found.status != "stalled" or not isinstance(data, np.ndarray):
                 return found
             # Expectation propagation has the same fixed point and may converge where this stalls.
-            other = solve_ep(problem, data, tol=tol, budget=_granted(budget, "ep"))
+            other = solve_ep(problem, data, tol=tol, budget=_granted(budget, "sweeps"))
             return other if other.residual < found.residual else found
         fields = solve_by_continuation(problem, data, direction, tol=tol, budget=steps, start=first)
     if problem.is_convex and steps.status != "converged":

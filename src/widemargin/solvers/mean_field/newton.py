@@ -14,14 +14,14 @@ are far in the left tail, where F is nearly linear, and the iteration starts the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from widemargin._base.typing import FloatArray
 from widemargin.problems.mean_field import Fields, MeanField, symmetric_product
 from widemargin.solvers.base import Budget
-from widemargin.solvers.mean_field.posterior import factorise
+from widemargin.solvers.mean_field.posterior import factorise, room_for
 
 # Continuation in the flip noise: fractions at which the equations are solved in turn.
 CONTINUATION = (0.01, 0.1, 0.3, 0.6, 1.0)
@@ -39,15 +39,15 @@ Direction: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """(precisions n, right side) -> (K + diag(1/n))^-1 right side."""
 
 
-def dense_direction(K: FloatArray) -> Direction:
+def dense_direction(K: Any) -> Direction:
     """Return a function that computes Newton directions by factorisation, with reused memory."""
-    scratch = np.empty_like(K)
+    scratch = room_for(K)
     return lambda precision, right: factorise(K, precision, scratch).solve(right)
 
 
 def solve_newton(
     problem: MeanField,
-    K: FloatArray,
+    K: Any,
     direction: Direction,
     *,
     tol: float,
@@ -63,7 +63,7 @@ def solve_newton(
         start = np.full(problem.n_rows, LEFT if has_little_noise(problem) else 0.0)
     here = problem.at(K, start)
     # Without input noise a solution need not exist, and the iteration may diverge.
-    unsure = problem.input_noise == 0 and problem.is_convex
+    unsure = problem.least_noise == 0 and problem.is_convex
     while here.residual > tol:
         if unsure:
             require_separable(K, here.coefficients)
@@ -84,11 +84,11 @@ def solve_newton(
 
 def has_little_noise(problem: MeanField) -> bool:
     """Return whether the noise is so small that fields can be far in the left tail of F."""
-    return problem.input_noise < LITTLE_NOISE * float(np.max(problem.cavity))
+    return problem.least_noise < LITTLE_NOISE * float(np.max(problem.cavity))
 
 
 def _newton_step(
-    problem: MeanField, K: FloatArray, here: Fields, direction: Direction
+    problem: MeanField, K: Any, here: Fields, direction: Direction
 ) -> tuple[FloatArray, float]:
     """Return the step in z and the slope of E along it."""
     missing = here.reached - here.z
@@ -99,7 +99,7 @@ def _newton_step(
 
 
 def _line_search(
-    problem: MeanField, K: FloatArray, here: Fields, step: tuple[FloatArray, float]
+    problem: MeanField, K: Any, here: Fields, step: tuple[FloatArray, float]
 ) -> Fields | None:
     """Backtrack until the residual halves or the merit function decreases sufficiently.
 
@@ -130,7 +130,7 @@ def _line_search(
 
 def solve_by_continuation(
     problem: MeanField,
-    K: FloatArray,
+    K: Any,
     direction: Direction,
     *,
     tol: float,
@@ -160,7 +160,7 @@ def solve_by_continuation(
     return fields
 
 
-def not_worse_than_prior(problem: MeanField, K: FloatArray, fields: Fields) -> Fields:
+def not_worse_than_prior(problem: MeanField, K: Any, fields: Fields) -> Fields:
     """Return fields with E <= 0, its value at the prior (all coefficients zero).
 
     The given ones are returned if they satisfy this; otherwise the strengths are capped, at the cap
@@ -173,7 +173,7 @@ def not_worse_than_prior(problem: MeanField, K: FloatArray, fields: Fields) -> F
     return capped[int(np.nanargmin(energies))]
 
 
-def require_separable(K: FloatArray, coefficients: FloatArray) -> None:
+def require_separable(K: Any, coefficients: FloatArray) -> None:
     """Raise if the coefficients prove that the equations without input noise have no solution.
 
     This is the case if and only if some coefficients with the signs of the labels, not all zero,
@@ -182,7 +182,7 @@ def require_separable(K: FloatArray, coefficients: FloatArray) -> None:
     """
     total = max(float(np.abs(coefficients).sum()), np.finfo(np.float64).tiny)
     share = coefficients / total
-    largest = float(np.diagonal(K).max())
+    largest = float(K.diagonal().max())
     if float(share @ symmetric_product(K, share)) <= SINGULAR * largest:
         raise ValueError(
             "input_noise=0 needs classes that the kernel separates (equal rows with different "

@@ -12,9 +12,10 @@ noise can make precisions negative; then I + diag(n) K itself is factorised (LU)
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg.blas import dtrmm, dtrmv
 from scipy.linalg.lapack import dgetrf, dgetri, dgetrs, dpotrf, dpotrs, dtrtri, dtrtrs
 
 from widemargin._base.typing import FloatArray
@@ -26,21 +27,32 @@ COLUMNS = 1024  # right-hand sides per solve, to bound the memory
 class Posterior(Protocol):
     """Factorised posterior covariance."""
 
+    def invert(self) -> None:
+        """Prepare for `diagonals` and for `reduction` at many points, in place."""
+
     def solve(self, right: FloatArray) -> FloatArray:
         """Return (K + diag(1/n))^-1 right, without dividing by n."""
 
     def reduction(self, cross: FloatArray) -> FloatArray:
         """Return the reduction of the prior variance at points with cross = k(points, samples)."""
 
-    def diagonals(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def diagonals(self, K: Any) -> tuple[FloatArray, FloatArray]:
         """Return the diagonals of B and of Sigma = K B."""
 
     def log_determinant(self) -> float:
         """Return log det (I + diag(n) K)."""
 
 
-def factorise(K: FloatArray, precision: FloatArray, out: FloatArray | None = None) -> Posterior:
+def room_for(K: Any) -> FloatArray | None:
+    """Return an array for factors of a covariance matrix; None if it is not an array."""
+    return np.empty_like(K) if isinstance(K, np.ndarray) else None
+
+
+def factorise(K: Any, precision: FloatArray, out: FloatArray | None = None) -> Posterior:
     """Factorise a posterior; `out`, an array like K, is overwritten and holds the factor."""
+    if not isinstance(K, np.ndarray):
+        found: Posterior = K.factorise(precision)
+        return found
     out = np.empty_like(K) if out is None else out
     if (precision >= 0).all():
         return CholeskyPosterior(K, precision, out)
@@ -48,7 +60,11 @@ def factorise(K: FloatArray, precision: FloatArray, out: FloatArray | None = Non
 
 
 class CholeskyPosterior:
-    """Posterior with nonnegative precisions, by Cholesky factorisation."""
+    """Posterior with nonnegative precisions, by Cholesky factorisation.
+
+    `invert` replaces the factor L by its inverse: the rows of the inverse give all variances, and
+    products with it are faster than solves.
+    """
 
     def __init__(self, K: FloatArray, precision: FloatArray, out: FloatArray) -> None:
         self.precision = precision
@@ -56,13 +72,25 @@ class CholeskyPosterior:
         np.multiply(K, self.root, out=out)
         out *= self.root[:, None]
         out[np.diag_indices_from(out)] += 1.0
-        self.factor, failed = dpotrf(out.T, lower=1, clean=0, overwrite_a=1)
+        self.factor, failed = dpotrf(out.T, lower=1, clean=1, overwrite_a=1)
         if failed:
             raise FloatingPointError("the kernel matrix is far from positive semi-definite")
+        self.half_log_determinant = float(np.log(np.diagonal(self.factor)).sum())
+        self.is_inverse = False
+
+    def invert(self) -> None:
+        """Replace the factor by its inverse; both have zeros above the diagonal."""
+        if not self.is_inverse:
+            self.factor = dtrtri(self.factor, lower=1, overwrite_c=1)[0]
+            self.is_inverse = True
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return T (I + T K T)^-1 T right."""
-        scaled = dpotrs(self.factor, self.root * right, lower=1)[0]
+        scaled = self.root * right
+        if self.is_inverse:
+            scaled = dtrmv(self.factor, dtrmv(self.factor, scaled, lower=1), lower=1, trans=1)
+        else:
+            scaled = dpotrs(self.factor, scaled, lower=1)[0]
         return np.asarray(self.root * scaled)
 
     def reduction(self, cross: FloatArray) -> FloatArray:
@@ -71,14 +99,17 @@ class CholeskyPosterior:
         for start in range(0, len(cross), COLUMNS):
             part = slice(start, start + COLUMNS)
             right = np.multiply(cross[part], self.root).T
-            solved = dtrtrs(self.factor, right, lower=1, overwrite_b=1)[0]
+            if self.is_inverse:
+                solved = dtrmm(1.0, self.factor, right, lower=1, overwrite_b=1)
+            else:
+                solved = dtrtrs(self.factor, right, lower=1, overwrite_b=1)[0]
             found[part] = np.einsum("ij,ij->j", solved, solved)
         return found
 
     def diagonals(self, K: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return diag B from the inverse factor, and diag Sigma = (1 - diag B) / n if accurate."""
-        inverse = np.tril(dtrtri(self.factor, lower=1)[0])
-        kept = np.einsum("ij,ij->j", inverse, inverse)
+        self.invert()
+        kept = np.einsum("ij,ij->j", self.factor, self.factor)
         safe = 1 - kept > NEARLY_ONE
         variance = np.diagonal(K).copy()
         variance[safe] = (1 - kept[safe]) / self.precision[safe]
@@ -87,11 +118,14 @@ class CholeskyPosterior:
 
     def log_determinant(self) -> float:
         """Return twice the sum of the logarithms of the factor's diagonal."""
-        return 2.0 * float(np.log(np.diagonal(self.factor)).sum())
+        return 2.0 * self.half_log_determinant
 
 
 class GeneralPosterior:
     """Posterior with precisions of either sign, by LU factorisation."""
+
+    def invert(self) -> None:
+        """Do nothing: the factors serve all purposes."""
 
     def __init__(self, K: FloatArray, precision: FloatArray, out: FloatArray) -> None:
         self.precision = precision

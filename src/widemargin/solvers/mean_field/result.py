@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from widemargin._base.typing import FloatArray
 from widemargin.problems.mean_field import Fields, MeanField
 from widemargin.solvers.base import Budget, Result
+from widemargin.solvers.mean_field.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,6 +30,8 @@ class MeanFieldResult(Result):
         Approximation of log p(y).
     residual : float
         Largest error of the equations, relative to max(1, F).
+    posterior : Posterior, optional
+        The factorised posterior, if the solver has computed it.
     """
 
     problem: MeanField
@@ -37,6 +40,7 @@ class MeanFieldResult(Result):
     field: FloatArray
     log_evidence: float
     residual: float
+    posterior: Posterior | None = None
 
     @classmethod
     def at(
@@ -47,6 +51,7 @@ class MeanFieldResult(Result):
         *,
         log_evidence: float,
         residual: float,
+        posterior: Posterior | None = None,
     ) -> MeanFieldResult:
         """Construct the result of a run from its last fields and its budget."""
         return cls(
@@ -56,6 +61,7 @@ class MeanFieldResult(Result):
             field=fields.field,
             log_evidence=log_evidence,
             residual=residual,
+            posterior=posterior,
             n_iter=budget.used,
             status=budget.status,
         )
