@@ -124,7 +124,8 @@ def tune(
     and `tuning_.message` says so.
 
     **GPRegressor.** Minus the log density of the leave-one-out predictions, or minus the log
-    evidence, is minimised by its exact gradient, on at most 1,000 distinct samples.
+    evidence, is minimised by its exact gradient, on at most 1,000 distinct samples. The given
+    parameters are returned, as for the classifier, if the result is worse on all samples.
 
     Parameters
     ----------

@@ -132,3 +132,14 @@ def test_starts_are_coordinates_of_the_user():
     assert first["gamma"] == pytest.approx(0.3)
     assert first["amplitude"] == pytest.approx(2.0)
     assert first["noise"] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("criterion", LOSSES)
+def test_the_result_is_never_worse_than_the_start(criterion):
+    """A single step from a bad start ends at parameters worse than those given."""
+    X, y = drawn(80)
+    given = tune(GPRegressor(), X, y, criterion=criterion)
+    tuned = tune(given, X, y, criterion=criterion, starts=[{"gamma": 1e3}], max_iter=1)
+    assert tuned.get_params() == given.get_params()
+    assert "the parameters are as given" in tuned.tuning_.message
+    assert tuned.tuning_.loss == pytest.approx(given.tuning_.loss, rel=1e-6)
