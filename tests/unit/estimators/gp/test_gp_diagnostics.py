@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.helpers.byhand import gram
 from widemargin import SVC, SVR, LOOSearch, MeanFieldGPClassifier, loo, suspects
-from widemargin.fitted import by_response
+from widemargin.fitted import latent
 
 GP = MeanFieldGPClassifier
 MOST = ["exact", "span", "folds", "jaakkola_haussler", "support_vectors", "xi_alpha"]
@@ -172,8 +172,8 @@ def test_model_files(data) -> None:
 def test_threads_share_one_factorisation(monkeypatch) -> None:
     X, y = _moons(100)
     model, alone = GP(gamma=1.0).fit(X, y), GP(gamma=1.0).fit(X, y)
-    made, factorise = [], by_response.factorise
-    monkeypatch.setattr(by_response, "factorise", lambda *a: made.append(1) or factorise(*a))
+    made, factorise = [], latent.factorise
+    monkeypatch.setattr(latent, "factorise", lambda *a: made.append(1) or factorise(*a))
     ready, found = threading.Barrier(4), []
 
     def ask() -> None:
