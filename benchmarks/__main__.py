@@ -27,6 +27,7 @@ BENCHMARKS = {
     "lp": "leave-one-out, adaptive-margin and LP machines against HiGHS and Clarabel",
     "ordinal": "rank machines against mord, skordinal, statsmodels and explicit pairs; Fig. 2.2",
     "gp": "mean-field Gaussian processes against scikit-learn's Laplace; the Wisconsin study",
+    "gp_joint": "a joint Gaussian process of several classes beside one-vs-rest: log-loss",
     "gp_regression": "Gaussian-process regression against scikit-learn's",
     "boosting": "boosted stumps against scikit-learn; boosted RBF networks on banana",
     "table21": "test errors of LOO-SVM, SVM and AdaBoost beside the published ones",
@@ -36,7 +37,7 @@ BENCHMARKS = {
 }
 
 ROUNDS = (3, 1)
-SPLITS = {"table21": (20, 3), "literature": (20, 3)}
+SPLITS = {"table21": (20, 3), "literature": (20, 3), "gp_joint": (3, 1)}
 """Default repetitions, in full and with --quick: rounds of timing, or splits (errors, no times)."""
 
 

@@ -150,18 +150,18 @@ def _load(name: str) -> tuple[FloatArray, Any]:
     return X, np.unique(frame.iloc[rows, -1].to_numpy(), return_inverse=True)[1]
 
 
-def run(console: Console, *, quick: bool, rounds: int) -> Report:
-    """Run the comparison; `rounds` is the number of splits."""
+def run(console: Console, *, quick: bool, splits: int) -> Report:
+    """Run the comparison."""
     report = Report("gp_joint", quick)
     table = report.table(
         "Mean log-loss of new samples: a joint model of the classes, and one-vs-rest",
         ["data", "joint", "one-vs-rest", "splits in which joint is better"],
     )
     with console.status("fitting"):
-        report.results = compare(quick=quick, splits=rounds)
+        report.results = compare(quick=quick, splits=splits)
     for name, losses in report.results.items():
         joint, rest = np.array(losses["joint"]), np.array(losses["one-vs-rest"])
         table.add_row(
-            name, f"{joint.mean():.4f}", f"{rest.mean():.4f}", f"{(joint < rest).sum()} of {rounds}"
+            name, f"{joint.mean():.4f}", f"{rest.mean():.4f}", f"{(joint < rest).sum()} of {splits}"
         )
     return report
