@@ -117,7 +117,9 @@ def test_this_version_has_its_files_and_every_machine_is_in_them():
 
 
 def test_the_files_are_small():
-    assert sum(path.stat().st_size for path in (HERE / wm.__version__).iterdir()) < 300_000
+    assert (
+        sum(path.stat().st_size for path in (HERE / wm.__version__).iterdir()) < 330_000
+    )  # two dozen machines
 
 
 def test_no_path_is_named_that_is_not_promised():

@@ -11,7 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
@@ -24,18 +24,17 @@ class _BlasLimit:
         self.lock = threading.Lock()
         self.holders = 0
         self.threads = 1
-        self.before: list[int] = []
+        self.restore = ExitStack()
 
 
 _limit = _BlasLimit()
 
 
 @functools.cache
-def _blas_libraries() -> list[Any]:
-    """Return the loaded BLAS libraries; each gets and sets its number of threads."""
+def _blas_libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
-    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+    return ThreadpoolController().select(user_api="blas")
 
 
 def _cpu_count() -> int:
@@ -66,11 +65,9 @@ def worker_threads() -> Iterator[int]:
     with _limit.lock:
         if _limit.holders == 0:
             libraries = _blas_libraries()
-            # A library that does not tell its number of threads has no limit.
-            _limit.before = [library.get_num_threads() or _cpu_count() for library in libraries]
-            _limit.threads = max(1, min([_cpu_count(), *_limit.before]))
-            for library in libraries:
-                library.set_num_threads(1)
+            allowed = [library["num_threads"] for library in libraries.info()]
+            _limit.threads = max(1, min([_cpu_count(), *allowed]))
+            _limit.restore.enter_context(libraries.limit(limits=1))
         _limit.holders += 1
         threads = _limit.threads
     try:
@@ -79,8 +76,7 @@ def worker_threads() -> Iterator[int]:
         with _limit.lock:
             _limit.holders -= 1
             if _limit.holders == 0:
-                for library, threads in zip(_blas_libraries(), _limit.before, strict=True):
-                    library.set_num_threads(threads)
+                _limit.restore.close()
 
 
 def for_each(function: Callable[[_Item], None], items: Iterable[_Item], threads: int) -> None:

@@ -182,9 +182,12 @@ def test_tuning_follows_the_gradient(model, criterion):
     y = y if isinstance(model, GPRegressor) else (y > 0).astype(int)
     tuned = tune(model, X, y, criterion=criterion, prior=0.0)
     trace = tuned.tuning_.trace
-    assert tuned.tuning_.loss < trace[0]["loss"]
+    best = min(trace, key=lambda entry: entry["loss"])
+    assert best["loss"] < trace[0]["loss"]
     assert type(tuned.kernel) is type(model.kernel)
-    assert (log_parameters(tuned.kernel) != log_parameters(model.kernel)).all()
+    moved = log_parameters(tuned.kernel) != log_parameters(model.kernel)
+    kept = "as given" in tuned.tuning_.message  # fewer leave-one-out errors, though a larger loss
+    assert not moved.any() if kept else moved.all()
 
 
 @pytest.mark.parametrize("kernel", [RBF([1.0, 2.0]) * 1.5 + White(0.2), NOISY + DotProduct(0.3)])
