@@ -105,7 +105,7 @@ def report_sizes(report: Report, found: dict[str, dict[str, float]]) -> None:
     peer, low = found[f"{LAPLACE} {most}"], next(v for k, v in found.items() if LOW in k)
     for name in (NAIVE, TAP):
         ours = found[f"{name} {most}"]
-        largest, other = (max(each["fit_mb"], each["predict_mb"]) for each in (ours, peer))
+        largest, other = (max(each["fit_mb"], each["predict_mb"], 1.0) for each in (ours, peer))
         report.targets += [
             Target(f"{name}, {most:,} samples: later predictions / scikit-learn's",
                    ours["later"] / peer["later"], 1.0, False, "x"),

@@ -64,7 +64,7 @@ WALKS = {
     "OrdinalSVC": ("wm.OrdinalSVC().fit(X, ranks)", 400, 400),
     "LinearSVC on Parquet": (
         "wm.LinearSVC(loss='hinge').fit(sources.from_files(folder + '/rows.parquet', target='y'))",
-        150, 100,
+        155, 100,
     ),
     "LinearSVC on Parquet, squared hinge": (
         "wm.LinearSVC().fit(sources.from_files(folder + '/rows.parquet', target='y'))", 225, 180,
