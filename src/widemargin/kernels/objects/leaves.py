@@ -191,7 +191,7 @@ class RationalQuadratic(Stationary):
 
 @dataclass(frozen=True, repr=False)
 class Periodic(Leaf):
-    """Periodic kernel of the distance, exp(-2 sin^2(pi |x - z| / periodicity) / l^2).
+    """Periodic kernel of the distance, exp(-2 sin^2(pi abs(x - z) / periodicity) / l^2).
 
     It is positive semi-definite for one feature; for more, only if the samples happen to allow it.
 
