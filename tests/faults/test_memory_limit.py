@@ -47,7 +47,7 @@ answer = {}
 for name in sys.argv[2:]:
     model = getattr(wm, name)()
     expected = model.fit(*few).predict(X).tolist()
-    limit(60_000_000)
+    limit(30_000_000)
     try:
         model.fit(X, y)
         error = "none"
@@ -58,7 +58,7 @@ for name in sys.argv[2:]:
     same = model.predict(X).tolist() == expected
     again = model.fit(*few).predict(X).tolist() == expected
     answer[name] = [error, same, again]
-limit(60_000_000)
+limit(30_000_000)
 answer["command"] = command(words)
 limit(None)
 print(json.dumps(answer))
