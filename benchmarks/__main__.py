@@ -16,8 +16,8 @@ from widemargin.sources.whole_file import check_writable
 
 BENCHMARKS = {
     "svc": "RBF machines against scikit-learn (LIBSVM) and scikit-learn-intelex (oneDAL)",
-    "everyday": "small fits and several classes against scikit-learn (LIBSVM)",
-    "certificates": "share of a fit that the bounds of its certificate take",
+    "everyday": "everyday data against scikit-learn and scikit-learn-intelex: fits, predictions",
+    "certificates": "seconds of the bounds of a certificate, beside those of the fit",
     "linear": "linear machines against scikit-learn (LIBLINEAR)",
     "coldstart": "imports, compilation, warm cache, read-only install",
     "loo": "exact leave-one-out against scikit-learn's loop of n fits",

@@ -33,10 +33,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from widemargin._base.products import row_norms
 from widemargin._base.typing import FloatArray, IntArray, Matrix
 from widemargin.certificate import relative_gap
 from widemargin.problems.soft_margin import SoftMargin
-from widemargin.solvers.base import Budget, LinearResult
+from widemargin.solvers.base import Budget, LinearResult, Status
 from widemargin.solvers.linear import coordinate_loops as loops
 from widemargin.solvers.numerics.data_products import LinearRows
 
@@ -83,23 +84,27 @@ def solve(problem: SoftMargin, rows: LinearRows, *, tol: float, budget: Budget) 
     settled = FIRST_RANGE * run.unit
     visits = int(min(sweeps, budget.left // 2) * problem.n_variables)
     while True:
+        start = run.visited
         run.sweep(settled, visits, budget)
         gap, before = run.evaluate(), run.gap
         run.gap = gap
         if gap <= tol or run.visited >= visits or budget.status != "converged":
             break
-        if gap < before < np.inf and _too_slow(before, gap, tol, run, visits):
+        if gap < before < np.inf and _too_slow(
+            before, gap, tol, run.visited - start, visits - run.visited
+        ):
             break
         run.consider_all()
         settled *= min(max(0.5 * tol / gap, SHRINK[0]), SHRINK[1])
     return run.result(budget, tol)
 
 
-def _too_slow(before: float, gap: float, tol: float, run: _Run, visits: int) -> bool:
-    """Return whether the gap, at its last rate of decrease, will not reach tol in time."""
-    since = run.visited - run.evaluated[-2]
-    needed = since * log(gap / tol) / log(before / gap)
-    return needed > 2.0 * (visits - run.visited)
+def _too_slow(before: float, gap: float, tol: float, taken: int, left: int) -> bool:
+    """Return whether the gap, at its last rate of decrease, will not reach tol in time.
+
+    It has decreased from `before` to `gap` in `taken` visits of variables; `left` of them remain.
+    """
+    return taken * log(gap / tol) / log(before / gap) > 2.0 * left
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +132,6 @@ class _Stored:
             bounds = np.arange(n + 1) * d
         return cls(values, indices, bounds[:-1], bounds[1:] - int(constant), row, n)
 
-    def squared_norms(self) -> FloatArray:
-        """Return |x|^2 of the stored samples."""
-        sums = np.concatenate([[0.0], np.cumsum(self.values * self.values)])
-        return np.asarray(sums[self.ends] - sums[self.starts])
-
 
 def _first_intercept(problem: SoftMargin) -> float:
     """Return the best intercept of w = 0, without a penalty."""
@@ -147,8 +147,11 @@ class _Run:
         n = problem.n_variables
         own = problem.row.astype(np.int64)
         self.whole = self.stored = _Stored.of(rows.X, own, constant=rows.constant)
-        norms = np.maximum(self.whole.squared_norms(), 0.0)
-        self.constant = float(self.whole.values[self.whole.ends[0]]) if rows.constant else np.inf
+        norms = row_norms(rows.X) ** 2
+        self.constant = np.inf
+        if rows.constant:
+            self.constant = float(self.whole.values[self.whole.ends[0]])
+            norms = np.maximum(norms - self.constant**2, 0.0)
         penalty = PENALTY * (float(norms.mean()) or 1.0)
         tied = problem.n_groups > 0 or rows.constant
         # A weak tie between the variables needs no multiplier.
@@ -165,7 +168,7 @@ class _Run:
         self.lists = np.tile(np.arange(n), (3, 1))
         self.counts = np.array([n, 0, 20081120])
         self.chunk = 1 if rows.n_values <= IN_CACHE else CHUNK
-        self.visited, self.evaluated = 0, [0]
+        self.visited = 0
         self.gap = np.inf
         self.primal, self.dual = np.inf, -np.inf
         self.best_w, self.best_alpha, self.thresholds = self.w, self.alpha, np.empty(0)
@@ -216,7 +219,6 @@ class _Run:
     def evaluate(self) -> float:
         """Compute both objectives on all samples, keep the best points and return their gap."""
         problem, rows = self.problem, self.rows
-        self.evaluated.append(self.visited)
         if rows.constant:
             shift = self.sums[loops.SHIFT] + self.sums[loops.PENALTY] * self.sums[loops.TOTAL]
             self.w[-1] = shift / self.constant
@@ -239,15 +241,13 @@ class _Run:
 
     def result(self, budget: Budget, tol: float) -> LinearResult:
         """Return the best points."""
-        status = budget.status
-        if self.gap > tol and status == "converged":
-            status = "stalled"
+        unsolved: Status = "stalled" if budget.status == "converged" else budget.status
         return LinearResult(
             coef=self.best_w,
             thresholds=self.thresholds,
             alpha=self.best_alpha,
             n_iter=max(1, budget.used),
-            status="converged" if self.gap <= tol else status,
+            status="converged" if self.gap <= tol else unsolved,
             primal=self.primal,
             dual=self.dual,
         )
